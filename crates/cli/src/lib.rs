@@ -39,7 +39,7 @@ pub enum Command {
     Plan(PlanArgs),
     /// Show the running daemon's engine, events and losses
     Status(StatusArgs),
-    /// Say what works on this host and what does not, and what to do (status 0: all works, 1: with
+    /// Report what works on this host, what does not, and what to do (status 0: all works, 1: with
     /// limits, 2: something does not)
     Doctor(DoctorArgs),
     /// Replace auditd with Tarsier, or put auditd back

@@ -217,7 +217,7 @@ mod tests {
             },
             |_| NameAnswer::Nameless,
         );
-        for uid in 100_000..200_000 {
+        for uid in 100_000..130_000 {
             cache.user(uid);
             if uid % 1000 == 0 {
                 cache.user(7);

@@ -139,6 +139,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(testkit::times(40, 256)))]
+
         /// Few values, so that tasks come again, and differ in one thing only.
         #[test]
         fn kept_text_is_what_would_be_written_anew(

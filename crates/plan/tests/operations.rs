@@ -59,7 +59,7 @@ fn any_rule() -> impl Strategy<Value = Rule> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: testkit::times(50, 400), ..Default::default() })]
 
     #[test]
     fn tables_decide_operations_as_the_loop_over_rules(

@@ -102,16 +102,15 @@ fn pools() -> (Vec<Rule>, Vec<Event>) {
     (rules, events)
 }
 
-const SETS: u64 = 10_000;
 const THREADS: u64 = 4;
 
 type Made = BTreeMap<StepKind, usize>;
 
-/// Optimises and checks every fourth rule set. Returns how many steps of each kind were made.
-fn try_sets(pool: &[Rule], events: &[Event], thread: u64) -> Made {
+/// Optimises and checks every fourth of `sets` rule sets. Returns how many steps of each kind were made.
+fn try_sets(pool: &[Rule], events: &[Event], thread: u64, sets: u64) -> Made {
     let mut dice = Dice(0x5EED + thread);
     let mut made = Made::new();
-    for number in (thread..SETS).step_by(THREADS as usize) {
+    for number in (thread..sets).step_by(THREADS as usize) {
         let rules = rule_set(pool, &mut dice);
         let effort = Effort {
             samples: 2,
@@ -136,15 +135,16 @@ fn try_sets(pool: &[Rule], events: &[Event], thread: u64) -> Made {
 }
 
 #[test]
-fn ten_thousand_random_rule_sets_select_the_same_events_with_the_same_keys() {
+fn random_rule_sets_select_the_same_events_with_the_same_keys() {
     let (pool, events) = pools();
+    let sets = testkit::times(1000, 10_000);
     let mut made = Made::new();
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS)
             .map(|thread| {
                 scope.spawn({
                     let (pool, events) = (&pool, &events);
-                    move || try_sets(pool, events, thread)
+                    move || try_sets(pool, events, thread, sets)
                 })
             })
             .collect();
@@ -154,7 +154,11 @@ fn ten_thousand_random_rule_sets_select_the_same_events_with_the_same_keys() {
             }
         }
     });
-    assert_eq!(made.len(), 7, "every kind of step was made: {made:?}");
+    // Rules whose `never` can go before others are rare among these.
+    let is_rare = |kind: &StepKind| *kind == StepKind::HoistNever;
+    let usual = made.keys().filter(|kind| !is_rare(kind)).count();
+    assert_eq!(usual, 6, "every usual kind of step was made: {made:?}");
+    assert!(made.keys().any(is_rare) || sets < 10_000, "{made:?}");
 }
 
 fn texts(rules: &[Rule]) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Puts the records of a log together to events.
+//! Assembles the records of a log into events.
 //!
 //! The rules are those of ausearch 3.0.9: a record joins the open event with its node, time and
 //! serial; an event is complete when it is of a type that has one record, or when a new event begins
@@ -17,13 +17,13 @@ use crate::{kind, Dialect};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// Bytes of open events from which the earliest is taken for complete. Only a log that holds
-/// hundreds of thousands of records of two seconds reaches it.
+/// Limit of the bytes of open events; beyond it, the earliest counts as complete. Only a log with
+/// hundreds of thousands of records in two seconds reaches it.
 const OPEN_BYTES_MAX: usize = 96 << 20;
-/// Number of open events from which the earliest is taken for complete.
+/// Limit of open events; beyond it, the earliest counts as complete.
 const OPEN_EVENTS_MAX: usize = 1 << 18;
 
-/// Seconds since 1970 between which records are taken.
+/// Range of seconds since 1970 whose records are taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TimeRange {
     /// First second, 0 for any.
@@ -198,8 +198,8 @@ impl Assembler {
         }
     }
 
-    /// Completes what is due when an event at `sec` begins that is left out, because its block of the
-    /// log holds nothing of interest.
+    /// Completes the events that are due when an event begins at `sec`. That event is left out, because
+    /// its block of the log holds nothing of interest.
     pub fn leave_out(&mut self, sec: u64) {
         self.complete_until(sec);
     }

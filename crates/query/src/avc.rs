@@ -20,7 +20,7 @@ pub(crate) fn avc<'e>(
             if wanted.success {
                 let verdict = &walk.text[from..from + length];
                 let granted = memmem::find(verdict, b"denied").is_none();
-                facts.success = i32::from(granted);
+                facts.call.success = i32::from(granted);
                 labels.granted = Some(granted);
             }
             let text = walk.until(from + length + 1, b'}')?;
@@ -38,7 +38,7 @@ pub(crate) fn avc<'e>(
     }
     if wanted.pid {
         if let Some(pid) = walk.optional_number(b"pid=")? {
-            facts.pid = pid as i32;
+            facts.ids.pid = pid as i32;
         }
     }
     if wanted.comm && facts.comm.is_none() {
@@ -50,7 +50,7 @@ pub(crate) fn avc<'e>(
     }
     if wanted.files {
         if let Some(from) = walk.find(b" path=").or_else(|| walk.find(b" name=")) {
-            facts.add_file(walk, from)?;
+            facts.files.add(walk, from)?;
             walk.at = (walk.at + 7).min(walk.text.len());
         }
     }

@@ -3,7 +3,7 @@
 //! Fields are looked for in the order of ausearch 3.0.9, each behind the one before: that decides
 //! what a value is where a record holds a name twice, and which records it rejects.
 
-use crate::facts::{Facts, Wanted, AUID, EUID, NO_ID, NO_LOGIN, UID};
+use crate::facts::{Facts, Labels, Wanted, AUID, EUID, NO_ID, NO_LOGIN, UID};
 use crate::number::{signed, unescape, unsigned};
 use crate::walk::{find_from, Malformed, Walk};
 use crate::Dialect;
@@ -20,18 +20,18 @@ pub(crate) fn syscall<'e>(
 ) -> Result<(), Malformed> {
     if wanted.arch {
         let from = walk.require(b"arch=")?;
-        facts.arch = unsigned(walk.word(from)?, 16)? as u32;
+        facts.call.arch = unsigned(walk.word(from)?, 16)? as u32;
     }
     let from = walk.require(b"syscall=")?;
-    facts.syscall = walk.number(from)? as i32;
+    facts.call.syscall = walk.number(from)? as i32;
     if wanted.success {
         if let Some(from) = walk.find(b"success=") {
-            facts.success = i32::from(walk.word(from)? == b"yes");
+            facts.call.success = i32::from(walk.word(from)? == b"yes");
         }
     }
     if wanted.exit {
         let from = walk.require(b"exit=")?;
-        facts.exit = Some(signed(walk.word(from)?)?);
+        facts.call.exit = Some(signed(walk.word(from)?)?);
     }
     for argument in [b"a0=", b"a1="] {
         let from = walk.require(argument)?;
@@ -40,7 +40,7 @@ pub(crate) fn syscall<'e>(
     walk.at = task_from(facts, walk, wanted)?;
     if wanted.keys {
         if let Some(from) = walk.find(b"key=") {
-            facts.add_keys(walk, from)?;
+            crate::facts::add_keys(&mut facts.keys, walk, from)?;
         }
     }
     Ok(())
@@ -53,20 +53,20 @@ pub(crate) fn uring<'e>(
     wanted: &Wanted,
 ) -> Result<(), Malformed> {
     let from = walk.require(b"uring_op=")? - 1;
-    facts.syscall = walk.number(from)? as i32;
+    facts.call.syscall = walk.number(from)? as i32;
     if wanted.success {
         if let Some(from) = walk.find(b"success=") {
-            facts.success = i32::from(walk.word(from)? == b"yes");
+            facts.call.success = i32::from(walk.word(from)? == b"yes");
         }
     }
     if wanted.exit {
         let from = walk.require(b"exit=")?;
-        facts.exit = Some(signed(walk.word(from)?)?);
+        facts.call.exit = Some(signed(walk.word(from)?)?);
     }
     walk.at = task_from(facts, walk, wanted)?;
     if wanted.keys {
         if let Some(from) = walk.find(b"key=") {
-            facts.add_keys(walk, from)?;
+            crate::facts::add_keys(&mut facts.keys, walk, from)?;
         }
     }
     Ok(())
@@ -90,32 +90,34 @@ fn task_from<'e>(
     let mut walk = Walk::new(before.text);
     if wanted.ppid {
         if let Some(ppid) = walk.optional_number(b"ppid=")? {
-            facts.ppid = ppid as i32;
+            facts.ids.ppid = ppid as i32;
         }
     }
     if wanted.pid {
         let from = walk.require(b" pid=")?;
-        facts.pid = walk.number(from)? as i32;
+        facts.ids.pid = walk.number(from)? as i32;
     }
     if wanted.auid {
         let from = walk.find(b"auid=").or_else(|| walk.find(b"loginuid="));
-        facts.set_named(AUID, walk.number(from.ok_or(Malformed)?)?);
+        facts
+            .ids
+            .set_named(AUID, walk.number(from.ok_or(Malformed)?)?);
     }
     if wanted.uid {
         let from = user_id(&mut walk)?;
-        facts.set_named(UID, walk.number(from)?);
+        facts.ids.set_named(UID, walk.number(from)?);
     }
     if wanted.gid {
         let from = walk.require(b"gid=")?;
-        facts.gid = walk.number(from)?;
+        facts.ids.gid = walk.number(from)?;
     }
     if wanted.euid {
         let from = walk.require(b"euid=")?;
-        facts.set_named(EUID, walk.number(from)?);
+        facts.ids.set_named(EUID, walk.number(from)?);
     }
     if wanted.egid {
         let from = walk.require(b"egid=")?;
-        facts.egid = walk.number(from)?;
+        facts.ids.egid = walk.number(from)?;
     }
     program(facts, &mut walk, wanted)?;
     Ok(before.at)
@@ -145,7 +147,7 @@ fn program<'e>(
     }
     if wanted.session {
         if let Some(session) = walk.optional_number(b"ses=")? {
-            facts.session = session;
+            facts.ids.session = session;
         }
     }
     if wanted.comm {
@@ -159,12 +161,12 @@ fn program<'e>(
     }
     if wanted.subject {
         if let Some(from) = walk.find(b"subj=") {
-            facts.add_subject(walk.word(from)?);
+            facts.labels.push(Labels::of_subject(walk.word(from)?));
         }
     }
     if wanted.success {
         if let Some(from) = walk.find(b"res=") {
-            facts.success = walk.last_number(from)? as i32;
+            facts.call.success = walk.last_number(from)? as i32;
         }
     }
     Ok(())
@@ -178,8 +180,8 @@ pub(crate) fn cwd<'e>(
     walk.at = HEAD_BYTES;
     if let Some(from) = wanted.files.then(|| walk.find(b" cwd=")).flatten() {
         let value = walk.value(from)?;
-        if facts.cwd.is_none() {
-            facts.cwd = value;
+        if facts.files.cwd.is_none() {
+            facts.files.cwd = value;
         }
     }
     Ok(())
@@ -194,7 +196,7 @@ pub(crate) fn avc_path<'e>(
         return Ok(());
     }
     let from = walk.require(b" path=")?;
-    facts.add_file(walk, from)
+    facts.files.add(walk, from)
 }
 
 pub(crate) fn path<'e>(
@@ -204,7 +206,7 @@ pub(crate) fn path<'e>(
 ) -> Result<(), Malformed> {
     walk.at = HEAD_BYTES;
     if let Some(from) = wanted.files.then(|| walk.find(b" name=")).flatten() {
-        facts.add_file(walk, from)?;
+        facts.files.add(walk, from)?;
         walk.at = find_from(walk.text, from, b"type=").unwrap_or(from);
     }
     object(facts, walk, wanted);
@@ -214,7 +216,7 @@ pub(crate) fn path<'e>(
 /// The label of the object.
 pub(crate) fn object<'e>(facts: &mut Facts<'e>, mut walk: Walk<'e>, wanted: &Wanted) {
     if let Some(from) = wanted.object.then(|| walk.find(b"obj=")).flatten() {
-        facts.add_object(walk.last_word(from));
+        facts.labels.push(Labels::of_object(walk.last_word(from)));
     }
 }
 
@@ -284,7 +286,7 @@ pub(crate) fn sockaddr<'e>(
                 }
                 let start = usize::from(name[0] == 0);
                 let name = name[start..].split(|byte| *byte == 0).next();
-                let files = facts.files.get_or_insert_with(Vec::new);
+                let files = facts.files.names.get_or_insert_with(Vec::new);
                 files.push(Cow::Owned(name.unwrap_or_default().to_vec()));
             }
         }
@@ -317,17 +319,17 @@ pub(crate) fn kernel<'e>(
     mut walk: Walk<'e>,
     wanted: &Wanted,
 ) -> Result<(), Malformed> {
-    if wanted.pid && facts.pid == -1 {
+    if wanted.pid && facts.ids.pid == -1 {
         let from = walk.require(b" pid=")?;
-        facts.pid = walk.number(from)? as i32;
+        facts.ids.pid = walk.number(from)? as i32;
     }
-    if wanted.uid && facts.uid == NO_ID && facts.named[UID].is_none() {
+    if wanted.uid && facts.ids.uid == NO_ID && facts.ids.named[UID].is_none() {
         let uid = walk.optional_number(b"uid=")?.unwrap_or(0);
-        facts.set_named(UID, uid);
+        facts.ids.set_named(UID, uid);
     }
-    if wanted.auid && facts.auid == NO_LOGIN && facts.named[AUID].is_none() {
+    if wanted.auid && facts.ids.auid == NO_LOGIN && facts.ids.named[AUID].is_none() {
         let auid = walk.optional_number(b"auid=")?.unwrap_or(NO_ID);
-        facts.set_named(AUID, auid);
+        facts.ids.set_named(AUID, auid);
     }
     if wanted.terminal && facts.terminal.is_none() {
         let terminal: &[u8] = match walk.find(b"tty=") {
@@ -336,8 +338,8 @@ pub(crate) fn kernel<'e>(
         };
         facts.terminal = Some(Cow::Borrowed(terminal));
     }
-    if wanted.session && facts.session == NO_LOGIN {
-        facts.session = walk.optional_number(b"ses=")?.unwrap_or(NO_ID);
+    if wanted.session && facts.ids.session == NO_LOGIN {
+        facts.ids.session = walk.optional_number(b"ses=")?.unwrap_or(NO_ID);
     }
     kernel_program(facts, walk, wanted)
 }
@@ -349,7 +351,7 @@ fn kernel_program<'e>(
 ) -> Result<(), Malformed> {
     if wanted.subject && facts.labels.is_empty() {
         let from = walk.require(b"subj=")?;
-        facts.add_subject(walk.word(from)?);
+        facts.labels.push(Labels::of_subject(walk.word(from)?));
     }
     if wanted.comm && facts.comm.is_none() {
         let from = walk.require(b"comm=")?;
@@ -364,7 +366,7 @@ fn kernel_program<'e>(
     }
     if wanted.success {
         if let Some(from) = walk.find(b"res=") {
-            facts.success = walk.last_number(from)? as i32;
+            facts.call.success = walk.last_number(from)? as i32;
         }
     }
     Ok(())

@@ -3,9 +3,9 @@
 use crate::walk::{find_from, Malformed, Text, Walk};
 use std::borrow::Cow;
 
-/// Value of an id that was not found, but for the login id and the session.
+/// Value of an id that was not found; login id and session have [`NO_LOGIN`].
 pub const NO_ID: u32 = u32::MAX;
-/// Value of a login id or session that was not found; 4294967295 is one of theirs.
+/// Value of a login id or session that was not found; 4294967295 is a value that records have.
 pub const NO_LOGIN: u32 = u32::MAX - 1;
 
 /// The facts that a question needs.
@@ -42,20 +42,20 @@ pub struct Labels<'e> {
     pub subject: Option<&'e [u8]>,
     /// Label of the object.
     pub object: Option<&'e [u8]>,
-    /// Of AVC: whether access was granted.
+    /// Whether AVC says that access was granted.
     pub granted: Option<bool>,
-    /// Of AVC: the permissions.
+    /// Permissions that AVC names.
     pub permissions: Option<&'e [u8]>,
-    /// Of AVC: the class of the object.
+    /// Class of the object that AVC names.
     pub class: Option<&'e [u8]>,
 }
 
-/// What is known of an event, borrowed from it.
+/// Process, users, groups and session of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Facts<'e> {
+pub struct Ids {
     /// Process, or -1.
     pub pid: i32,
-    /// Its parent, or -1.
+    /// Parent process, or -1.
     pub ppid: i32,
     /// Login id, or [`NO_LOGIN`].
     pub auid: u32,
@@ -71,6 +71,11 @@ pub struct Facts<'e> {
     pub named: [Option<u32>; 3],
     /// Login session, or [`NO_LOGIN`].
     pub session: u32,
+}
+
+/// The system call of an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
     /// AUDIT_ARCH of the call, or 0.
     pub arch: u32,
     /// Number of the call, or 0.
@@ -79,6 +84,33 @@ pub struct Facts<'e> {
     pub success: i32,
     /// Result of the call.
     pub exit: Option<i64>,
+}
+
+/// The files of an event.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Files<'e> {
+    /// Names of files; `None` if no record has a field for them.
+    pub names: Option<Vec<Text<'e>>>,
+    /// Working directory.
+    pub cwd: Option<Text<'e>>,
+}
+
+/// The virtual machine that an event is about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Guest<'e> {
+    /// Name of the machine.
+    pub vm: Option<Text<'e>>,
+    /// UUID of the machine.
+    pub uuid: Option<&'e [u8]>,
+}
+
+/// What is known of an event, borrowed from it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Facts<'e> {
+    /// Process, users, groups and session.
+    pub ids: Ids,
+    /// The system call.
+    pub call: Call,
     /// Terminal.
     pub terminal: Option<Text<'e>>,
     /// Name of the task.
@@ -89,30 +121,27 @@ pub struct Facts<'e> {
     pub acct: Option<Text<'e>>,
     /// Keys of the rules; `None` if no record has a field for them.
     pub keys: Option<Vec<Text<'e>>>,
-    /// Names of files; `None` if no record has a field for them.
-    pub files: Option<Vec<Text<'e>>>,
-    /// Working directory.
-    pub cwd: Option<Text<'e>>,
+    /// Files and working directory.
+    pub files: Files<'e>,
     /// Remote host.
     pub host: Option<Text<'e>>,
     /// Labels, by record.
     pub labels: Vec<Labels<'e>>,
     /// Virtual machine.
-    pub vm: Option<Text<'e>>,
-    /// Its UUID.
-    pub uuid: Option<&'e [u8]>,
+    pub guest: Guest<'e>,
 }
 
-/// Index into [`Facts::named`].
+/// Index into [`Ids::named`].
 pub(crate) const AUID: usize = 0;
-/// Index into [`Facts::named`].
+/// Index into [`Ids::named`].
 pub(crate) const UID: usize = 1;
-/// Index into [`Facts::named`].
+/// Index into [`Ids::named`].
 pub(crate) const EUID: usize = 2;
 
-impl Default for Facts<'_> {
-    fn default() -> Self {
-        Facts {
+impl Default for Ids {
+    /// Nothing is known.
+    fn default() -> Ids {
+        Ids {
             pid: -1,
             ppid: -1,
             auid: NO_LOGIN,
@@ -122,26 +151,23 @@ impl Default for Facts<'_> {
             egid: NO_ID,
             named: [None; 3],
             session: NO_LOGIN,
-            arch: 0,
-            syscall: 0,
-            success: -1,
-            exit: None,
-            terminal: None,
-            comm: None,
-            exe: None,
-            acct: None,
-            keys: None,
-            files: None,
-            cwd: None,
-            host: None,
-            labels: Vec::new(),
-            vm: None,
-            uuid: None,
         }
     }
 }
 
-impl<'e> Facts<'e> {
+impl Default for Call {
+    /// Nothing is known.
+    fn default() -> Call {
+        Call {
+            arch: 0,
+            syscall: 0,
+            success: -1,
+            exit: None,
+        }
+    }
+}
+
+impl Ids {
     /// Sets an id whose name may be asked for.
     pub(crate) fn set_named(&mut self, which: usize, id: u32) {
         match which {
@@ -151,25 +177,31 @@ impl<'e> Facts<'e> {
         }
         self.named[which] = Some(id);
     }
+}
 
-    pub(crate) fn add_subject(&mut self, label: &'e [u8]) {
-        self.labels.push(Labels {
+impl<'e> Labels<'e> {
+    /// The label of a subject alone.
+    pub(crate) fn of_subject(label: &'e [u8]) -> Labels<'e> {
+        Labels {
             subject: Some(label),
             ..Labels::default()
-        });
+        }
     }
 
-    pub(crate) fn add_object(&mut self, label: &'e [u8]) {
-        self.labels.push(Labels {
+    /// The label of an object alone.
+    pub(crate) fn of_object(label: &'e [u8]) -> Labels<'e> {
+        Labels {
             object: Some(label),
             ..Labels::default()
-        });
+        }
     }
+}
 
+impl<'e> Files<'e> {
     /// Adds the name of a file that begins at `from`, joined to the working directory if it begins
     /// with `..` or `./`.
-    pub(crate) fn add_file(&mut self, walk: Walk<'e>, from: usize) -> Result<(), Malformed> {
-        let files = self.files.get_or_insert_with(Vec::new);
+    pub(crate) fn add(&mut self, walk: Walk<'e>, from: usize) -> Result<(), Malformed> {
+        let files = self.names.get_or_insert_with(Vec::new);
         let rest = &walk.text[from..];
         let name = match rest {
             [b'"', quoted @ ..] => {
@@ -201,19 +233,23 @@ impl<'e> Facts<'e> {
         files.push(name);
         Ok(())
     }
+}
 
-    /// Adds the keys at `from`: one in quotes, or several in hex, which byte 1 separates.
-    pub(crate) fn add_keys(&mut self, mut walk: Walk<'e>, from: usize) -> Result<(), Malformed> {
-        let keys = self.keys.get_or_insert_with(Vec::new);
-        if walk.text.get(from) == Some(&b'"') {
-            keys.push(Cow::Borrowed(walk.until(from + 1, b'"')?));
-            return Ok(());
-        }
-        let all = crate::number::unescape(&walk.text[from..]).ok_or(Malformed)?;
-        let each = all.split(|byte| *byte == 1).filter(|key| !key.is_empty());
-        keys.extend(each.map(|key| Cow::Owned(key.to_vec())));
-        Ok(())
+/// Adds the keys at `from`: one in quotes, or several in hex, which byte 1 separates.
+pub(crate) fn add_keys<'e>(
+    keys: &mut Option<Vec<Text<'e>>>,
+    mut walk: Walk<'e>,
+    from: usize,
+) -> Result<(), Malformed> {
+    let keys = keys.get_or_insert_with(Vec::new);
+    if walk.text.get(from) == Some(&b'"') {
+        keys.push(Cow::Borrowed(walk.until(from + 1, b'"')?));
+        return Ok(());
     }
+    let all = crate::number::unescape(&walk.text[from..]).ok_or(Malformed)?;
+    let each = all.split(|byte| *byte == 1).filter(|key| !key.is_empty());
+    keys.extend(each.map(|key| Cow::Owned(key.to_vec())));
+    Ok(())
 }
 
 fn unescaped<'e>(text: &[u8]) -> Result<Text<'e>, Malformed> {

@@ -3,8 +3,8 @@
 use crate::{json_lines, Assembler, SEPARATOR};
 use serde::Deserialize;
 
-/// Gives lines to an [`Assembler`]. An object of JSON becomes the lines of its event, with the unit and container of
-/// its `workload` where ENRICHED has them.
+/// Gives lines to an [`Assembler`]. A JSON object becomes the lines of its event; unit and container of its
+/// `workload` stand where ENRICHED has them.
 #[derive(Debug, Default)]
 pub struct Feed {
     lines: Vec<u8>,
@@ -97,7 +97,7 @@ mod tests {
         assembler.finish();
         let event = assembler.pop().expect("an event");
         let row = Row::read(&event);
-        assert_eq!((row.facts.pid, row.node), (7, Some(&b"web1"[..])));
+        assert_eq!((row.facts.ids.pid, row.node), (7, Some(&b"web1"[..])));
         assert_eq!(row.unit.as_deref(), Some(&b"a b.service"[..]));
         assert_eq!(row.container.as_deref(), Some(&b"c1"[..]));
         assert_eq!(&*Row::paths(&event)[0].path, b"/etc/shadow");

@@ -24,15 +24,15 @@ pub struct Filter {
     pub euid: Option<u32>,
     /// Login id.
     pub auid: Option<u32>,
-    /// Names of login id, user and effective user, which are compared instead of the numbers.
+    /// Names of login id, user and effective user, compared instead of the numbers.
     pub names: [Option<Vec<u8>>; 3],
-    /// One of user, effective user and login id is enough.
+    /// It is enough that one of user, effective user and login id matches.
     pub is_any_user: bool,
     /// Group.
     pub gid: Option<u32>,
     /// Effective group.
     pub egid: Option<u32>,
-    /// One of the groups is enough.
+    /// It is enough that one of the groups matches.
     pub is_any_group: bool,
     /// Architecture of the call.
     pub arch: Option<abi::Arch>,
@@ -44,9 +44,9 @@ pub struct Filter {
     pub exit: Option<i64>,
     /// Success or failure.
     pub success: Option<bool>,
-    /// Record types, of which one must be there.
+    /// Record types; the event must have a record of one of them.
     pub kinds: Vec<i32>,
-    /// Nodes, of which one must be the event's.
+    /// Nodes; the event must be from one of them.
     pub nodes: Vec<Vec<u8>>,
     /// File or working directory.
     pub file: Option<Vec<u8>>,
@@ -68,20 +68,20 @@ pub struct Filter {
     pub subject: Option<Vec<u8>>,
     /// Label of the object.
     pub object: Option<Vec<u8>>,
-    /// One of the labels is enough.
+    /// It is enough that one of the labels matches.
     pub is_any_label: bool,
-    /// Texts must be equal, not only contain what is looked for.
+    /// Texts must be equal to the wanted text; otherwise it is enough that they contain it.
     pub is_exact: bool,
-    /// The architecture of calls will be printed: ausearch finds no call without one then.
+    /// The architecture of calls will be printed. ausearch then finds no call without one.
     pub is_interpreted: bool,
 }
 
-/// A filter with what can be computed beforehand.
+/// A filter, prepared for many events.
 pub struct Matcher {
     filter: Filter,
     wanted: Wanted,
     dialect: Dialect,
-    /// A text and its hex form in the lines: an event without both does not match.
+    /// A text and its hex form: an event whose lines have neither does not match.
     literal: Option<(Finder<'static>, Option<Vec<u8>>)>,
     user_name: UserName,
     known_names: HashMap<u32, Option<Vec<u8>>>,
@@ -111,7 +111,7 @@ impl Matcher {
         self.filter.names.iter().any(Option::is_some)
     }
 
-    /// Whether text of a log may hold an event that matches: it has the literal that every such event has.
+    /// Whether text of a log may hold an event that matches, because it has the literal of all such events.
     pub fn may_match(&self, text: &[u8]) -> bool {
         match &self.literal {
             Some((plain, Some(hex))) => plain.find(text).is_some() || find(text, hex).is_some(),
@@ -152,9 +152,9 @@ impl Matcher {
 
     fn is_user(&mut self, facts: &Facts<'_>, names: Option<&[u8]>) -> bool {
         let ids = [
-            (AUID, self.filter.auid, facts.auid, &b"auid"[..]),
-            (UID, self.filter.uid, facts.uid, b"uid"),
-            (EUID, self.filter.euid, facts.euid, b"euid"),
+            (AUID, self.filter.auid, facts.ids.auid, &b"auid"[..]),
+            (UID, self.filter.uid, facts.ids.uid, b"uid"),
+            (EUID, self.filter.euid, facts.ids.euid, b"euid"),
         ];
         let is_by_name = match self.filter.is_any_user {
             true => self.filter.names[UID].is_some(),
@@ -165,7 +165,7 @@ impl Matcher {
             results[which] = match (is_by_name, &self.filter.names[which]) {
                 (true, Some(wanted)) => {
                     let wanted = wanted.clone();
-                    let id = facts.named[which];
+                    let id = facts.ids.named[which];
                     Some(id.is_some_and(|id| self.is_named(id, field, names, &wanted)))
                 }
                 (true, None) => None,
@@ -267,7 +267,7 @@ fn is_node(filter: &Filter, event: &Event) -> bool {
 }
 
 fn is_group(filter: &Filter, facts: &Facts<'_>) -> bool {
-    let ids = [(filter.gid, facts.gid), (filter.egid, facts.egid)];
+    let ids = [(filter.gid, facts.ids.gid), (filter.egid, facts.ids.egid)];
     match filter.is_any_group {
         true => ids.iter().any(|(wanted, found)| *wanted == Some(*found)),
         false => ids
@@ -278,17 +278,17 @@ fn is_group(filter: &Filter, facts: &Facts<'_>) -> bool {
 
 fn is_call(filter: &Filter, facts: &Facts<'_>) -> bool {
     let is = |wanted: Option<i32>, found: i32| wanted.is_none_or(|wanted| wanted == found);
-    is(filter.ppid, facts.ppid)
-        && is(filter.pid, facts.pid)
+    is(filter.ppid, facts.ids.ppid)
+        && is(filter.pid, facts.ids.pid)
         && filter
             .arch
-            .is_none_or(|arch| abi::Arch::from_audit_arch(facts.arch) == Some(arch))
-        && is(filter.syscall, facts.syscall)
+            .is_none_or(|arch| abi::Arch::from_audit_arch(facts.call.arch) == Some(arch))
+        && is(filter.syscall, facts.call.syscall)
         && filter
             .session
-            .is_none_or(|id| id == NO_LOGIN || id == facts.session)
-        && filter.exit.is_none_or(|exit| Some(exit) == facts.exit)
-        && is(filter.success.map(i32::from), facts.success)
+            .is_none_or(|id| id == NO_LOGIN || id == facts.ids.session)
+        && filter.exit.is_none_or(|exit| Some(exit) == facts.call.exit)
+        && is(filter.success.map(i32::from), facts.call.success)
 }
 
 fn is_kind(filter: &Filter, event: &Event) -> bool {
@@ -310,16 +310,16 @@ fn is_text(filter: &Filter, facts: &Facts<'_>) -> bool {
             let keys = facts.keys.as_deref().unwrap_or_default();
             keys.iter().any(|key| is_like(filter, wanted, key))
         })
-        && is(&filter.vm, facts.vm.as_deref())
-        && is(&filter.uuid, facts.uuid)
+        && is(&filter.vm, facts.guest.vm.as_deref())
+        && is(&filter.uuid, facts.guest.uuid)
 }
 
 fn is_file(filter: &Filter, facts: &Facts<'_>) -> bool {
     filter.file.as_ref().is_none_or(|wanted| {
-        let files = facts.files.as_deref().unwrap_or_default();
+        let files = facts.files.names.as_deref().unwrap_or_default();
         files
             .iter()
-            .chain(&facts.cwd)
+            .chain(&facts.files.cwd)
             .any(|file| is_like(filter, wanted, file))
     })
 }

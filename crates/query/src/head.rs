@@ -17,9 +17,9 @@ pub(crate) struct Head<'l> {
 /// Why a line has no head.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NoHead<'l> {
-    /// The line is no record.
+    /// The line is not a record.
     NoRecord,
-    /// The text between the parentheses is no time.
+    /// The text between the parentheses is not a time.
     BadTime(&'l [u8]),
 }
 

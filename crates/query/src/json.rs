@@ -1,6 +1,6 @@
 //! Logs with `log_format = JSON`: the object of an event becomes the lines that it was made from.
 //!
-//! What was in quotes or in hex is one text in JSON, and becomes hex or quotes again by the type of the field.
+//! JSON does not say whether a text was quoted or in hex; the type of the field decides.
 
 use crate::interpret::{field_type, FieldType};
 use crate::Dialect;
@@ -191,7 +191,7 @@ impl Body<'_> {
         }
     }
 
-    /// What RAW has in place of a name, or of a number with `0x`.
+    /// The form that RAW has for a name, or for a number with `0x`.
     fn number(&mut self, name: &str, text: &str) -> Option<String> {
         match name {
             "arch" => {

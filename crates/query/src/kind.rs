@@ -21,7 +21,7 @@ const MAC_LABELS: std::ops::RangeInclusive<i32> = 1406..=1419;
 
 /// DM_CTRL, DM_EVENT, LANDLOCK_ACCESS, LANDLOCK_DOMAIN, which audit 3.0.9 does not know.
 const LATER: [u32; 4] = [1338, 1339, 1423, 1424];
-/// The first of them that audit 4.0.2 does not know either.
+/// The first of these types that audit 4.0.2 does not know either.
 const LATER_IN_FOUR: usize = 2;
 
 /// The number of a type by its name in a log: a known name, `UNKNOWN[n]` or a number; else -1.

@@ -1,14 +1,14 @@
-//! Questions to audit logs: lines → events → what matches, as ausearch answers.
+//! Searches audit logs as ausearch does: lines → events → those that match.
 //!
 //! * [`Lines`]: lines of any reader.
 //! * [`Assembler`]: the state machine from lines to [`Event`]s.
 //! * [`Facts`]: the fields of an event that a question is about, read when they are asked for.
 //! * [`Filter`]: ausearch's options, compiled once.
 //! * [`expr`]: expressions as of ausearch-expression(5).
-//! * [`index`]: what is where in a log, so that less of it is read.
+//! * [`index`]: where values are in a log, so that less of it is read.
 //! * [`Interpreter`]: what values mean; [`RecordFields`]: a record as names and values.
 //! * [`Told`]: an event in short; [`Tree`] and [`Touched`]: processes with their descendants, and files.
-//! * [`time`]: its dates and times, by the C library.
+//! * [`time`]: dates and times of ausearch, by the C library.
 //!
 //! Memory is bounded: the open events of two seconds are kept, and at most 96 MiB of them.
 //!
@@ -20,7 +20,7 @@
 //! let event = assembler.pop().expect("one event");
 //! let wanted = Wanted { pid: true, ..Wanted::default() };
 //! let facts = Facts::read(&event, &wanted, Dialect::Own).expect("facts");
-//! assert_eq!(facts.pid, 7);
+//! assert_eq!(facts.ids.pid, 7);
 //! ```
 
 mod assemble;
@@ -54,7 +54,7 @@ mod walk;
 
 pub use assemble::{Assembler, TimeRange};
 pub use event::{Event, EventView, Key, Record};
-pub use facts::{Facts, Labels, Wanted, NO_ID, NO_LOGIN};
+pub use facts::{Call, Facts, Files, Guest, Ids, Labels, Wanted, NO_ID, NO_LOGIN};
 pub use feed::Feed;
 pub use filter::{Filter, Matcher, UserName};
 pub use format::{Columns, Extra, Interpreted, Sentences};
@@ -72,7 +72,7 @@ pub use tree::Tree;
 /// Byte between a line and its interpretations in ENRICHED.
 pub(crate) const SEPARATOR: u8 = 0x1d;
 
-/// Whose behaviour is asked for.
+/// The program whose behaviour is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dialect {
     /// Lines are not cut, and an event is kept even if a field cannot be read.
@@ -90,7 +90,7 @@ impl Dialect {
         self.is_peer().then_some(8969)
     }
 
-    /// Whether it is that of another program.
+    /// Whether this is the behaviour of another program.
     pub fn is_peer(self) -> bool {
         self != Dialect::Own
     }

@@ -26,19 +26,21 @@ pub(crate) fn user<'e>(
 ) -> Result<(), Malformed> {
     if wanted.pid {
         let from = walk.require(b"pid=")?;
-        facts.pid = walk.number(from)? as i32;
+        facts.ids.pid = walk.number(from)? as i32;
     }
     if wanted.uid {
         let from = walk.require(b"uid=")?;
-        facts.set_named(UID, walk.number(from)?);
+        facts.ids.set_named(UID, walk.number(from)?);
     }
     if wanted.auid {
         let from = walk.find(b"auid=").or_else(|| walk.find(b"loginuid="));
-        facts.set_named(AUID, walk.number(from.ok_or(Malformed)?)?);
+        facts
+            .ids
+            .set_named(AUID, walk.number(from.ok_or(Malformed)?)?);
     }
     if wanted.session {
         if let Some(session) = walk.optional_number(b"ses=")? {
-            facts.session = session;
+            facts.ids.session = session;
         }
     }
     let is_avc = avc.is_some();
@@ -75,7 +77,7 @@ fn user_end<'e>(
     if wanted.gid && matches!(kind, ADD_GROUP | DEL_GROUP | GRP_MGMT) {
         let gid = || (kind == GRP_MGMT).then(|| walk.find(b"gid=")).flatten();
         if let Some(from) = walk.find(b" id=").or_else(gid) {
-            facts.gid = walk.number(from).map_err(last_parts)?;
+            facts.ids.gid = walk.number(from).map_err(last_parts)?;
         }
     }
     virtual_machine(facts, &mut walk, kind, wanted).map_err(last_parts)?;
@@ -95,7 +97,7 @@ fn user_labels<'e>(
         let label = walk.word(from)?;
         match &mut avc {
             Some(labels) => labels.subject = Some(label),
-            None => facts.add_subject(label),
+            None => facts.labels.push(Labels::of_subject(label)),
         }
     }
     if let (Some(labels), true) = (avc, wanted.object) {
@@ -122,7 +124,7 @@ fn virtual_machine<'e>(
     wanted: &Wanted,
 ) -> Result<(), Malformed> {
     if let Some(from) = wanted.vm.then(|| walk.find(b"vm=")).flatten() {
-        facts.vm = walk.value(from)?;
+        facts.guest.vm = walk.value(from)?;
     }
     if let Some(from) = wanted.uuid.then(|| walk.find(b"uuid=")).flatten() {
         let rest = &walk.text[from..];
@@ -130,20 +132,20 @@ fn virtual_machine<'e>(
         if end == 0 {
             return Err(Malformed);
         }
-        facts.uuid = Some(&rest[..end]);
+        facts.guest.uuid = Some(&rest[..end]);
         walk.at = from + end;
     }
     if kind == VIRT_MACHINE_ID {
         if let Some(from) = wanted.subject.then(|| walk.find(b"vm-ctx=")).flatten() {
-            facts.add_subject(walk.word(from)?);
+            facts.labels.push(Labels::of_subject(walk.word(from)?));
         }
         if let Some(from) = wanted.object.then(|| walk.find(b"img-ctx=")).flatten() {
-            facts.add_object(walk.word(from)?);
+            facts.labels.push(Labels::of_object(walk.word(from)?));
         }
     } else if kind == VIRT_RESOURCE && wanted.files {
         let disk = || walk.find(b" new-disk=");
         if let Some(from) = walk.find(b" path=").or_else(disk) {
-            facts.add_file(*walk, from)?;
+            facts.files.add(*walk, from)?;
             walk.at = from;
         }
     }
@@ -164,7 +166,7 @@ fn second_user(facts: &mut Facts<'_>, walk: &mut Walk<'_>) -> Result<(), Rejecte
                     return Err(Rejected::Before);
                 }
                 let uid = unsigned(&rest[..end], 10).map_err(Malformed::from)?;
-                facts.set_named(UID, uid as u32);
+                facts.ids.set_named(UID, uid as u32);
                 return Ok(());
             }
             _ => return Err(Rejected::InLastParts),
@@ -198,7 +200,7 @@ fn user_text<'e>(
         host(facts, start, from)?;
     }
     if let Some(from) = wanted.files.then(|| start.find(b"cwd=")).flatten() {
-        facts.cwd = walk.value_or_legacy(from)?;
+        facts.files.cwd = walk.value_or_legacy(from)?;
     }
     if let Some(from) = wanted.terminal.then(|| start.find(b"terminal=")).flatten() {
         let terminal = walk.word(from).or_else(|_| walk.until(from, b')'))?;
@@ -210,10 +212,10 @@ fn user_text<'e>(
     if wanted.success {
         if let Some(from) = start.find(b"res=") {
             let result = walk.until(from, b'\'').map_err(last_parts)?;
-            facts.success = i32::from(!result.starts_with(b"failed"));
+            facts.call.success = i32::from(!result.starts_with(b"failed"));
         } else if let Some(from) = start.find(b"result=") {
             let result = walk.until(from, b')').map_err(last_parts)?;
-            facts.success = i32::from(result.eq_ignore_ascii_case(b"success"));
+            facts.call.success = i32::from(result.eq_ignore_ascii_case(b"success"));
         }
     }
     Ok(())
@@ -239,23 +241,25 @@ pub(crate) fn login<'e>(
 ) -> Result<(), Malformed> {
     if wanted.pid {
         let from = walk.require(b"pid=")?;
-        facts.pid = walk.number(from)? as i32;
+        facts.ids.pid = walk.number(from)? as i32;
     }
     if wanted.uid {
         let from = walk.require(b"uid=")?;
-        facts.set_named(UID, walk.number(from)?);
+        facts.ids.set_named(UID, walk.number(from)?);
     }
     if let Some(from) = wanted.subject.then(|| walk.find(b"subj=")).flatten() {
-        facts.add_subject(walk.word(from)?);
+        facts.labels.push(Labels::of_subject(walk.word(from)?));
     }
     if wanted.auid {
         let from = [&b"new auid="[..], b" auid=", b"new loginuid="]
             .iter()
             .find_map(|name| walk.find(name));
-        facts.set_named(AUID, last_or_anew(&mut walk, from.ok_or(Malformed)?)?);
+        facts
+            .ids
+            .set_named(AUID, last_or_anew(&mut walk, from.ok_or(Malformed)?)?);
     }
     if wanted.success {
-        facts.success = match walk.find(b"res=") {
+        facts.call.success = match walk.find(b"res=") {
             Some(from) => last_or_anew(&mut walk, from)? as i32,
             // Kernels that do not say it know no failure.
             None => 1,
@@ -263,7 +267,7 @@ pub(crate) fn login<'e>(
     }
     if wanted.session {
         let from = walk.find(b"new ses=").or_else(|| walk.find(b" ses="));
-        facts.session = walk.last_number(from.ok_or(Malformed)?)?;
+        facts.ids.session = walk.last_number(from.ok_or(Malformed)?)?;
     }
     Ok(())
 }
@@ -286,24 +290,24 @@ pub(crate) fn daemon<'e>(
     walk.at = start;
     if wanted.auid {
         let from = walk.require(b"auid=")?;
-        facts.set_named(AUID, walk.number(from)?);
+        facts.ids.set_named(AUID, walk.number(from)?);
     }
     if wanted.pid {
         let from = walk.require(b"pid=")?;
-        facts.pid = walk.number(from)? as i32;
+        facts.ids.pid = walk.number(from)? as i32;
     }
     if wanted.uid {
         if let Some(uid) = walk.optional_number(b" uid=")? {
-            facts.uid = uid;
+            facts.ids.uid = uid;
         }
     }
     if wanted.session {
         if let Some(session) = walk.optional_number(b"ses=")? {
-            facts.session = session;
+            facts.ids.session = session;
         }
     }
     if let Some(from) = wanted.subject.then(|| walk.find(b"subj=")).flatten() {
-        facts.add_subject(walk.last_word(from));
+        facts.labels.push(Labels::of_subject(walk.last_word(from)));
     }
     daemon_result(facts, walk.text, start, wanted)
 }
@@ -321,7 +325,7 @@ fn daemon_result(
     match from.map(|from| &text[from..]) {
         Some(rest) if !rest.first().is_some_and(u8::is_ascii_alphabetic) => Err(Malformed),
         Some(rest) => {
-            facts.success = i32::from(!rest.starts_with(b"failed"));
+            facts.call.success = i32::from(!rest.starts_with(b"failed"));
             Ok(())
         }
         None => Ok(()),
@@ -346,33 +350,33 @@ pub(crate) fn integrity<'e>(
     wanted: &Wanted,
 ) -> Result<(), Malformed> {
     if let Some(pid) = walk.optional_number(b"pid=")? {
-        facts.pid = pid as i32;
+        facts.ids.pid = pid as i32;
     }
     if wanted.uid {
         if let Some(from) = walk.find(b" uid=") {
             // ausearch 3.0.9 begins at the equals sign, where strtoul(3) finds no number.
             walk.word(from - 1)?;
-            facts.set_named(UID, 0);
+            facts.ids.set_named(UID, 0);
         }
     }
     if wanted.auid {
         if let Some(from) = find_from(walk.text, 0, b"auid=") {
-            facts.set_named(AUID, walk.number(from)?);
+            facts.ids.set_named(AUID, walk.number(from)?);
         }
     }
     if wanted.session {
         if let Some(session) = walk.optional_number(b"ses=")? {
-            facts.session = session;
+            facts.ids.session = session;
         }
     }
     if let Some(from) = wanted.subject.then(|| walk.find(b"subj=")).flatten() {
-        facts.add_subject(walk.word(from)?);
+        facts.labels.push(Labels::of_subject(walk.word(from)?));
     }
     if let Some(from) = wanted.comm.then(|| walk.find(b"comm=")).flatten() {
         facts.comm = walk.value(from)?;
     }
     if let Some(from) = wanted.files.then(|| walk.find(b" name=")).flatten() {
-        facts.add_file(walk, from)?;
+        facts.files.add(walk, from)?;
     }
     last_result(facts, walk, wanted)
 }
@@ -383,7 +387,7 @@ fn last_result(
     wanted: &Wanted,
 ) -> Result<(), Malformed> {
     if let Some(from) = wanted.success.then(|| walk.find(b"res=")).flatten() {
-        facts.success = walk.last_number(from)? as i32;
+        facts.call.success = walk.last_number(from)? as i32;
     }
     Ok(())
 }
@@ -397,22 +401,22 @@ pub(crate) fn simple<'e>(
 ) -> Result<(), Malformed> {
     if wanted.auid {
         match walk.find(b"auid=") {
-            Some(from) => facts.set_named(AUID, walk.last_number(from)?),
+            Some(from) => facts.ids.set_named(AUID, walk.last_number(from)?),
             None if is_config => {}
             None => return Err(Malformed),
         }
     }
     if let Some(from) = wanted.session.then(|| walk.find(b"ses=")).flatten() {
-        facts.session = walk.last_number(from)?;
+        facts.ids.session = walk.last_number(from)?;
     }
     if let Some(from) = wanted.subject.then(|| walk.find(b"subj=")).flatten() {
-        facts.add_subject(walk.last_word(from));
+        facts.labels.push(Labels::of_subject(walk.last_word(from)));
     }
     if let Some(from) = wanted.keys.then(|| walk.find(b"key=")).flatten() {
-        facts.add_keys(walk, from)?;
+        crate::facts::add_keys(&mut facts.keys, walk, from)?;
     }
     if is_config {
-        facts.success = 1;
+        facts.call.success = 1;
     }
     last_result(facts, walk, wanted)
 }
@@ -425,30 +429,30 @@ pub(crate) fn kernel_anomaly<'e>(
 ) -> Result<(), Malformed> {
     if wanted.auid {
         let from = walk.require(b"auid=")?;
-        facts.set_named(AUID, walk.last_number(from)?);
+        facts.ids.set_named(AUID, walk.last_number(from)?);
     }
     if wanted.uid {
         if let Some(uid) = walk.optional_number(b"uid=")? {
-            facts.set_named(UID, uid);
+            facts.ids.set_named(UID, uid);
         }
     }
     if wanted.gid {
         if let Some(gid) = walk.optional_number(b"gid=")? {
-            facts.gid = gid;
+            facts.ids.gid = gid;
         }
     }
     if let Some(from) = wanted.session.then(|| walk.find(b"ses=")).flatten() {
-        facts.session = walk.last_number(from)?;
+        facts.ids.session = walk.last_number(from)?;
     }
     if kind == ANOM_PROMISCUOUS {
         return Ok(());
     }
     if let Some(from) = wanted.subject.then(|| walk.find(b"subj=")).flatten() {
-        facts.add_subject(walk.word(from)?);
+        facts.labels.push(Labels::of_subject(walk.word(from)?));
     }
     if wanted.pid {
         if let Some(pid) = walk.optional_number(b"pid=")? {
-            facts.pid = pid as i32;
+            facts.ids.pid = pid as i32;
         }
     }
     if let Some(from) = wanted.comm.then(|| walk.find(b"comm=")).flatten() {
@@ -466,9 +470,9 @@ pub(crate) fn kernel_anomaly<'e>(
         let Some(from) = walk.find(b"arch=") else {
             return Ok(());
         };
-        facts.arch = unsigned(walk.word(from)?, 16)? as u32;
+        facts.call.arch = unsigned(walk.word(from)?, 16)? as u32;
         let from = walk.require(b"syscall=")?;
-        facts.syscall = walk.number(from)? as i32;
+        facts.call.syscall = walk.number(from)? as i32;
     }
     last_result(facts, walk, wanted)
 }
@@ -480,21 +484,21 @@ pub(crate) fn tty<'e>(
 ) -> Result<(), Malformed> {
     if wanted.pid {
         if let Some(pid) = walk.optional_number(b"pid=")? {
-            facts.pid = pid as i32;
+            facts.ids.pid = pid as i32;
         }
     }
     if wanted.uid {
         if let Some(uid) = walk.optional_number(b" uid=")? {
-            facts.set_named(UID, uid);
+            facts.ids.set_named(UID, uid);
         }
     }
     if wanted.auid {
         let from = walk.require(b"auid=")?;
-        facts.set_named(AUID, walk.last_number(from)?);
+        facts.ids.set_named(AUID, walk.last_number(from)?);
     }
     if wanted.session {
         if let Some(session) = walk.optional_number(b"ses=")? {
-            facts.session = session;
+            facts.ids.session = session;
         }
     }
     if let Some(from) = wanted.comm.then(|| walk.find(b"comm=")).flatten() {

@@ -1,4 +1,4 @@
-//! Numbers as strtoul(3) and strtoll(3) read them: what follows the digits does not count.
+//! Numbers as strtoul(3) and strtoll(3) read them: text after the digits is ignored.
 
 /// The number has more bits than C's `unsigned long` or `long long`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,7 +106,7 @@ fn until_zero(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// The bytes of hex digits. `odd` makes one of the last digit, if it has no second.
+/// Decodes hex digits. `odd` makes a byte of a last digit without a second.
 fn decoded(text: &[u8], odd: fn(u8) -> u8) -> Option<Vec<u8>> {
     if text.first() == Some(&b'(') {
         let end = memchr::memchr(b')', text)?;

@@ -18,7 +18,7 @@ pub fn write_raw(event: &Event, dialect: Dialect, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends an event as ausearch does without a format: its time, and its records, last one first.
+/// Appends an event in ausearch's default format: its time, then its records from last to first.
 /// Control characters become `\ooo`, and what else `escape` says.
 pub fn write_default(event: &Event, escape: Escape, out: &mut Vec<u8>) {
     out.extend_from_slice(b"----\ntime->");

@@ -1,4 +1,4 @@
-//! From the records of an event to its facts.
+//! Reads the facts of an event from its records.
 
 use crate::event::{Event, EventView, Record};
 use crate::facts::{Facts, Wanted};
@@ -6,8 +6,8 @@ use crate::walk::{Malformed, Walk};
 use crate::{avc, calls, messages, Dialect};
 
 impl<'e> Facts<'e> {
-    /// Reads what is wanted. `None` if a record lacks what ausearch 3.0.9 requires: it drops the event then. Without
-    /// that dialect such an event has the facts that could be read.
+    /// Reads the wanted facts. In the dialect of ausearch 3.0.9, `None` if a record lacks a field that it requires,
+    /// because it drops such events. In the others, the facts that could be read.
     pub fn read(event: &'e Event, wanted: &Wanted, dialect: Dialect) -> Option<Facts<'e>> {
         Facts::read_view(event.view(), wanted, dialect)
     }

@@ -6,7 +6,7 @@ use crate::walk::{find_from, Text};
 use crate::{kind, Dialect, Event};
 use std::borrow::Cow;
 
-/// What a row needs of [`Facts`]. Files come from [`Row::paths`], which knows their directories.
+/// The [`Facts`] that a row needs. Files come from [`Row::paths`], which knows their directories.
 const WANTED: Wanted = Wanted {
     pid: true,
     ppid: true,
@@ -73,7 +73,7 @@ pub struct Row<'e> {
 }
 
 impl<'e> Row<'e> {
-    /// Reads what `event` has. What it lacks, or what is damaged, is absent.
+    /// Reads `event`. Fields that are missing or damaged are absent.
     pub fn read(event: &'e Event) -> Row<'e> {
         let key = event.key();
         let facts = Facts::read(event, &WANTED, Dialect::Own).unwrap_or_default();
@@ -94,7 +94,7 @@ impl<'e> Row<'e> {
 
     /// Whether the event is known to have failed.
     pub fn is_failure(&self) -> bool {
-        self.facts.success == 0
+        self.facts.call.success == 0
     }
 
     /// Files of PATH and AVC records, each once and without the directories that are only parents.
@@ -206,8 +206,8 @@ fn call(event: &Event, facts: &Facts<'_>) -> Option<Cow<'static, str>> {
     for record in event.records() {
         match record.kind {
             kind::SYSCALL => {
-                let number = u32::try_from(facts.syscall).ok()?;
-                let name = abi::Arch::from_audit_arch(facts.arch)
+                let number = u32::try_from(facts.call.syscall).ok()?;
+                let name = abi::Arch::from_audit_arch(facts.call.arch)
                     .and_then(|arch| abi::syscall_name(arch, number));
                 return Some(name.map_or_else(|| number.to_string().into(), Cow::Borrowed));
             }

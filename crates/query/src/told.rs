@@ -13,7 +13,7 @@ const OBJECT_BYTES_MAX: usize = 200;
 /// A file of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// Its absolute path, as far as the event tells it.
+    /// Absolute path, as far as the event has it.
     pub path: Option<Vec<u8>>,
     /// Device as in `dev=`, and inode.
     pub inode: Option<(Vec<u8>, u64)>,
@@ -26,7 +26,7 @@ pub struct Item {
 pub struct Told {
     /// Process.
     pub pid: Option<u32>,
-    /// Its parent.
+    /// Parent process.
     pub ppid: Option<u32>,
     /// Login user, or the user if there is no login.
     pub who: Vec<u8>,
@@ -36,9 +36,9 @@ pub struct Told {
     pub what: Vec<u8>,
     /// Arguments of a program, files, addresses.
     pub objects: Vec<Vec<u8>>,
-    /// The result in a word; empty if none is told.
+    /// The result in a word; empty if the event has none.
     pub result: Vec<u8>,
-    /// The call has failed.
+    /// Whether the call failed.
     pub is_failed: bool,
     /// What the call returned.
     pub exit: Option<i64>,
@@ -85,7 +85,7 @@ pub(crate) fn absolute(cwd: Option<&[u8]>, name: &[u8]) -> Vec<u8> {
 }
 
 impl Told {
-    /// Tells an event.
+    /// Summarises an event.
     pub fn of(event: &Event, interpreter: &Interpreter) -> Told {
         let mut told = Told::default();
         let mut cwd = None;
@@ -255,7 +255,7 @@ impl Told {
     }
 }
 
-/// Appends text of unknown origin so that a terminal only shows it, cut after 200 bytes.
+/// Appends text of unknown origin without characters that control a terminal, cut after 200 bytes.
 pub(crate) fn write_shown(text: &[u8], out: &mut Vec<u8>) {
     let shown = &text[..text.len().min(OBJECT_BYTES_MAX)];
     for chunk in shown.utf8_chunks() {

@@ -1,13 +1,13 @@
 //! Which events touched a file: under the name that is asked for, or under any other name of the same inode.
 //!
-//! The log is read twice: first for the inodes that had the name at some time, then for the events. An inode number
-//! whose file is gone is given to another file: a CREATE of it in an event that does not rename or link begins a new
-//! file.
+//! The log is read twice: first for the inodes that had the name at some time, then for the events. The kernel
+//! reuses the inode number of a deleted file: a CREATE of that inode in an event that does not rename or link begins
+//! a new file.
 
 use crate::told::{absolute, Item, Told};
 use std::collections::{HashMap, HashSet};
 
-/// Most inodes whose beginnings are remembered. Beyond, one inode number is one file.
+/// Most inodes whose creation is remembered. Beyond that, one inode number counts as one file.
 const INODES_MAX: usize = 1 << 20;
 
 /// An inode: device and number.

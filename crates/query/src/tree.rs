@@ -1,8 +1,8 @@
 //! What a process and its descendants did.
 //!
-//! A process is a pid from a fork, or from its first event, until it exits or the pid is another process: one that a
-//! fork has made whose maker is the parent of later events, or one with another parent. (A process whose parent has
-//! died gets a new one, mostly pid 1: a change to that does not count.)
+//! A process begins with a fork that makes its pid, or with its first event. It ends when it exits, or when the pid
+//! belongs to another process: one made by a fork whose caller is the parent in later events, or one with another
+//! parent. (A process whose parent has died gets a new one, mostly pid 1. That change does not count.)
 
 use crate::told::{write_shown, Told};
 use crate::{time, Event};
@@ -34,7 +34,7 @@ struct Process {
     has_ended: bool,
     is_member: bool,
     who: Vec<u8>,
-    /// What it did, and whom it made, in order.
+    /// What it did and which processes it made, in order.
     parts: Vec<Part>,
     left_out: u64,
 }

@@ -37,7 +37,7 @@ impl<'e> Walk<'e> {
     /// Index behind the next `name`.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such field.
     pub(crate) fn require(&self, name: &[u8]) -> Result<usize, Malformed> {
         self.find(name).ok_or(Malformed)
     }

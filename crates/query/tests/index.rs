@@ -262,7 +262,7 @@ fn compare(logs: &[Vec<u8>], block_bytes: u64) -> Result<usize, TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(ProptestConfig::with_cases(testkit::times(8, 32)))]
 
     #[test]
     fn a_search_by_index_finds_what_a_search_without_finds(
@@ -296,7 +296,9 @@ proptest! {
         }
         compare(&[text], block_bytes)?;
     }
+}
 
+proptest! {
     /// Any bytes whose sum is right are refused, or an index.
     #[test]
     fn bytes_that_are_no_index_do_no_harm(body in prop::collection::vec(any::<u8>(), 0..300)) {

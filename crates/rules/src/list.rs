@@ -92,22 +92,6 @@ impl Action {
     }
 }
 
-impl Op {
-    /// The operator as rules write it.
-    pub const fn symbol(self) -> &'static str {
-        match self {
-            Op::Eq => "=",
-            Op::Ne => "!=",
-            Op::Lt => "<",
-            Op::Le => "<=",
-            Op::Gt => ">",
-            Op::Ge => ">=",
-            Op::BitMask => "&",
-            Op::BitTest => "&=",
-        }
-    }
-}
-
 struct Listing<'a> {
     style: &'a ListStyle,
     /// `AUDIT_ARCH_*` of the last `arch=`, of this rule or an earlier one.

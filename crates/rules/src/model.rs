@@ -166,6 +166,13 @@ impl SyscallSet {
     }
 }
 
+impl Default for SyscallSet {
+    /// No call.
+    fn default() -> SyscallSet {
+        SyscallSet::EMPTY
+    }
+}
+
 impl std::fmt::Debug for SyscallSet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.is_all() {
@@ -177,6 +184,20 @@ impl std::fmt::Debug for SyscallSet {
 }
 
 impl Op {
+    /// The operator as rules write it.
+    pub const fn symbol(self) -> &'static str {
+        match self {
+            Op::Eq => "=",
+            Op::Ne => "!=",
+            Op::Lt => "<",
+            Op::Le => "<=",
+            Op::Gt => ">",
+            Op::Ge => ">=",
+            Op::BitMask => "&",
+            Op::BitTest => "&=",
+        }
+    }
+
     /// Whether `left OP right` holds, as `audit_comparator()` in kernel/auditfilter.c decides it.
     pub fn holds(self, left: u32, right: u32) -> bool {
         match self {

@@ -190,7 +190,7 @@ fn soup() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: testkit::times(150, 1500), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_rule_read_written_and_read_again_is_the_same_rule(line in line()) {

@@ -11,7 +11,7 @@ use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// What the kernel keeps for a task that has filters.
+/// The bitmaps that the kernel keeps for a task that has filters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskCache {
     /// Process id.
@@ -84,7 +84,7 @@ impl SeccompCaches {
     }
 }
 
-/// How large the running kernel's bitmaps are, and what stands in them whatever filters say.
+/// Size of the running kernel's bitmaps, and the bits that they have whatever filters say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheSizes {
     /// System calls below this number have a bit (`NR_syscalls`).
@@ -97,8 +97,8 @@ pub struct CacheSizes {
 }
 
 impl SeccompCaches {
-    /// Measures the bitmaps: a child takes a filter that denies all it can do without, and the
-    /// bits that are left tell. The child is gone when this returns.
+    /// Measures the bitmaps: a child installs a filter that denies all calls it does not need, and
+    /// the bits that stay set are counted. The child has ended when this returns.
     ///
     /// # Errors
     /// The child cannot be made or takes no filter, or the iterator cannot be read.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Counts calls of one program and all that it starts. Dropping it takes the hooks away.
+/// Counts the calls of one program and of all that it starts. Dropping the counter removes the hooks.
 pub struct CallCounter {
     object: Object,
     _links: Vec<Link>,
@@ -24,13 +24,13 @@ pub struct CallCounts {
     pub calls: BTreeMap<Call, u64>,
     /// How often the telling argument of a call had each value.
     pub values: BTreeMap<Call, BTreeMap<u64, u64>>,
-    /// Calls, values and tasks for which the maps had no room: what they did is missing.
+    /// Number of calls, values and tasks that are missing because the maps had no room.
     pub missed: [u64; LEARN_MISSED_KINDS as usize],
 }
 
 impl CallCounter {
-    /// Loads the programs; nothing is counted before [`CallCounter::follow`]. `telling` says which
-    /// argument (0 to 3) of a call has its values counted.
+    /// Loads the programs; nothing is counted before [`CallCounter::follow`]. `telling` names for
+    /// some calls the argument (0 to 3) whose values are counted.
     ///
     /// # Errors
     /// The kernel refuses the programs, or the caller may not load any.

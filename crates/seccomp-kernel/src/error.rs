@@ -1,4 +1,4 @@
-//! What can go wrong between a filter and the kernel, in words that say what to do.
+//! Errors between a filter and the kernel, with what to do about them.
 
 use bpf::load::LoadError;
 use std::ffi::NulError;

@@ -1,7 +1,7 @@
 //! Starting a program with a filter.
 //!
 //! Between the filter and execve(2) nothing may happen that the filter could refuse, so the program
-//! is found, and its arguments are laid out, before; a child says how far it came in shared memory.
+//! is found, and its arguments are laid out, before; in shared memory, a child reports how far it came.
 
 use crate::error::{system, SeccompKernelError};
 use rustix::event::{PollFd, PollFlags};
@@ -67,7 +67,7 @@ fn search(name: &OsString) -> Option<PathBuf> {
 pub struct Install {
     /// What is installed.
     pub filter: Filter,
-    /// What the profile asks for besides; of these `spec_allow` and `wait_killable` count.
+    /// Flags of the profile, of which `spec_allow` and `wait_killable` are used.
     pub flags: Flags,
     /// Whether a supervisor answers SECCOMP_RET_USER_NOTIF.
     pub listen: bool,
@@ -137,8 +137,8 @@ impl Pointers {
     }
 }
 
-/// Becomes the program, under the filter. Comes back only to say what failed, with its errno;
-/// `shared` learns of the listener.
+/// Becomes the program, under the filter. Returns only if that fails: what failed, and its errno.
+/// The listener's descriptor goes to `shared`.
 fn become_program(
     program: &Program,
     pointers: &Pointers,
@@ -185,7 +185,7 @@ fn restore_sigpipe() {
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }
 
-/// Replaces this process by the program. Comes back only with an error.
+/// Replaces this process by the program. Returns only if that fails.
 pub fn replace(program: &Program, install: &Install) -> SeccompKernelError {
     restore_sigpipe();
     let shared = Shared::default();
@@ -312,7 +312,7 @@ impl<'a> Launch<'a> {
         };
     }
 
-    /// The listener, once the child has installed its filter; to be asked for once, after [`Launch::go`].
+    /// The listener, as soon as the child has installed its filter. Call this once, after [`Launch::go`].
     ///
     /// # Errors
     /// The child ended instead: what failed.
@@ -338,7 +338,7 @@ impl<'a> Launch<'a> {
         }
     }
 
-    /// Whether the child has ended, after so many milliseconds at most.
+    /// Whether the child ends within this number of milliseconds.
     fn has_ended(&self, timeout_ms: i64) -> Result<bool, SeccompKernelError> {
         let mut fds = [PollFd::new(&self.pidfd, PollFlags::IN)];
         let timeout = rustix::event::Timespec {

@@ -1,12 +1,13 @@
 //! The filters of a thread.
 
-use crate::{Filter, SeccompData, Verdict};
+use crate::insn::code;
+use crate::{Action, Filter, SeccompData, Verdict};
 
 /// Filters in the order in which they were installed, oldest first. An empty chain allows
 /// everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chain {
-    pub(crate) filters: Vec<Filter>,
+    filters: Vec<Filter>,
 }
 
 /// The result of running a chain.
@@ -37,6 +38,17 @@ impl Chain {
     /// Number of instructions of all filters together.
     pub fn insns(&self) -> usize {
         self.filters.iter().map(|filter| filter.insns().len()).sum()
+    }
+
+    /// Number of filters in the chain that can ask a supervisor (USER_NOTIF). The kernel allows one
+    /// filter of a chain to have a listener; the programs do not show which one.
+    pub fn notifying(&self) -> usize {
+        let asks = |filter: &&Filter| {
+            filter.insns().iter().any(|insn| {
+                insn.code == code::RET_K && Verdict(insn.k).action() == Action::UserNotif
+            })
+        };
+        self.filters.iter().filter(asks).count()
     }
 
     /// The kernel's decision on a call that its bitmap does not allow (kernel/seccomp.c,

@@ -47,7 +47,7 @@ mod verdict;
 
 pub use chain::{Chain, Decision};
 pub use constant_allow::{CacheTable, ConstantAllow, Loss, LostBit};
-pub use cost::CostModel;
+pub use cost::{filter_worst_path, worst_path, CostModel};
 pub use data::{SeccompData, Word};
 pub use diagram::TooLarge;
 pub use filter::Filter;

@@ -155,7 +155,7 @@ libc.pthread_exit(None)
 
 #[test]
 fn no_signal_is_lost_on_a_process_that_is_read() {
-    const SIGNALS: usize = 60_000;
+    let signals = testkit::times(10_000, 60_000);
     let body = r#"
 take(600)
 # The handler of C writes a byte per signal; Python's own may stand for several.
@@ -172,7 +172,7 @@ say(len(os.read(taken, 65536)))
     };
     let pid = script.pid();
     let sender = std::thread::spawn(move || {
-        for _ in 0..SIGNALS {
+        for _ in 0..signals {
             // SAFETY: our own child. Real-time signals are queued: each is taken once.
             while unsafe { libc::kill(pid, libc::SIGRTMIN() + 1) } != 0 {
                 std::thread::yield_now();
@@ -184,7 +184,7 @@ say(len(os.read(taken, 65536)))
     }
     sender.join().expect("every signal is sent");
     script.input.write_all(b"\n").expect("written");
-    assert_eq!(script.line(), SIGNALS.to_string());
+    assert_eq!(script.line(), signals.to_string());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Commands that are programs of their own for the size of their libraries, and stand beside this one.
+//! Commands that are separate programs beside this one, because of the size of their libraries.
 
 use anyhow::{Context, Result};
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ pub(crate) const FORWARD: &str = "tarsier-forward";
 /// `tarsier export`.
 pub(crate) const EXPORT: &str = "tarsier-export";
 
-/// Becomes `program`, with these arguments.
+/// Replaces this process with `program` and these arguments.
 ///
 /// # Errors
 /// There is no such program beside this one, or it cannot be started.

@@ -1,4 +1,4 @@
-//! What the commands with the options of audit's programs have in common: their words, and `--dialect`.
+//! Arguments that all commands with options of audit's programs share: words as text, and `--dialect`.
 
 use anyhow::Result;
 use query::Dialect;

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 const ALTERED: u8 = 1;
 /// Exit status if the log cannot be verified.
 const UNKNOWN: u8 = 2;
-/// Exit status of a log that is what was sealed, but ends where nothing says that it does.
+/// Exit status of a log that is unaltered, but whose end may be missing.
 const NOT_CLOSED: u8 = 3;
 
 /// `tarsier seal`.
@@ -79,7 +79,7 @@ fn give(to: &mut impl Write, text: &str) -> io::Result<()> {
     to.flush()
 }
 
-/// Overwrites what was written, as far as that works: the file is removed in any case.
+/// Overwrites the file's contents, as far as that works; the file is removed in any case.
 fn wipe(file: &File, len: usize) {
     let _ = file.write_all_at(&vec![0; len], 0);
     let _ = file.sync_all();
@@ -97,8 +97,8 @@ fn keep_in_memory() {
 /// Creates the file of the verification key.
 ///
 /// # Errors
-/// It exists, or is on a disk and `on_disk` does not say that it may be: what is removed there stays
-/// readable to whoever reads the device.
+/// The file exists, or it would be on a disk without `on_disk`. A file removed from a disk stays readable
+/// to anybody who reads the device.
 fn create_key_file(path: &Path, on_disk: bool) -> Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let fd = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)
@@ -184,7 +184,7 @@ fn verify_indexes(logs: &[PathBuf]) -> Result<u8> {
 /// Verifies the logs of `args`.
 ///
 /// # Errors
-/// That cannot be done: the key, a log or a seal cannot be read.
+/// The key, a log or a seal cannot be read.
 pub(crate) fn report(args: &VerifyArgs) -> Result<Report> {
     let key = args.key.as_deref().context("--key is missing")?;
     let key = VerificationKey::read(key)?;

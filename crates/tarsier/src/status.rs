@@ -28,11 +28,12 @@ pub(crate) fn status(args: &StatusArgs) -> Result<u8> {
     }
     if args.rules {
         let costs: Vec<RuleCost> =
-            serde_json::from_str(&text).context("the daemon's answer is not clear")?;
+            serde_json::from_str(&text).context("the daemon's answer cannot be read")?;
         print_costs(&mut out, &costs)?;
         return Ok(0);
     }
-    let status: Status = serde_json::from_str(&text).context("the daemon's answer is not clear")?;
+    let status: Status =
+        serde_json::from_str(&text).context("the daemon's answer cannot be read")?;
     match args.json {
         true => writeln!(out, "{}", text.trim())?,
         false => print(&mut out, &status)?,

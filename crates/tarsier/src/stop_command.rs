@@ -18,7 +18,7 @@ pub(crate) fn stop(args: &StopArgs) -> Result<u8> {
         let text = ctl::ask(&socket_path(run_dir), &request)
             .with_context(|| format!("the daemon of {} does not answer", run_dir.display()))?;
         let answer: Answer =
-            serde_json::from_str(&text).context("the daemon's answer is not clear")?;
+            serde_json::from_str(&text).context("the daemon's answer cannot be read")?;
         if let Some(error) = answer.error {
             bail!("{error}");
         }

@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 use testkit::{corpus, corpus_lines, of_two_nodes, AuditPackage, Numbers};
 
-/// Reports that are made of every log, beside the main summary, each in the forms of [`FORMS`].
+/// Reports besides the main summary that are made of every log, each in all [`FORMS`].
 const REPORTS: &str =
     "-a -au -c --comm -cr -e -f -h --integrity -k -l -m -ma -n -p -r -s -t -tm --tty -u --virt -x";
 
@@ -38,7 +38,7 @@ const OPTIONS: &[&str] = &[
     "--eoe-timeout 1",
 ];
 
-/// Options that are wrong, and what else needs no log.
+/// Wrong options, and others that need no log.
 const WRONG: &[&str] = &[
     "-x -f",
     "-f word",
@@ -64,7 +64,7 @@ const WRONG: &[&str] = &[
     "-if /nonexistent",
 ];
 
-/// The forms that are compared with a package: fewer with the second, which differs little.
+/// The forms that are compared with a package: fewer for the second one, which differs little.
 fn forms(peer: &AuditPackage) -> &'static [&'static str] {
     match peer.dialect {
         "3" => FORMS,
@@ -83,7 +83,7 @@ fn tarsier(words: &[&str]) -> Command {
 struct Place<'p> {
     zone: &'p str,
     locale: &'p str,
-    /// Directory of locales that are made for the test.
+    /// Directory of locales made for the test.
     locales: &'p Path,
 }
 
@@ -111,7 +111,7 @@ fn shown(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Both programs with the same words say the same.
+/// Both programs print the same for the same words.
 fn compare(peer: &AuditPackage, words: &[&str], place: Place<'_>) {
     let expected = output(peer.command("aureport").args(words), place);
     let found = output(tarsier(&["--dialect", peer.dialect]).args(words), place);
@@ -308,7 +308,7 @@ fn damaged_logs(peer: &AuditPackage) {
     }
 }
 
-/// The lines in other orders, from two nodes, with other bits, and cut.
+/// The lines in another order, from two nodes, with changed bits, and cut.
 fn damaged(lines: &[Vec<u8>], numbers: &mut Numbers) -> Vec<(&'static str, Vec<u8>)> {
     vec![
         ("shuffled", numbers.shuffled(lines)),

@@ -81,7 +81,7 @@ const FORMATS: &[&str] = &[
     "--format text --escape raw -x /bin",
 ];
 
-/// Options that are wrong, and what else needs no log.
+/// Wrong options, and others that need no log.
 const WRONG: &[&str] = &[
     "-k",
     "-k -r",
@@ -167,7 +167,7 @@ fn output(command: &mut Command, zone: &str) -> Output {
         .expect("it runs")
 }
 
-/// Both programs with the same words say the same.
+/// Both programs print the same for the same words.
 fn compare(peer: &AuditPackage, words: &[&str], zone: &str) {
     let expected = output(peer.command("ausearch").args(words), zone);
     // ausearch 4.0.2 crashes at some paths with `..`; see the page.
@@ -386,7 +386,7 @@ fn rotated_sets_long_lines_and_pipes_are_read_as_by_ausearch() {
     }
 }
 
-/// What ausearch and `tarsier search` say with a checkpoint while a log grows and is rotated, and what the file holds.
+/// Compares ausearch and `tarsier search` with a checkpoint, while a log grows and is rotated: output and file.
 #[test]
 fn checkpoints_go_on_where_ausearch_would() {
     // In the order of their time.

@@ -47,6 +47,14 @@ pub fn may_load_programs() -> Option<File> {
     Some(machine_lock())
 }
 
+/// How often a test repeats something: `few` times, or `many` if `TARSIER_LONG_TESTS` is set.
+pub fn times<N>(few: N, many: N) -> N {
+    match std::env::var_os("TARSIER_LONG_TESTS") {
+        Some(_) => many,
+        None => few,
+    }
+}
+
 /// The directory of the distribution's audit programs (`scripts/peers`); without them, prints that
 /// `what` is skipped and returns `None`.
 pub fn peers(what: &str) -> Option<PathBuf> {

@@ -16,7 +16,7 @@ pub enum SeccompCommand {
     /// Compile a profile to one filter
     #[command(after_help = COMPILE_HELP)]
     Compile(CompileArgs),
-    /// Make a profile from what a program does
+    /// Make a profile of the calls that a program makes
     #[command(after_help = LEARN_HELP)]
     Learn(LearnArgs),
     /// Show which calls never run the filters, what the others cost, and why they run them

@@ -1,6 +1,6 @@
 //! Expressions of ausearch-expression(5): `(comm r= "\"cat\"" && !auid i= root) || \record_type == LOGIN`.
 //!
-//! An expression is about single records; it is true for an event if it is for one of its records.
+//! An expression is evaluated for each record; it is true for an event if it is true for one of its records.
 
 mod parse;
 mod regex;
@@ -97,12 +97,12 @@ impl Expr {
     /// Reads an expression.
     ///
     /// # Errors
-    /// It is none; the place is told.
+    /// The text is not an expression; the error names the place.
     pub fn parse(text: &str) -> Result<Expr, ExprError> {
         parse::parse(text).map(Expr)
     }
 
-    /// Whether it is true for a record of the event.
+    /// Whether the expression is true for a record of the event.
     pub fn matches(&self, event: &Event, interpreter: &Interpreter) -> bool {
         event.records().any(|record| {
             let mut asked = Asked {

@@ -5,7 +5,7 @@ use super::token::{tokens, Token};
 use super::{ExprError, Node, Order};
 use crate::{kind, Dialect};
 
-/// Deepest nesting: an expression is no reason to run out of stack.
+/// Deepest nesting of an expression, so that parsing cannot run out of stack.
 const DEPTH_MAX: usize = 200;
 
 struct Parser<'t> {

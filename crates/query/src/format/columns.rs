@@ -1,6 +1,7 @@
 //! `--format csv`: a line of comma-separated values per event.
 
 use super::cursor::{Cursor, Place};
+use super::find;
 use super::normal::{Finder, Normal};
 use crate::event::Event;
 use crate::interpret::{FieldType, Interpreter, RecordFields};
@@ -14,7 +15,7 @@ pub struct Extra {
     pub keys: bool,
     /// Labels of subject and object.
     pub labels: bool,
-    /// The second object, as of a rename.
+    /// The second object, such as the new name of a rename.
     pub second: bool,
     /// Parts of the time.
     pub time: bool,
@@ -37,8 +38,8 @@ impl Columns {
         }
     }
 
-    /// Appends an event, after the names of the columns if it is the first. Returns the types of those that could not
-    /// be told, for the messages.
+    /// Appends an event, after the names of the columns if it is the first. Returns the record types of the groups
+    /// that could not be told, for error messages.
     pub fn write(
         &mut self,
         event: &Event,
@@ -93,7 +94,7 @@ impl Columns {
         out.push(b',');
         out.extend_from_slice(name.unwrap_or_default().as_bytes());
         out.push(b',');
-        let found = finder.run();
+        let found = find::parts(&mut finder);
         time::write_columns(
             key.sec,
             key.msec,
@@ -136,15 +137,15 @@ impl Line<'_, '_, '_> {
         let action = normal.action.as_deref();
         self.text(normal.kind.unwrap_or("unknown").as_bytes());
         self.field(normal.session);
-        if self.go_to(normal.subject) {
+        if self.go_to(normal.subject.id) {
             let name = self.cursor.meaning(self.interpreter).unwrap_or_default();
             self.out.extend_from_slice(super::or_system(&name));
         }
         self.out.push(b',');
-        self.field(normal.acting);
-        self.text(normal.account.unwrap_or_default().as_bytes());
+        self.field(normal.subject.acting);
+        self.text(normal.subject.account.unwrap_or_default().as_bytes());
         if extra.labels {
-            self.label(&normal.subject_fields, b"subj");
+            self.label(&normal.subject.fields, b"subj");
         }
         self.text(action.unwrap_or(b"did-unknown"));
         if self.go_to(normal.result) {
@@ -154,18 +155,24 @@ impl Line<'_, '_, '_> {
         }
         self.out.push(b',');
         self.object(normal, action);
-        self.field(normal.object_detail);
+        self.field(normal.object.detail);
         if extra.second {
-            if self.go_to(normal.second) {
+            if self.go_to(normal.object.second) {
                 let path = super::path_or_meaning(&self.cursor, self.records, self.interpreter);
                 self.out.extend(path);
             }
             self.out.push(b',');
         }
         if extra.labels {
-            self.label(&normal.object_fields, b"obj");
+            self.label(&normal.object.fields, b"obj");
         }
-        self.text(normal.thing.name(self.interpreter.dialect()).as_bytes());
+        self.text(
+            normal
+                .object
+                .thing
+                .name(self.interpreter.dialect())
+                .as_bytes(),
+        );
         self.out
             .extend_from_slice(normal.how.as_deref().unwrap_or_default());
         if extra.keys {
@@ -196,7 +203,7 @@ impl Line<'_, '_, '_> {
     }
 
     fn object(&mut self, normal: &Normal, action: Option<&[u8]>) {
-        if self.go_to(normal.object) {
+        if self.go_to(normal.object.place) {
             let is_change = self.cursor.kind() == kinds::CONFIG_CHANGE as i32;
             let is_file = self.cursor.field_type() == FieldType::EscapedFile;
             let text = match is_change && !is_file && super::is_setting(action) {

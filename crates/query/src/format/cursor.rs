@@ -7,7 +7,7 @@ use crate::interpret::{field_type, FieldType, Interpreter, RecordFields};
 use crate::number::signed_decimal;
 use crate::Dialect;
 
-/// Place of a field: numbers of record and field.
+/// Place of a field: record number and field number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) record: usize,
@@ -18,10 +18,10 @@ pub(crate) struct Cursor<'c, 'e> {
     records: &'c [RecordFields<'e>],
     /// `None` behind the last record.
     at: Option<usize>,
-    /// The field in each record.
+    /// The current field of each record.
     fields: Vec<usize>,
     dialect: Dialect,
-    /// auparse finds nothing in events of the second 0.
+    /// auparse finds nothing in events of second 0 of 1970.
     is_blind: bool,
 }
 
@@ -73,7 +73,7 @@ impl<'c, 'e> Cursor<'c, 'e> {
         self.fields[0] = 0;
     }
 
-    /// Goes to the next record, to the field where it was there.
+    /// Goes to the next record, at the field where the cursor last was in that record.
     pub(crate) fn next_record(&mut self) -> bool {
         self.at = self
             .at
@@ -188,7 +188,7 @@ impl<'c, 'e> Cursor<'c, 'e> {
         Some(interpreter.value(&context, self.name()?, self.value()?))
     }
 
-    /// The place with the number of a record that the caller gives.
+    /// The place of the current field, but in record `record`.
     pub(crate) fn place_in(&self, record: usize) -> Place {
         Place {
             record,

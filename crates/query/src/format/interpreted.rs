@@ -15,8 +15,7 @@ pub struct Interpreted {
     /// Arguments of the last call, by which ausearch also names those of SECCOMP records.
     a0: u64,
     a1: u64,
-    /// The filter compared names of users. ausearch shows the record that it prints first with the names that it looked
-    /// at.
+    /// Whether the filter compares names of users. ausearch then shows the record that it prints first with those names.
     is_by_name: bool,
 }
 
@@ -36,7 +35,7 @@ impl Interpreted {
         }
     }
 
-    /// Appends an event. Returns how many records have no time that could be found.
+    /// Appends an event. Returns the number of records without a readable time.
     pub fn write(&mut self, event: &Event, interpreter: &Interpreter, out: &mut Vec<u8>) -> usize {
         out.extend_from_slice(b"----\n");
         let mut records = event.records().rev();
@@ -274,7 +273,7 @@ fn note_call(
     Ok(())
 }
 
-/// Several keys are shown as so many fields.
+/// Several keys are shown as several fields.
 fn write_keys(keys: &[u8], out: &mut Vec<u8>) {
     for (number, key) in keys.split(|byte| *byte == 1).enumerate() {
         if number > 0 {

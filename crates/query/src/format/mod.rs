@@ -4,10 +4,11 @@
 //! * [`Columns`]: a line of comma-separated values per event.
 //! * [`Sentences`]: a sentence per event.
 //!
-//! The last two say who did what to whom and how, which [`normal`] finds out.
+//! The last two say who did what to whom and how, as [`normal`] finds it.
 
 mod columns;
 pub(crate) mod cursor;
+mod find;
 mod interpreted;
 mod normal;
 mod objects;
@@ -75,7 +76,7 @@ fn or_system(name: &[u8]) -> &[u8] {
     }
 }
 
-/// Whether the field at the cursor says that it was done.
+/// Whether the field at the cursor says that the action succeeded.
 fn is_success(cursor: &cursor::Cursor<'_, '_>, interpreter: &Interpreter) -> bool {
     let result = cursor.meaning(interpreter).unwrap_or_default();
     result == b"yes"
@@ -83,7 +84,7 @@ fn is_success(cursor: &cursor::Cursor<'_, '_>, interpreter: &Interpreter) -> boo
         || (cursor.field_type() == FieldType::Seccomp && result == b"allow")
 }
 
-/// Whether the action is about a setting, whose name is the object then.
+/// Whether the action changes a setting; the setting's name is then the object.
 fn is_setting(action: Option<&[u8]>) -> bool {
     matches!(action, Some(b"set" | b"seccomp-logging"))
 }

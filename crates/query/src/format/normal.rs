@@ -4,49 +4,56 @@ use super::cursor::{Cursor, Place};
 use super::thing::Thing;
 use super::verbs;
 use crate::interpret::{FieldType, Interpreter, RecordFields};
-use abi::record_type as kinds;
 
-/// What was found. Places are of fields.
+/// Who acts. Places are of fields.
+#[derive(Debug, Default)]
+pub(super) struct Subject {
+    /// Login id, or another field that says who acts.
+    pub(super) id: Option<Place>,
+    /// User, who may differ from `id`.
+    pub(super) acting: Option<Place>,
+    pub(super) account: Option<&'static str>,
+    /// Further fields of the subject, which may include its label.
+    pub(super) fields: Vec<Place>,
+}
+
+/// What is acted on. Places are of fields.
+#[derive(Debug, Default)]
+pub(super) struct Object {
+    pub(super) place: Option<Place>,
+    pub(super) detail: Option<Place>,
+    /// A second object, such as the new name of a rename.
+    pub(super) second: Option<Place>,
+    pub(super) fields: Vec<Place>,
+    pub(super) thing: Thing,
+}
+
+/// The parts of an event. Places are of fields.
 #[derive(Debug, Default)]
 pub(super) struct Normal {
     /// Group of record types.
     pub(super) kind: Option<&'static str>,
     pub(super) session: Option<Place>,
-    /// Login id, or who else acts.
-    pub(super) subject: Option<Place>,
-    /// User, who may differ.
-    pub(super) acting: Option<Place>,
-    pub(super) account: Option<&'static str>,
-    /// Further fields of the subject, among which its label is looked for.
-    pub(super) subject_fields: Vec<Place>,
+    pub(super) subject: Subject,
     pub(super) action: Option<Vec<u8>>,
     pub(super) result: Option<Place>,
-    pub(super) object: Option<Place>,
-    pub(super) object_detail: Option<Place>,
-    /// A second object, as of a rename.
-    pub(super) second: Option<Place>,
-    pub(super) object_fields: Vec<Place>,
-    pub(super) thing: Thing,
+    pub(super) object: Object,
     pub(super) how: Option<Vec<u8>>,
     pub(super) key: Option<Place>,
 }
 
-/// The event cannot be told: it has no SYSCALL record among several.
-#[derive(Debug)]
-pub(super) struct NotNormal;
-
-/// Finds the parts of events.
+/// Collects the parts of an event while the cursor moves over its records.
 pub(super) struct Finder<'c, 'e> {
     pub(super) cursor: Cursor<'c, 'e>,
     pub(super) interpreter: &'c Interpreter,
-    /// Labels and other fields of subject and object are looked for.
+    /// Whether to look for labels and other fields of subject and object.
     pub(super) has_fields: bool,
     pub(super) normal: Normal,
     /// `success=` of the call: 1, 0, or -1 if it has none.
     pub(super) success: i32,
 }
 
-/// Programs that run others: their task's name says more.
+/// Programs that run scripts: the task's name says more than the program.
 const INTERPRETERS: [&[u8]; 4] = [
     b"/usr/bin/python",
     b"/usr/bin/sh",
@@ -74,23 +81,6 @@ impl<'c, 'e> Finder<'c, 'e> {
         }
     }
 
-    /// Finds the parts of the event.
-    ///
-    /// # Errors
-    /// Several records, none of which is of a call.
-    pub(super) fn run(&mut self) -> Result<(), NotNormal> {
-        let is_call = self.cursor.kind() == kinds::SYSCALL as i32;
-        let found = match self.cursor.record_count() > 1 || is_call {
-            true => self.call(),
-            false => {
-                self.simple();
-                Ok(())
-            }
-        };
-        self.cursor.rewind();
-        found
-    }
-
     /// The field that the cursor finds, as one of record `record`.
     pub(super) fn find_in(&mut self, name: &[u8], record: usize) -> Option<Place> {
         self.cursor.find(name)?;
@@ -108,7 +98,7 @@ impl<'c, 'e> Finder<'c, 'e> {
 
     pub(super) fn subject(&mut self, name: &[u8], record: usize) -> bool {
         let found = self.find_in(name, record);
-        self.normal.subject = found.or(self.normal.subject);
+        self.normal.subject.id = found.or(self.normal.subject.id);
         found.is_some()
     }
 
@@ -117,7 +107,7 @@ impl<'c, 'e> Finder<'c, 'e> {
         let Some(place) = self.find_in(name, record) else {
             return false;
         };
-        self.normal.acting = Some(place);
+        self.normal.subject.acting = Some(place);
         self.account()
     }
 
@@ -128,7 +118,7 @@ impl<'c, 'e> Finder<'c, 'e> {
             _ if self.cursor.name() == Some(b"acct") => self.interpreter.user_id(&self.meaning()),
             _ => None,
         };
-        self.normal.account = Some(match id {
+        self.normal.subject.account = Some(match id {
             Some(0) => "privileged-acct",
             Some(u32::MAX) => "unset-acct",
             // The id is compared as a number with a sign.
@@ -141,7 +131,7 @@ impl<'c, 'e> Finder<'c, 'e> {
 
     pub(super) fn object(&mut self, name: &[u8], record: usize) -> bool {
         let found = self.find_in(name, record);
-        self.normal.object = found.or(self.normal.object);
+        self.normal.object.place = found.or(self.normal.object.place);
         found.is_some()
     }
 
@@ -163,7 +153,7 @@ impl<'c, 'e> Finder<'c, 'e> {
     /// A further field of the subject. Goes to the record if it is not found.
     pub(super) fn subject_field(&mut self, name: &[u8], record: usize) {
         match self.find_in(name, record) {
-            Some(place) => self.normal.subject_fields.push(place),
+            Some(place) => self.normal.subject.fields.push(place),
             None => {
                 self.cursor.go_to_record(record);
             }
@@ -174,7 +164,7 @@ impl<'c, 'e> Finder<'c, 'e> {
     pub(super) fn object_field(&mut self, name: &[u8], record: usize) -> bool {
         let found = self.find_in(name, record);
         match found {
-            Some(place) => self.normal.object_fields.push(place),
+            Some(place) => self.normal.object.fields.push(place),
             None => {
                 self.cursor.go_to_record(record);
             }
@@ -214,81 +204,5 @@ impl<'c, 'e> Finder<'c, 'e> {
             }
         }
         true
-    }
-
-    /// Events with the record of a call.
-    fn call(&mut self) -> Result<(), NotNormal> {
-        let first_kind = self.cursor.kind();
-        while self.cursor.kind() != kinds::SYSCALL as i32 {
-            if !self.cursor.next_record() || self.cursor.kind() == 0 {
-                return Err(NotNormal);
-            }
-        }
-        self.normal.kind = Some(verbs::group(first_kind, self.interpreter.dialect()));
-        let record = self.cursor.record_number();
-        let call = self.cursor.find(b"syscall").map(|_| self.meaning());
-        match self.cursor.find(b"success") {
-            Some(value) => {
-                self.success = i32::from(value != b"no");
-                self.normal.result = Some(self.cursor.place_in(record));
-            }
-            None => self.back_to(record),
-        }
-        if !self.subject(b"auid", record) {
-            self.back_to(record);
-        }
-        if !self.acting(b"uid", record) {
-            self.back_to(record);
-        }
-        self.call_fields();
-        self.cursor.first_field();
-        if !self.how() {
-            self.back_to(record);
-        }
-        if self.cursor.find(b"key").is_some_and(|key| key != b"(null)") {
-            self.normal.key = Some(self.cursor.place_in(record));
-        }
-        match first_kind as u32 {
-            kinds::ANOM_LINK => self.act_by_kind(first_kind),
-            kinds::CONFIG_CHANGE => {
-                if self.cursor.find_anywhere(b"op").is_some() {
-                    self.normal.action = Some(self.meaning());
-                    self.normal.object = self.simple_object(first_kind);
-                }
-            }
-            _ => self.deed(&call.unwrap_or_default(), first_kind),
-        }
-        Ok(())
-    }
-
-    fn back_to(&mut self, record: usize) {
-        self.cursor.go_to_record(record);
-        self.cursor.first_field();
-    }
-
-    /// Session and further fields of the subject of a call.
-    fn call_fields(&mut self) {
-        const NAMES: [&[u8]; 10] = [
-            b"ppid", b"pid", b"gid", b"euid", b"suid", b"fsuid", b"egid", b"sgid", b"fsgid", b"tty",
-        ];
-        self.cursor.rewind();
-        loop {
-            if self.cursor.kind() == kinds::SYSCALL as i32 {
-                let record = self.cursor.record_number();
-                if !self.has_fields {
-                    self.session(record);
-                    return;
-                }
-                for name in NAMES {
-                    self.subject_field(name, record);
-                }
-                self.session(record);
-                self.subject_field(b"subj", record);
-                return;
-            }
-            if !self.cursor.next_record() {
-                return;
-            }
-        }
     }
 }

@@ -19,7 +19,7 @@ const MAC_CONFIG_CHANGE: i32 = 1405;
 enum Telling {
     /// The event is about it.
     Deed(Deed),
-    /// Its action is put before the call's object.
+    /// The record's action replaces the call's; the object is the call's.
     Action(&'static str),
 }
 
@@ -41,385 +41,383 @@ fn telling(kind: i32) -> Option<Telling> {
     })
 }
 
-impl Finder<'_, '_> {
-    /// What the call did. `first_kind` is the type of the first record.
-    pub(super) fn deed(&mut self, call: &[u8], first_kind: i32) {
-        self.cursor.rewind();
-        let told = loop {
-            match telling(self.cursor.kind()) {
-                Some(told) => break Some(told),
-                None if self.cursor.next_record() => {}
-                None => break None,
-            }
+/// What the call did. `first_kind` is the type of the first record.
+pub(super) fn deed(finder: &mut Finder<'_, '_>, call: &[u8], first_kind: i32) {
+    finder.cursor.rewind();
+    let told = loop {
+        match telling(finder.cursor.kind()) {
+            Some(told) => break Some(told),
+            None if finder.cursor.next_record() => {}
+            None => break None,
+        }
+    };
+    let dialect = finder.interpreter.dialect();
+    let deed = match told {
+        Some(Telling::Deed(deed)) => Some(deed),
+        _ => verbs::of_call(call, dialect),
+    };
+    match deed {
+        Some(deed) => known_deed(finder, deed, call),
+        None => rule(finder),
+    }
+    if let Some(Telling::Action(action)) = told {
+        finder.act(action);
+    }
+    if first_kind == MAC_POLICY_LOAD && dialect != Dialect::Three {
+        program(finder);
+    }
+}
+
+fn known_deed(finder: &mut Finder<'_, '_>, deed: Deed, call: &[u8]) {
+    if let Some((action, thing)) = deed.words() {
+        finder.act(action);
+        finder.normal.object.thing = thing;
+    }
+    match deed {
+        Deed::Open => {
+            file(finder, 2);
+            // Whatever was opened counts as a file.
+            finder.normal.object.thing = Thing::File;
+            file_fields(finder);
+        }
+        Deed::Stat | Deed::StatFs | Deed::Unmount | Deed::Delete | Deed::Time => {
+            file_of_call(finder, 2);
+        }
+        Deed::Attributes => file_of_call(finder, if call == b"fsetxattr" { 1 } else { 2 }),
+        Deed::Permissions => {
+            argument_object(finder, if call == b"fchmodat" { b"a2" } else { b"a1" });
+            file_of_call(finder, if call == b"fchmod" { 1 } else { 2 });
+        }
+        Deed::Owner => {
+            owner_object(finder, if call == b"fchownat" { b"a2" } else { b"a1" });
+            file_of_call(finder, if call == b"fchown" { 1 } else { 2 });
+        }
+        Deed::LoadModule => {
+            finder.cursor.go_to_record(1);
+            finder.object(b"name", 1);
+        }
+        Deed::MakeDirectory | Deed::Execute => file_of_call(finder, 3),
+        Deed::Mount => mount(finder),
+        Deed::Rename => {
+            second_file(finder, 6);
+            file_of_call(finder, 4);
+        }
+        Deed::Link => {
+            second_file(finder, 2);
+            file_of_call(finder, 4);
+        }
+        Deed::Socket(_) => {
+            finder.cursor.go_to_record(1);
+            finder.cursor.first_field();
+            finder.object(b"saddr", 1);
+        }
+        Deed::Kill => kill(finder),
+        Deed::Policy(kind) => policy(finder, kind),
+        Deed::Firewall => {
+            finder.cursor.rewind();
+            take_object(finder, b"table");
+        }
+        Deed::Promiscuous => promiscuous(finder),
+        Deed::Identity => {
+            program_by(finder, call);
+            identity_object(finder, call);
+        }
+        Deed::Scheduler | Deed::Security => program_by(finder, call),
+        Deed::MakeDevice => device(finder),
+        Deed::Memory => memory(finder),
+        Deed::Bpf => {
+            let action = bpf_action(finder);
+            finder.act(action);
+            program(finder);
+        }
+        Deed::Listener => {
+            let action = listener_action(finder);
+            finder.act(action);
+            program(finder);
+        }
+        Deed::UnloadModule | Deed::PolicyError | Deed::SystemTime | Deed::SystemName => {}
+    }
+}
+
+/// The call is not known: the rule that it triggered.
+fn rule(finder: &mut Finder<'_, '_>) {
+    finder.normal.object.thing = Thing::AuditRule;
+    match finder.cursor.find_anywhere(b"key") {
+        Some(key) if key != b"(null)" => {
+            finder.normal.object.place = Some(finder.cursor.place());
+            finder.act("triggered-audit-rule");
+        }
+        _ => finder.act("triggered-unknown-audit-rule"),
+    }
+}
+
+fn take_object(finder: &mut Finder<'_, '_>, name: &[u8]) {
+    if let Some(place) = finder.find_place(name) {
+        finder.normal.object.place = Some(place);
+    }
+}
+
+fn file_of_call(finder: &mut Finder<'_, '_>, record: usize) {
+    file(finder, record);
+    file_fields(finder);
+}
+
+/// The file of PATH record `record`, or of the next one that is not a parent directory.
+fn file(finder: &mut Finder<'_, '_>, record: usize) {
+    finder.cursor.go_to_record(record);
+    finder.cursor.first_field();
+    let mut parent = 0;
+    let found = loop {
+        let Some(role) = finder.cursor.find(b"nametype") else {
+            break false;
         };
-        let dialect = self.interpreter.dialect();
-        let deed = match told {
-            Some(Telling::Deed(deed)) => Some(deed),
-            _ => verbs::of_call(call, dialect),
+        if role != b"PARENT" {
+            break true;
+        }
+        if parent == 0 {
+            parent = finder.cursor.record_number();
+        }
+        if !finder.cursor.next_record() {
+            break true;
+        }
+    };
+    let record = match (found, parent) {
+        (true, _) => finder.cursor.record_number(),
+        (false, 0) => return,
+        // If the directory refused, there is nothing but the parent.
+        (false, parent) => {
+            finder.cursor.go_to_record(parent);
+            parent
+        }
+    };
+    if finder.cursor.kind() != kinds::PATH as i32 {
+        return;
+    }
+    finder.cursor.first_field();
+    finder.object(b"name", record);
+    if finder.cursor.find(b"inode").is_some() {
+        finder.normal.object.detail = Some(finder.cursor.place_in(record));
+    }
+    if let Some(Ok(mode)) = finder.cursor.find(b"mode").map(|mode| unsigned(mode, 8)) {
+        finder.normal.object.thing = match mode as u32 & 0o170_000 {
+            0o100_000 => Thing::File,
+            0o040_000 => Thing::Directory,
+            0o020_000 => Thing::CharacterDevice,
+            0o060_000 => Thing::BlockDevice,
+            0o010_000 => Thing::Fifo,
+            0o120_000 => Thing::Link,
+            0o140_000 => Thing::Socket,
+            _ => finder.normal.object.thing,
         };
-        match deed {
-            Some(deed) => self.known_deed(deed, call),
-            None => self.rule(),
-        }
-        if let Some(Telling::Action(action)) = told {
-            self.act(action);
-        }
-        if first_kind == MAC_POLICY_LOAD && dialect != Dialect::Three {
-            self.program();
-        }
     }
+}
 
-    fn known_deed(&mut self, deed: Deed, call: &[u8]) {
-        if let Some((action, thing)) = deed.words() {
-            self.act(action);
-            self.normal.thing = thing;
-        }
-        match deed {
-            Deed::Open => {
-                self.file(2);
-                // Whatever was opened counts as a file.
-                self.normal.thing = Thing::File;
-                self.file_fields();
-            }
-            Deed::Stat | Deed::StatFs | Deed::Unmount | Deed::Delete | Deed::Time => {
-                self.file_of_call(2);
-            }
-            Deed::Attributes => self.file_of_call(if call == b"fsetxattr" { 1 } else { 2 }),
-            Deed::Permissions => {
-                self.argument_object(if call == b"fchmodat" { b"a2" } else { b"a1" });
-                self.file_of_call(if call == b"fchmod" { 1 } else { 2 });
-            }
-            Deed::Owner => {
-                self.owner_object(if call == b"fchownat" { b"a2" } else { b"a1" });
-                self.file_of_call(if call == b"fchown" { 1 } else { 2 });
-            }
-            Deed::LoadModule => {
-                self.cursor.go_to_record(1);
-                self.object(b"name", 1);
-            }
-            Deed::MakeDirectory | Deed::Execute => self.file_of_call(3),
-            Deed::Mount => self.mount(),
-            Deed::Rename => {
-                self.second_file(6);
-                self.file_of_call(4);
-            }
-            Deed::Link => {
-                self.second_file(2);
-                self.file_of_call(4);
-            }
-            Deed::Socket(_) => {
-                self.cursor.go_to_record(1);
-                self.cursor.first_field();
-                self.object(b"saddr", 1);
-            }
-            Deed::Kill => self.kill(),
-            Deed::Policy(kind) => self.policy(kind),
-            Deed::Firewall => {
-                self.cursor.rewind();
-                self.take_object(b"table");
-            }
-            Deed::Promiscuous => self.promiscuous(),
-            Deed::Identity => {
-                self.program_by(call);
-                self.identity_object(call);
-            }
-            Deed::Scheduler | Deed::Security => self.program_by(call),
-            Deed::MakeDevice => self.device(),
-            Deed::Memory => self.memory(),
-            Deed::Bpf => {
-                let action = self.bpf_action();
-                self.act(action);
-                self.program();
-            }
-            Deed::Listener => {
-                let action = self.listener_action();
-                self.act(action);
-                self.program();
-            }
-            Deed::UnloadModule | Deed::PolicyError | Deed::SystemTime | Deed::SystemName => {}
-        }
+/// Further fields of the file.
+fn file_fields(finder: &mut Finder<'_, '_>) {
+    if !finder.has_fields {
+        return;
     }
-
-    /// The call is not known: the rule that it triggered.
-    fn rule(&mut self) {
-        self.normal.thing = Thing::AuditRule;
-        match self.cursor.find_anywhere(b"key") {
-            Some(key) if key != b"(null)" => {
-                self.normal.object = Some(self.cursor.place());
-                self.act("triggered-audit-rule");
-            }
-            _ => self.act("triggered-unknown-audit-rule"),
-        }
-    }
-
-    fn take_object(&mut self, name: &[u8]) {
-        if let Some(place) = self.find_place(name) {
-            self.normal.object = Some(place);
-        }
-    }
-
-    fn file_of_call(&mut self, record: usize) {
-        self.file(record);
-        self.file_fields();
-    }
-
-    /// The file of the PATH record `record` or one behind it that is no parent directory.
-    fn file(&mut self, record: usize) {
-        self.cursor.go_to_record(record);
-        self.cursor.first_field();
-        let mut parent = 0;
-        let found = loop {
-            let Some(role) = self.cursor.find(b"nametype") else {
-                break false;
-            };
-            if role != b"PARENT" {
-                break true;
-            }
-            if parent == 0 {
-                parent = self.cursor.record_number();
-            }
-            if !self.cursor.next_record() {
-                break true;
-            }
-        };
-        let record = match (found, parent) {
-            (true, _) => self.cursor.record_number(),
-            (false, 0) => return,
-            // If the directory refused, there is nothing but the parent.
-            (false, parent) => {
-                self.cursor.go_to_record(parent);
-                parent
-            }
-        };
-        if self.cursor.kind() != kinds::PATH as i32 {
-            return;
-        }
-        self.cursor.first_field();
-        self.object(b"name", record);
-        if self.cursor.find(b"inode").is_some() {
-            self.normal.object_detail = Some(self.cursor.place_in(record));
-        }
-        if let Some(Ok(mode)) = self.cursor.find(b"mode").map(|mode| unsigned(mode, 8)) {
-            self.normal.thing = match mode as u32 & 0o170_000 {
-                0o100_000 => Thing::File,
-                0o040_000 => Thing::Directory,
-                0o020_000 => Thing::CharacterDevice,
-                0o060_000 => Thing::BlockDevice,
-                0o010_000 => Thing::Fifo,
-                0o120_000 => Thing::Link,
-                0o140_000 => Thing::Socket,
-                _ => self.normal.thing,
-            };
-        }
-    }
-
-    /// Further fields of the file.
-    fn file_fields(&mut self) {
-        if !self.has_fields {
-            return;
-        }
-        self.cursor.rewind();
-        let mut parent = 0;
-        loop {
-            let record = self.cursor.record_number();
-            match self.cursor.kind() as u32 {
-                kinds::PATH => {
-                    if self.cursor.find(b"nametype") != Some(b"PARENT") {
-                        return self.path_fields();
-                    }
-                    if parent == 0 {
-                        parent = self.cursor.record_number();
-                    }
+    finder.cursor.rewind();
+    let mut parent = 0;
+    loop {
+        let record = finder.cursor.record_number();
+        match finder.cursor.kind() as u32 {
+            kinds::PATH => {
+                if finder.cursor.find(b"nametype") != Some(b"PARENT") {
+                    return path_fields(finder);
                 }
-                kinds::CWD => {
-                    self.object_field(b"cwd", record);
+                if parent == 0 {
+                    parent = finder.cursor.record_number();
                 }
-                kinds::SOCKADDR => {
-                    self.object_field(b"saddr", record);
-                }
-                _ => {}
             }
-            if !self.cursor.next_record() {
-                break;
+            kinds::CWD => {
+                finder.object_field(b"cwd", record);
             }
-        }
-        if parent != 0 {
-            self.cursor.go_to_record(parent);
-            self.path_fields();
-        }
-    }
-
-    fn path_fields(&mut self) {
-        let record = self.cursor.record_number();
-        self.cursor.first_field();
-        if !self.object_field(b"mode", record) {
-            return;
-        }
-        while self.cursor.next_field() {
-            let place = self.cursor.place_in(record);
-            self.normal.object_fields.push(place);
-        }
-    }
-
-    fn mount(&mut self) {
-        if self.success == 1 {
-            self.second_file(2);
-        }
-        self.file((2 + self.success) as usize);
-        self.path_fields();
-    }
-
-    /// The second name of a rename or link.
-    fn second_file(&mut self, record: usize) {
-        self.cursor.go_to_record(record);
-        self.cursor.first_field();
-        if self.cursor.find(b"name").is_some() {
-            self.normal.second = Some(self.cursor.place_in(record));
-        }
-    }
-
-    fn argument_object(&mut self, argument: &[u8]) {
-        if self.cursor.find_anywhere(argument).is_some() {
-            self.normal.second = Some(self.cursor.place_in(0));
-        }
-    }
-
-    fn owner_object(&mut self, argument: &[u8]) {
-        if self.cursor.find_anywhere(argument).is_some() {
-            // If the user is not changed, the group is.
-            if self.cursor.number() == Some(-1) {
-                self.cursor.next_field();
+            kinds::SOCKADDR => {
+                finder.object_field(b"saddr", record);
             }
-            self.normal.second = Some(self.cursor.place_in(0));
-        }
-    }
-
-    /// The first id that changes.
-    fn identity_object(&mut self, call: &[u8]) {
-        let count = match call {
-            b"setuid" | b"setgid" => 1,
-            b"setreuid" | b"setregid" => 2,
-            b"setresuid" | b"setresgid" => 3,
-            _ => return,
-        };
-        if self.cursor.find_anywhere(b"a0").is_none() {
-            return;
-        }
-        for number in 1..=count {
-            if self.meaning() != b"unset" {
-                break;
-            }
-            if number == count || !self.cursor.next_field() {
-                return;
-            }
-        }
-        self.normal.second = Some(self.cursor.place_in(0));
-    }
-
-    fn kill(&mut self) {
-        self.act(match self.cursor.record_count() > 2 {
-            true => "killed-list-of-pids",
-            false => "killed-pid",
-        });
-        self.normal.thing = Thing::Process;
-        self.cursor.go_to_record(1);
-        self.cursor.first_field();
-        self.take_object(b"saddr");
-    }
-
-    fn policy(&mut self, kind: i32) {
-        self.act_by_kind(kind);
-        self.normal.thing = Thing::Policy;
-        match kind {
-            MAC_CONFIG_CHANGE => self.take_object(b"bool"),
-            MAC_STATUS => self.take_object(b"enforcing"),
             _ => {}
         }
-    }
-
-    fn promiscuous(&mut self) {
-        self.normal.thing = Thing::Socket;
-        self.cursor.rewind();
-        self.take_object(b"dev");
-        if self.cursor.find(b"prom").is_some() {
-            self.act(match self.cursor.number() {
-                Some(0) => "left-promiscuous-mode-on-device",
-                _ => "entered-promiscuous-mode-on-device",
-            });
+        if !finder.cursor.next_record() {
+            break;
         }
     }
-
-    fn device(&mut self) {
-        self.file_of_call(2);
-        self.act(match self.normal.thing {
-            Thing::CharacterDevice => "made-character-device",
-            Thing::BlockDevice => "made-block-device",
-            _ => "make-device",
-        });
+    if parent != 0 {
+        finder.cursor.go_to_record(parent);
+        path_fields(finder);
     }
+}
 
-    fn memory(&mut self) {
-        self.act("allocated-memory");
-        self.normal.thing = Thing::Memory;
-        if self.success == 1 {
-            self.act("allocated-memory-in");
-            self.cursor.rewind();
-            self.take_object(b"comm");
-        }
+fn path_fields(finder: &mut Finder<'_, '_>) {
+    let record = finder.cursor.record_number();
+    finder.cursor.first_field();
+    if !finder.object_field(b"mode", record) {
+        return;
     }
-
-    pub(super) fn bpf_action(&mut self) -> &'static str {
-        match self.cursor.find_anywhere(b"op") {
-            Some(b"LOAD") => "loaded-bpf-program",
-            Some(_) => "unloaded-bpf-program",
-            None => "bpf-program",
-        }
+    while finder.cursor.next_field() {
+        let place = finder.cursor.place_in(record);
+        finder.normal.object.fields.push(place);
     }
+}
 
-    pub(super) fn listener_action(&mut self) -> &'static str {
-        match self.cursor.find_anywhere(b"op") {
-            Some(b"connect") => "connected-to",
-            Some(_) => "disconnected-from",
-            None => "connected",
-        }
+fn mount(finder: &mut Finder<'_, '_>) {
+    if finder.success == 1 {
+        second_file(finder, 2);
     }
+    file(finder, (2 + finder.success) as usize);
+    path_fields(finder);
+}
 
-    /// The program is the object, and the call says how.
-    fn program_by(&mut self, call: &[u8]) {
-        self.program();
-        if self.normal.how.is_some() {
-            self.normal.how = Some(call.to_vec());
-        }
+/// The second name of a rename or link.
+fn second_file(finder: &mut Finder<'_, '_>, record: usize) {
+    finder.cursor.go_to_record(record);
+    finder.cursor.first_field();
+    if finder.cursor.find(b"name").is_some() {
+        finder.normal.object.second = Some(finder.cursor.place_in(record));
     }
+}
 
-    /// The object of records about programs: the first record's, or the program that made the call.
-    pub(super) fn program(&mut self) {
-        self.cursor.rewind();
-        let kind = self.cursor.kind();
-        let own = match kind as u32 {
-            kinds::BPF => Some(&b"prog-id"[..]),
-            kinds::EVENT_LISTENER => Some(&b"nl-mcgrp"[..]),
-            _ if kind == MAC_POLICY_LOAD && self.interpreter.dialect() != Dialect::Three => {
-                Some(&b"lsm"[..])
-            }
-            _ => None,
-        };
-        if let Some(name) = own {
-            return self.take_object(name);
+fn argument_object(finder: &mut Finder<'_, '_>, argument: &[u8]) {
+    if finder.cursor.find_anywhere(argument).is_some() {
+        finder.normal.object.second = Some(finder.cursor.place_in(0));
+    }
+}
+
+fn owner_object(finder: &mut Finder<'_, '_>, argument: &[u8]) {
+    if finder.cursor.find_anywhere(argument).is_some() {
+        // If the user is not changed, the group is.
+        if finder.cursor.number() == Some(-1) {
+            finder.cursor.next_field();
         }
-        if self.cursor.find(b"exe").is_none() {
+        finder.normal.object.second = Some(finder.cursor.place_in(0));
+    }
+}
+
+/// The first id that changes.
+fn identity_object(finder: &mut Finder<'_, '_>, call: &[u8]) {
+    let count = match call {
+        b"setuid" | b"setgid" => 1,
+        b"setreuid" | b"setregid" => 2,
+        b"setresuid" | b"setresgid" => 3,
+        _ => return,
+    };
+    if finder.cursor.find_anywhere(b"a0").is_none() {
+        return;
+    }
+    for number in 1..=count {
+        if finder.meaning() != b"unset" {
+            break;
+        }
+        if number == count || !finder.cursor.next_field() {
             return;
         }
-        if is_script_runner(&self.meaning()) {
-            match self.cursor.field_number() {
-                0 => self.cursor.rewind(),
-                number => {
-                    self.cursor.go_to_field(number - 1);
-                }
-            }
-            self.cursor.find(b"comm");
-        }
-        let place: Place = self.cursor.place();
-        self.normal.object = Some(place);
     }
+    finder.normal.object.second = Some(finder.cursor.place_in(0));
+}
+
+fn kill(finder: &mut Finder<'_, '_>) {
+    finder.act(match finder.cursor.record_count() > 2 {
+        true => "killed-list-of-pids",
+        false => "killed-pid",
+    });
+    finder.normal.object.thing = Thing::Process;
+    finder.cursor.go_to_record(1);
+    finder.cursor.first_field();
+    take_object(finder, b"saddr");
+}
+
+fn policy(finder: &mut Finder<'_, '_>, kind: i32) {
+    finder.act_by_kind(kind);
+    finder.normal.object.thing = Thing::Policy;
+    match kind {
+        MAC_CONFIG_CHANGE => take_object(finder, b"bool"),
+        MAC_STATUS => take_object(finder, b"enforcing"),
+        _ => {}
+    }
+}
+
+fn promiscuous(finder: &mut Finder<'_, '_>) {
+    finder.normal.object.thing = Thing::Socket;
+    finder.cursor.rewind();
+    take_object(finder, b"dev");
+    if finder.cursor.find(b"prom").is_some() {
+        finder.act(match finder.cursor.number() {
+            Some(0) => "left-promiscuous-mode-on-device",
+            _ => "entered-promiscuous-mode-on-device",
+        });
+    }
+}
+
+fn device(finder: &mut Finder<'_, '_>) {
+    file_of_call(finder, 2);
+    finder.act(match finder.normal.object.thing {
+        Thing::CharacterDevice => "made-character-device",
+        Thing::BlockDevice => "made-block-device",
+        _ => "make-device",
+    });
+}
+
+fn memory(finder: &mut Finder<'_, '_>) {
+    finder.act("allocated-memory");
+    finder.normal.object.thing = Thing::Memory;
+    if finder.success == 1 {
+        finder.act("allocated-memory-in");
+        finder.cursor.rewind();
+        take_object(finder, b"comm");
+    }
+}
+
+pub(super) fn bpf_action(finder: &mut Finder<'_, '_>) -> &'static str {
+    match finder.cursor.find_anywhere(b"op") {
+        Some(b"LOAD") => "loaded-bpf-program",
+        Some(_) => "unloaded-bpf-program",
+        None => "bpf-program",
+    }
+}
+
+pub(super) fn listener_action(finder: &mut Finder<'_, '_>) -> &'static str {
+    match finder.cursor.find_anywhere(b"op") {
+        Some(b"connect") => "connected-to",
+        Some(_) => "disconnected-from",
+        None => "connected",
+    }
+}
+
+/// The program is the object, and the call says how.
+fn program_by(finder: &mut Finder<'_, '_>, call: &[u8]) {
+    program(finder);
+    if finder.normal.how.is_some() {
+        finder.normal.how = Some(call.to_vec());
+    }
+}
+
+/// The object of records about programs: the first record's, or the program that made the call.
+pub(super) fn program(finder: &mut Finder<'_, '_>) {
+    finder.cursor.rewind();
+    let kind = finder.cursor.kind();
+    let own = match kind as u32 {
+        kinds::BPF => Some(&b"prog-id"[..]),
+        kinds::EVENT_LISTENER => Some(&b"nl-mcgrp"[..]),
+        _ if kind == MAC_POLICY_LOAD && finder.interpreter.dialect() != Dialect::Three => {
+            Some(&b"lsm"[..])
+        }
+        _ => None,
+    };
+    if let Some(name) = own {
+        return take_object(finder, name);
+    }
+    if finder.cursor.find(b"exe").is_none() {
+        return;
+    }
+    if is_script_runner(&finder.meaning()) {
+        match finder.cursor.field_number() {
+            0 => finder.cursor.rewind(),
+            number => {
+                finder.cursor.go_to_field(number - 1);
+            }
+        }
+        finder.cursor.find(b"comm");
+    }
+    let place: Place = finder.cursor.place();
+    finder.normal.object.place = Some(place);
 }

@@ -1,6 +1,7 @@
 //! `--format text`: a sentence per event.
 
 use super::cursor::Cursor;
+use super::find;
 use super::normal::Finder;
 use crate::event::Event;
 use crate::interpret::{FieldType, Interpreter, RecordFields};
@@ -31,8 +32,9 @@ impl Sentences {
         let mut finder = Finder::new(records, event.key().sec, interpreter, false);
         let kind = finder.cursor.kind();
         // What was found is told although the event is not complete.
-        let _ = finder.run();
+        let _ = find::parts(&mut finder);
         let (mut cursor, normal) = (finder.cursor, finder.normal);
+        let (subject, target) = (normal.subject, normal.object);
         match &event.key().node {
             Some(_) => {
                 out.extend_from_slice(b"On ");
@@ -44,12 +46,12 @@ impl Sentences {
         time::write_time_date(event.key().sec, out);
         out.push(b' ');
         let mut subject_id = None;
-        if normal.subject.is_some_and(|place| cursor.go_to(place)) {
+        if subject.id.is_some_and(|place| cursor.go_to(place)) {
             let name = cursor.meaning(interpreter).unwrap_or_default();
             subject_id = Some(cursor.number().unwrap_or(-1));
             out.extend_from_slice(super::or_system(&name));
         }
-        if normal.acting.is_some_and(|place| cursor.go_to(place)) {
+        if subject.acting.is_some_and(|place| cursor.go_to(place)) {
             let id = cursor.number().unwrap_or(-1);
             if subject_id.is_some_and(|subject| subject != id && subject != -2) && id != -1 {
                 out.extend_from_slice(b", acting as ");
@@ -71,11 +73,11 @@ impl Sentences {
         }
         out.extend_from_slice(action.unwrap_or(b"did-unknown"));
         out.push(b' ');
-        if normal.object.is_some_and(|place| cursor.go_to(place)) {
+        if target.place.is_some_and(|place| cursor.go_to(place)) {
             out.extend(object(&cursor, records, kind, action, interpreter));
             out.push(b' ');
         }
-        if normal.second.is_some_and(|place| cursor.go_to(place)) {
+        if target.second.is_some_and(|place| cursor.go_to(place)) {
             out.extend_from_slice(b"to ");
             out.extend(super::path_or_meaning(&cursor, records, interpreter));
             out.push(b' ');

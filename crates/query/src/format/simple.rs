@@ -3,433 +3,431 @@
 use super::cursor::Place;
 use super::normal::Finder;
 use super::thing::Thing;
-use super::verbs;
+use super::{objects, verbs};
 use crate::Dialect;
 use abi::record_type as kinds;
 
-impl Finder<'_, '_> {
-    /// Finds the parts of an event of one record.
-    pub(super) fn simple(&mut self) {
-        let kind = self.cursor.kind();
-        self.normal.kind = Some(verbs::group(kind, self.interpreter.dialect()));
-        match kind as u32 {
-            kinds::CONFIG_CHANGE
-            | kinds::FEATURE_CHANGE
-            | kinds::SECCOMP
-            | kinds::ANOM_ABEND
-            | kinds::ANOM_PROMISCUOUS => self.of_kernel(kind),
-            kinds::LOGIN => self.login(kind),
-            kinds::NETFILTER_CFG => self.firewall(),
-            kinds::AVC => self.access(kind),
-            1200..=1298 => self.of_daemon(kind),
-            kinds::BPF => {
-                self.normal.account = Some("system");
-                let action = self.bpf_action();
-                self.act(action);
-                self.normal.thing = Thing::Process;
-                self.program();
+/// Finds the parts of an event of one record.
+pub(super) fn find(finder: &mut Finder<'_, '_>) {
+    let kind = finder.cursor.kind();
+    finder.normal.kind = Some(verbs::group(kind, finder.interpreter.dialect()));
+    match kind as u32 {
+        kinds::CONFIG_CHANGE
+        | kinds::FEATURE_CHANGE
+        | kinds::SECCOMP
+        | kinds::ANOM_ABEND
+        | kinds::ANOM_PROMISCUOUS => of_kernel(finder, kind),
+        kinds::LOGIN => login(finder, kind),
+        kinds::NETFILTER_CFG => firewall(finder),
+        kinds::AVC => access(finder, kind),
+        1200..=1298 => of_daemon(finder, kind),
+        kinds::BPF => {
+            finder.normal.subject.account = Some("system");
+            let action = objects::bpf_action(finder);
+            finder.act(action);
+            finder.normal.object.thing = Thing::Process;
+            objects::program(finder);
+        }
+        kinds::EVENT_LISTENER => listener(finder),
+        1406..=1499 => labelled_network(finder, kind),
+        _ => of_user_space(finder, kind),
+    }
+}
+
+fn how_is(finder: &mut Finder<'_, '_>, name: &[u8]) -> bool {
+    let found = finder.cursor.find(name).is_some();
+    if found {
+        finder.normal.how = Some(finder.meaning());
+    }
+    found
+}
+
+/// Process and label of the subject.
+fn subject_fields(finder: &mut Finder<'_, '_>) {
+    if finder.has_fields {
+        finder.cursor.rewind();
+        finder.subject_field(b"pid", 0);
+        finder.subject_field(b"subj", 0);
+    }
+}
+
+fn acting_or_rewind(finder: &mut Finder<'_, '_>) {
+    if !finder.acting(b"uid", 0) {
+        finder.cursor.rewind();
+    }
+}
+
+/// Records of the kernel that begin with the login id.
+fn of_kernel(finder: &mut Finder<'_, '_>, kind: i32) {
+    finder.subject(b"auid", 0);
+    finder.session(0);
+    subject_fields(finder);
+    if kind == kinds::CONFIG_CHANGE as i32 {
+        configuration(finder, kind);
+    } else {
+        finder.act_by_kind(kind);
+        finder.cursor.rewind();
+    }
+    match kind as u32 {
+        kinds::FEATURE_CHANGE => {
+            finder.cursor.first_field();
+            acting_or_rewind(finder);
+            how_is(finder, b"exe");
+            finder.object(b"feature", 0);
+            finder.normal.object.thing = Thing::System;
+        }
+        kinds::SECCOMP => return seccomp(finder),
+        kinds::ANOM_ABEND => {
+            finder.cursor.first_field();
+            acting_or_rewind(finder);
+            if !finder.object(b"exe", 0) {
+                finder.cursor.rewind();
             }
-            kinds::EVENT_LISTENER => self.listener(),
-            1406..=1499 => self.labelled_network(kind),
-            _ => self.of_user_space(kind),
+            finder.normal.object.thing = Thing::Process;
+            how_is(finder, b"sig");
+        }
+        kinds::ANOM_PROMISCUOUS => {
+            finder.cursor.first_field();
+            finder.object(b"dev", 0);
+            finder.acting(b"uid", 0);
+            finder.normal.object.thing = Thing::Socket;
+        }
+        _ => {}
+    }
+    finder.result(0);
+}
+
+fn configuration(finder: &mut Finder<'_, '_>, kind: i32) {
+    finder.cursor.first_field();
+    let operation = match finder.cursor.find(b"op") {
+        Some(_) => finder.meaning(),
+        None => Vec::new(),
+    };
+    let operation = operation.strip_prefix(b"\"").unwrap_or(&operation);
+    let action = match operation {
+        _ if operation.starts_with(b"add_rule") => Some("added-audit-rule"),
+        _ if operation.starts_with(b"remove_rule") => Some("deleted-audit-rule"),
+        _ => None,
+    };
+    match action {
+        Some(action) => {
+            finder.act(action);
+            finder.normal.object.place = simple_object(finder, kind);
+        }
+        None => {
+            finder.act_by_kind(kind);
+            finder.normal.object.place = simple_object(finder, kind);
+            finder.cursor.rewind();
         }
     }
+}
 
-    fn how_is(&mut self, name: &[u8]) -> bool {
-        let found = self.cursor.find(name).is_some();
-        if found {
-            self.normal.how = Some(self.meaning());
-        }
-        found
+fn seccomp(finder: &mut Finder<'_, '_>) {
+    finder.cursor.first_field();
+    acting_or_rewind(finder);
+    how_is(finder, b"exe");
+    if !finder.object(b"syscall", 0) {
+        finder.cursor.rewind();
     }
-
-    /// Process and label of the subject.
-    fn subject_fields(&mut self) {
-        if self.has_fields {
-            self.cursor.rewind();
-            self.subject_field(b"pid", 0);
-            self.subject_field(b"subj", 0);
-        }
+    finder.normal.object.thing = Thing::Process;
+    if let Some(place) = finder.find_in(b"code", 0) {
+        finder.normal.result = Some(place);
     }
+}
 
-    fn acting_or_rewind(&mut self) {
-        if !self.acting(b"uid", 0) {
-            self.cursor.rewind();
-        }
+fn login(finder: &mut Finder<'_, '_>, kind: i32) {
+    acting_or_rewind(finder);
+    subject_fields(finder);
+    if !finder.subject(b"old-auid", 0) {
+        finder.cursor.rewind();
     }
+    if !finder.object(b"auid", 0) {
+        finder.cursor.rewind();
+    }
+    finder.normal.object.thing = Thing::UserSession;
+    finder.session(0);
+    finder.result(0);
+    finder.act_by_kind(kind);
+}
 
-    /// Records of the kernel that begin with the login id.
-    fn of_kernel(&mut self, kind: i32) {
-        self.subject(b"auid", 0);
-        self.session(0);
-        self.subject_fields();
-        if kind == kinds::CONFIG_CHANGE as i32 {
-            self.configuration(kind);
+fn firewall(finder: &mut Finder<'_, '_>) {
+    subject_fields(finder);
+    how_is(finder, b"comm");
+    finder.act("loaded-firewall-rule-to");
+    finder.cursor.rewind();
+    if let Some(place) = finder.find_place(b"table") {
+        finder.normal.object.place = Some(place);
+    }
+    finder.normal.subject.account = Some("system");
+    finder.normal.object.thing = Thing::Firewall;
+}
+
+/// A decision of SELinux without its call.
+fn access(finder: &mut Finder<'_, '_>, kind: i32) {
+    if !how_is(finder, b"comm") {
+        finder.cursor.rewind();
+    }
+    finder.subject(b"scontext", 0);
+    finder.normal.subject.account = Some("unknown-acct");
+    finder.cursor.rewind();
+    // Sentences leave the object out.
+    if finder.has_fields {
+        finder.object(b"tcontext", 0);
+        finder.cursor.rewind();
+    }
+    finder.act_by_kind(kind);
+    finder.cursor.rewind();
+    if let Some(place) = finder.find_in(b"seresult", 0) {
+        finder.normal.result = Some(place);
+    }
+}
+
+fn of_daemon(finder: &mut Finder<'_, '_>, kind: i32) {
+    finder.subject(b"auid", 0);
+    acting_or_rewind(finder);
+    if !finder.session(0) {
+        finder.cursor.rewind();
+    }
+    subject_fields(finder);
+    finder.normal.subject.account = Some("auditd");
+    finder.act_by_kind(kind);
+    finder.normal.object.thing = Thing::Service;
+    match kind as u32 {
+        kinds::DAEMON_START => finder.normal.how = Some(b"init".to_vec()),
+        kinds::DAEMON_ABORT => {}
+        1201 | 1203..=1206 => finder.normal.how = Some(b"signal".to_vec()),
+        _ => {}
+    }
+    finder.result(0);
+}
+
+fn listener(finder: &mut Finder<'_, '_>) {
+    finder.subject(b"auid", 0);
+    finder.cursor.rewind();
+    finder.acting(b"uid", 0);
+    finder.cursor.rewind();
+    finder.session(0);
+    subject_fields(finder);
+    let action = objects::listener_action(finder);
+    finder.act(action);
+    objects::program(finder);
+    finder.normal.object.thing = Thing::Socket;
+    finder.cursor.rewind();
+    how_is(finder, b"exe");
+    finder.cursor.rewind();
+    finder.result(0);
+}
+
+fn labelled_network(finder: &mut Finder<'_, '_>, kind: i32) {
+    finder.subject(b"auid", 0);
+    // There is no user, so that it is the login id.
+    finder.account();
+    finder.session(0);
+    finder.subject_field(b"subj", 0);
+    match kind {
+        1406 => match finder.cursor.find(b"unlbl_accept") {
+            Some(_) if finder.cursor.number() == Some(1) => {
+                finder.act("is-allowing-unlabeled-network-traffic");
+            }
+            Some(_) => finder.act("is-disallowing-unlabeled-network-traffic"),
+            None => finder.cursor.rewind(),
+        },
+        _ => finder.act_by_kind(kind),
+    }
+    if matches!(kind, 1409 | 1410) && !finder.object(b"nlbl_domain", 0) {
+        finder.cursor.rewind();
+    }
+    finder.normal.object.thing = Thing::Policy;
+    finder.result(0);
+}
+
+/// Messages of user space: the user stands before the login id.
+fn of_user_space(finder: &mut Finder<'_, '_>, kind: i32) {
+    if kind == kinds::USER_LOGIN as i32 {
+        // Who fails to log in has no login id.
+        if finder.subject(b"id", 0) {
+            finder.account();
         } else {
-            self.act_by_kind(kind);
-            self.cursor.rewind();
-        }
-        match kind as u32 {
-            kinds::FEATURE_CHANGE => {
-                self.cursor.first_field();
-                self.acting_or_rewind();
-                self.how_is(b"exe");
-                self.object(b"feature", 0);
-                self.normal.thing = Thing::System;
-            }
-            kinds::SECCOMP => return self.seccomp(),
-            kinds::ANOM_ABEND => {
-                self.cursor.first_field();
-                self.acting_or_rewind();
-                if !self.object(b"exe", 0) {
-                    self.cursor.rewind();
-                }
-                self.normal.thing = Thing::Process;
-                self.how_is(b"sig");
-            }
-            kinds::ANOM_PROMISCUOUS => {
-                self.cursor.first_field();
-                self.object(b"dev", 0);
-                self.acting(b"uid", 0);
-                self.normal.thing = Thing::Socket;
-            }
-            _ => {}
-        }
-        self.result(0);
-    }
-
-    fn configuration(&mut self, kind: i32) {
-        self.cursor.first_field();
-        let operation = match self.cursor.find(b"op") {
-            Some(_) => self.meaning(),
-            None => Vec::new(),
-        };
-        let operation = operation.strip_prefix(b"\"").unwrap_or(&operation);
-        let action = match operation {
-            _ if operation.starts_with(b"add_rule") => Some("added-audit-rule"),
-            _ if operation.starts_with(b"remove_rule") => Some("deleted-audit-rule"),
-            _ => None,
-        };
-        match action {
-            Some(action) => {
-                self.act(action);
-                self.normal.object = self.simple_object(kind);
-            }
-            None => {
-                self.act_by_kind(kind);
-                self.normal.object = self.simple_object(kind);
-                self.cursor.rewind();
+            finder.cursor.rewind();
+            if finder.subject(b"acct", 0) {
+                finder.account();
             }
         }
+        finder.cursor.rewind();
+    } else {
+        acting_or_rewind(finder);
+        finder.subject(b"auid", 0);
     }
-
-    fn seccomp(&mut self) {
-        self.cursor.first_field();
-        self.acting_or_rewind();
-        self.how_is(b"exe");
-        if !self.object(b"syscall", 0) {
-            self.cursor.rewind();
-        }
-        self.normal.thing = Thing::Process;
-        if let Some(place) = self.find_in(b"code", 0) {
-            self.normal.result = Some(place);
-        }
-    }
-
-    fn login(&mut self, kind: i32) {
-        self.acting_or_rewind();
-        self.subject_fields();
-        if !self.subject(b"old-auid", 0) {
-            self.cursor.rewind();
-        }
-        if !self.object(b"auid", 0) {
-            self.cursor.rewind();
-        }
-        self.normal.thing = Thing::UserSession;
-        self.session(0);
-        self.result(0);
-        self.act_by_kind(kind);
-    }
-
-    fn firewall(&mut self) {
-        self.subject_fields();
-        self.how_is(b"comm");
-        self.act("loaded-firewall-rule-to");
-        self.cursor.rewind();
-        if let Some(place) = self.find_place(b"table") {
-            self.normal.object = Some(place);
-        }
-        self.normal.account = Some("system");
-        self.normal.thing = Thing::Firewall;
-    }
-
-    /// A decision of SELinux without its call.
-    fn access(&mut self, kind: i32) {
-        if !self.how_is(b"comm") {
-            self.cursor.rewind();
-        }
-        self.subject(b"scontext", 0);
-        self.normal.account = Some("unknown-acct");
-        self.cursor.rewind();
-        // Sentences leave the object out.
-        if self.has_fields {
-            self.object(b"tcontext", 0);
-            self.cursor.rewind();
-        }
-        self.act_by_kind(kind);
-        self.cursor.rewind();
-        if let Some(place) = self.find_in(b"seresult", 0) {
-            self.normal.result = Some(place);
+    finder.session(0);
+    subject_fields(finder);
+    if matches!(kind, 1100..=1198 | 2100..=2998) && finder.has_fields {
+        finder.subject_field(b"hostname", 0);
+        finder.subject_field(b"addr", 0);
+        if !matches!(kind, 1105 | 1106 | 1109) {
+            finder.subject_field(b"terminal", 0);
         }
     }
-
-    fn of_daemon(&mut self, kind: i32) {
-        self.subject(b"auid", 0);
-        self.acting_or_rewind();
-        if !self.session(0) {
-            self.cursor.rewind();
-        }
-        self.subject_fields();
-        self.normal.account = Some("auditd");
-        self.act_by_kind(kind);
-        self.normal.thing = Thing::Service;
-        match kind as u32 {
-            kinds::DAEMON_START => self.normal.how = Some(b"init".to_vec()),
-            kinds::DAEMON_ABORT => {}
-            1201 | 1203..=1206 => self.normal.how = Some(b"signal".to_vec()),
-            _ => {}
-        }
-        self.result(0);
+    match kind as u32 {
+        kinds::USER_AVC => user_access(finder),
+        _ => finder.result(0),
     }
-
-    fn listener(&mut self) {
-        self.subject(b"auid", 0);
-        self.cursor.rewind();
-        self.acting(b"uid", 0);
-        self.cursor.rewind();
-        self.session(0);
-        self.subject_fields();
-        let action = self.listener_action();
-        self.act(action);
-        self.program();
-        self.normal.thing = Thing::Socket;
-        self.cursor.rewind();
-        self.how_is(b"exe");
-        self.cursor.rewind();
-        self.result(0);
+    let operation = match kind {
+        // USER_DEVICE
+        1137 => finder.cursor.find_anywhere(b"op"),
+        _ => None,
+    };
+    match operation {
+        Some(operation) => finder.normal.action = Some(operation.to_vec()),
+        None => finder.act_by_kind(kind),
     }
-
-    fn labelled_network(&mut self, kind: i32) {
-        self.subject(b"auid", 0);
-        // There is no user, so that it is the login id.
-        self.account();
-        self.session(0);
-        self.subject_field(b"subj", 0);
-        match kind {
-            1406 => match self.cursor.find(b"unlbl_accept") {
-                Some(_) if self.cursor.number() == Some(1) => {
-                    self.act("is-allowing-unlabeled-network-traffic");
-                }
-                Some(_) => self.act("is-disallowing-unlabeled-network-traffic"),
-                None => self.cursor.rewind(),
-            },
-            _ => self.act_by_kind(kind),
-        }
-        if matches!(kind, 1409 | 1410) && !self.object(b"nlbl_domain", 0) {
-            self.cursor.rewind();
-        }
-        self.normal.thing = Thing::Policy;
-        self.result(0);
+    if kind != kinds::USER_AVC as i32 {
+        finder.cursor.rewind();
+        finder.normal.object.place = simple_object(finder, kind);
+        finder.normal.object.detail = simple_detail(finder, kind);
+        finder.normal.object.second = simple_second(finder, kind);
     }
+    how_of_user_space(finder, kind);
+}
 
-    /// Messages of user space: the user stands before the login id.
-    fn of_user_space(&mut self, kind: i32) {
-        if kind == kinds::USER_LOGIN as i32 {
-            // Who fails to log in has no login id.
-            if self.subject(b"id", 0) {
-                self.account();
-            } else {
-                self.cursor.rewind();
-                if self.subject(b"acct", 0) {
-                    self.account();
-                }
+fn user_access(finder: &mut Finder<'_, '_>) {
+    finder.cursor.rewind();
+    if let Some(place) = finder.find_in(b"seresult", 0) {
+        finder.normal.result = Some(place);
+    }
+    finder.cursor.rewind();
+    finder.subject(b"scontext", 0);
+    if finder.has_fields {
+        finder.cursor.rewind();
+        finder.object(b"tcontext", 0);
+    }
+}
+
+fn how_of_user_space(finder: &mut Finder<'_, '_>, kind: i32) {
+    match kind {
+        // SYSTEM_BOOT and SYSTEM_SHUTDOWN
+        1127 | 1128 => {
+            finder.normal.object.thing = match kind {
+                1127 => Thing::System,
+                _ => Thing::Service,
+            };
+            how_is(finder, b"exe");
+            return;
+        }
+        _ => finder.cursor.rewind(),
+    }
+    match kind {
+        // ANOM_EXEC
+        2112 => {
+            how_is(finder, b"terminal");
+        }
+        1319 => {
+            how_is(finder, b"comm");
+        }
+        _ => {
+            finder.how();
+        }
+    }
+}
+
+/// The object of a record, by its type.
+pub(super) fn simple_object(finder: &mut Finder<'_, '_>, kind: i32) -> Option<Place> {
+    finder.cursor.first_field();
+    let (name, thing): (&[u8], Thing) = match kind {
+        1130 | 1131 => (b"unit", Thing::Service),
+        1129 => (b"new-level", Thing::System),
+        2300 => (b"selected-context", Thing::UserSession),
+        2301 | 2302 | 1102 | 1135 | 1136 | 1114..=1117 | 1132 => return account_object(finder),
+        1105 | 1106 | 1109 | 1112 | 1113 => (b"terminal", Thing::UserSession),
+        1100 | 1101 | 1103 | 1104 | 1108 | 1110 | 1133 | 2100..=2102 | 2104 => {
+            (b"acct", Thing::UserSession)
+        }
+        2112 | 1123 => (b"cmd", Thing::Process),
+        1124 | 1319 => (b"data", Thing::Keystrokes),
+        1137 => (b"device", Thing::Keystrokes),
+        1138 => (b"sw", Thing::Software),
+        2502 => (b"vm", Thing::VirtualMachine),
+        2501 => (b"resrc", Thing::VirtualMachine),
+        2500 => (b"op", Thing::VirtualMachine),
+        2304 => (b"printer", Thing::Printer),
+        1305 => return configuration_object(finder),
+        1405 => (b"bool", Thing::Policy),
+        1404 => (b"enforcing", Thing::Policy),
+        1403 | 2303 | 2307..=2312 => {
+            finder.normal.object.thing = Thing::Policy;
+            return None;
+        }
+        1005 => (b"addr", finder.normal.object.thing),
+        1111 => {
+            if finder.cursor.find(b"op").is_some() {
+                finder.normal.action = Some(finder.meaning());
             }
-            self.cursor.rewind();
-        } else {
-            self.acting_or_rewind();
-            self.subject(b"auid", 0);
+            finder.normal.object.thing = Thing::System;
+            return None;
         }
-        self.session(0);
-        self.subject_fields();
-        if matches!(kind, 1100..=1198 | 2100..=2998) && self.has_fields {
-            self.subject_field(b"hostname", 0);
-            self.subject_field(b"addr", 0);
-            if !matches!(kind, 1105 | 1106 | 1109) {
-                self.subject_field(b"terminal", 0);
-            }
-        }
-        match kind as u32 {
-            kinds::USER_AVC => self.user_access(),
-            _ => self.result(0),
-        }
-        let operation = match kind {
-            // USER_DEVICE
-            1137 => self.cursor.find_anywhere(b"op"),
-            _ => None,
-        };
-        match operation {
-            Some(operation) => self.normal.action = Some(operation.to_vec()),
-            None => self.act_by_kind(kind),
-        }
-        if kind != kinds::USER_AVC as i32 {
-            self.cursor.rewind();
-            self.normal.object = self.simple_object(kind);
-            self.normal.object_detail = self.simple_detail(kind);
-            self.normal.second = self.simple_second(kind);
-        }
-        self.how_of_user_space(kind);
+        2404 => (b"fp", Thing::UserSession),
+        2407 => (b"addr", Thing::UserSession),
+        2109 => (b"hostname", Thing::FileSystem),
+        _ => return None,
+    };
+    finder.normal.object.thing = thing;
+    if matches!(kind, 1124 | 1319 | 1137 | 1138) {
+        finder.cursor.rewind();
     }
+    finder.find_in(name, 0)
+}
 
-    fn user_access(&mut self) {
-        self.cursor.rewind();
-        if let Some(place) = self.find_in(b"seresult", 0) {
-            self.normal.result = Some(place);
-        }
-        self.cursor.rewind();
-        self.subject(b"scontext", 0);
-        if self.has_fields {
-            self.cursor.rewind();
-            self.object(b"tcontext", 0);
+fn account_object(finder: &mut Finder<'_, '_>) -> Option<Place> {
+    finder.normal.object.thing = Thing::Account;
+    match finder.find_in(b"id", 0) {
+        Some(place) => Some(place),
+        None => {
+            finder.cursor.rewind();
+            finder.find_in(b"acct", 0)
         }
     }
+}
 
-    fn how_of_user_space(&mut self, kind: i32) {
-        match kind {
-            // SYSTEM_BOOT and SYSTEM_SHUTDOWN
-            1127 | 1128 => {
-                self.normal.thing = match kind {
-                    1127 => Thing::System,
-                    _ => Thing::Service,
-                };
-                self.how_is(b"exe");
-                return;
-            }
-            _ => self.cursor.rewind(),
-        }
-        match kind {
-            // ANOM_EXEC
-            2112 => {
-                self.how_is(b"terminal");
-            }
-            1319 => {
-                self.how_is(b"comm");
-            }
-            _ => {
-                self.how();
-            }
+/// What a CONFIG_CHANGE changes: a rule, or a setting.
+fn configuration_object(finder: &mut Finder<'_, '_>) -> Option<Place> {
+    const SETTINGS: [&[u8]; 6] = [
+        b"audit_enabled",
+        b"audit_pid",
+        b"audit_backlog_limit",
+        b"audit_failure",
+        b"actions",
+        b"list",
+    ];
+    finder.normal.object.thing = Thing::AuditConfig;
+    if finder
+        .cursor
+        .find_anywhere(b"key")
+        .is_some_and(|key| key != b"(null)")
+    {
+        return Some(finder.cursor.place_in(0));
+    }
+    let count = SETTINGS.len() - usize::from(finder.interpreter.dialect() == Dialect::Three);
+    for name in &SETTINGS[..count] {
+        if finder.cursor.find_anywhere(name).is_some() {
+            return Some(finder.cursor.place_in(0));
         }
     }
+    None
+}
 
-    /// The object of a record, by its type.
-    pub(super) fn simple_object(&mut self, kind: i32) -> Option<Place> {
-        self.cursor.first_field();
-        let (name, thing): (&[u8], Thing) = match kind {
-            1130 | 1131 => (b"unit", Thing::Service),
-            1129 => (b"new-level", Thing::System),
-            2300 => (b"selected-context", Thing::UserSession),
-            2301 | 2302 | 1102 | 1135 | 1136 | 1114..=1117 | 1132 => return self.account_object(),
-            1105 | 1106 | 1109 | 1112 | 1113 => (b"terminal", Thing::UserSession),
-            1100 | 1101 | 1103 | 1104 | 1108 | 1110 | 1133 | 2100..=2102 | 2104 => {
-                (b"acct", Thing::UserSession)
-            }
-            2112 | 1123 => (b"cmd", Thing::Process),
-            1124 | 1319 => (b"data", Thing::Keystrokes),
-            1137 => (b"device", Thing::Keystrokes),
-            1138 => (b"sw", Thing::Software),
-            2502 => (b"vm", Thing::VirtualMachine),
-            2501 => (b"resrc", Thing::VirtualMachine),
-            2500 => (b"op", Thing::VirtualMachine),
-            2304 => (b"printer", Thing::Printer),
-            1305 => return self.configuration_object(),
-            1405 => (b"bool", Thing::Policy),
-            1404 => (b"enforcing", Thing::Policy),
-            1403 | 2303 | 2307..=2312 => {
-                self.normal.thing = Thing::Policy;
-                return None;
-            }
-            1005 => (b"addr", self.normal.thing),
-            1111 => {
-                if self.cursor.find(b"op").is_some() {
-                    self.normal.action = Some(self.meaning());
-                }
-                self.normal.thing = Thing::System;
-                return None;
-            }
-            2404 => (b"fp", Thing::UserSession),
-            2407 => (b"addr", Thing::UserSession),
-            2109 => (b"hostname", Thing::FileSystem),
-            _ => return None,
-        };
-        self.normal.thing = thing;
-        if matches!(kind, 1124 | 1319 | 1137 | 1138) {
-            self.cursor.rewind();
-        }
-        self.find_in(name, 0)
+fn simple_detail(finder: &mut Finder<'_, '_>, kind: i32) -> Option<Place> {
+    finder.cursor.first_field();
+    match kind {
+        2407 => finder.find_in(b"rport", 0),
+        1138 => finder.find_in(b"sw_type", 0),
+        _ => None,
     }
+}
 
-    fn account_object(&mut self) -> Option<Place> {
-        self.normal.thing = Thing::Account;
-        match self.find_in(b"id", 0) {
-            Some(place) => Some(place),
-            None => {
-                self.cursor.rewind();
-                self.find_in(b"acct", 0)
-            }
-        }
-    }
-
-    /// What a CONFIG_CHANGE changes: a rule, or a setting.
-    fn configuration_object(&mut self) -> Option<Place> {
-        const SETTINGS: [&[u8]; 6] = [
-            b"audit_enabled",
-            b"audit_pid",
-            b"audit_backlog_limit",
-            b"audit_failure",
-            b"actions",
-            b"list",
-        ];
-        self.normal.thing = Thing::AuditConfig;
-        if self
-            .cursor
-            .find_anywhere(b"key")
-            .is_some_and(|key| key != b"(null)")
-        {
-            return Some(self.cursor.place_in(0));
-        }
-        let count = SETTINGS.len() - usize::from(self.interpreter.dialect() == Dialect::Three);
-        for name in &SETTINGS[..count] {
-            if self.cursor.find_anywhere(name).is_some() {
-                return Some(self.cursor.place_in(0));
-            }
-        }
-        None
-    }
-
-    fn simple_detail(&mut self, kind: i32) -> Option<Place> {
-        self.cursor.first_field();
-        match kind {
-            2407 => self.find_in(b"rport", 0),
-            1138 => self.find_in(b"sw_type", 0),
-            _ => None,
-        }
-    }
-
-    fn simple_second(&mut self, kind: i32) -> Option<Place> {
-        self.cursor.first_field();
-        match kind {
-            2500 | 2501 => self.find_in(b"vm", 0),
-            1138 => self.find_in(b"root_dir", 0),
-            _ => None,
-        }
+fn simple_second(finder: &mut Finder<'_, '_>, kind: i32) -> Option<Place> {
+    finder.cursor.first_field();
+    match kind {
+        2500 | 2501 => finder.find_in(b"vm", 0),
+        1138 => finder.find_in(b"root_dir", 0),
+        _ => None,
     }
 }

@@ -5,7 +5,7 @@ use crate::facts::NO_LOGIN;
 use crate::filter::Filter;
 use memchr::memmem::find;
 
-/// What a block must hold, or no event of it matches.
+/// What a block must hold for one of its events to match.
 #[derive(Debug, Clone, Default)]
 pub struct Needed {
     /// Pieces of text; with `true`, only where names of files are not joined to others.

@@ -4,15 +4,15 @@ use crate::head::{head, Head};
 use crate::{kind, Dialect};
 use memchr::{memchr, memrchr};
 
-/// Bytes of a block, but for the search for its end.
+/// Nominal length of a block in bytes.
 pub const BLOCK_BYTES: u64 = 1 << 20;
 /// Bytes after the nominal end of a block in which its end is looked for.
 pub const WINDOW_BYTES: usize = 1 << 16;
 /// Longest block, in bytes. Only lines of many MiB make one.
 pub(crate) const LONGEST_BYTES: u64 = 64 << 20;
-/// Most ranges of a block: more are drawn together.
+/// Most time ranges of a block; further ones are merged.
 pub(crate) const RANGES_MAX: usize = 16;
-/// Events that are further apart make another range.
+/// Time between events from which they are in different ranges.
 const GAP_S: u64 = 60;
 /// Ranges that gaps may make; the others are for events out of order.
 const GAP_RANGES: usize = 8;
@@ -29,11 +29,11 @@ pub struct Block {
     pub end: u64,
     /// Where the events are. Empty if no line is a record.
     pub ranges: Vec<(Stamp, Stamp)>,
-    /// It has an end-of-event record, with which no event begins.
+    /// Whether it has an end-of-event record, with which no event begins.
     pub has_eoe: bool,
-    /// It has lines of `log_format = JSON`, whose events are not in the ranges.
+    /// Whether it has lines of `log_format = JSON`, whose events are not in the ranges.
     pub has_json: bool,
-    /// The range that grows.
+    /// The range that is still growing.
     pub(crate) chain: usize,
     pub(crate) last: Option<Stamp>,
 }

@@ -21,23 +21,23 @@ pub struct Subject {
     pub ends: [u8; 32],
 }
 
-/// What is where in a file.
+/// The index of a log file.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Index {
     /// The file.
     pub subject: Subject,
-    /// Its blocks; places are those of the text, which a compressed file does not have.
+    /// Blocks of the file; their places are those of the uncompressed text.
     pub blocks: Vec<Block>,
     /// What each of the blocks may hold.
     pub terms: Vec<Terms>,
 }
 
-/// Why bytes are no index.
+/// Why bytes are not an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexError {
-    /// They do not begin as one, or are of another version.
+    /// The bytes do not begin as an index, or have another version.
     NotAnIndex,
-    /// The sum at the end is another.
+    /// The checksum at the end does not match.
     Sum,
     /// A number is outside its limits, or the bytes end early.
     Malformed,
@@ -88,7 +88,7 @@ impl Index {
     /// Reads what [`Index::to_bytes`] made.
     ///
     /// # Errors
-    /// The bytes are no index.
+    /// The bytes are not an index.
     pub fn from_bytes(bytes: &[u8]) -> Result<Index, IndexError> {
         let Some((body, sum)) = bytes.split_last_chunk::<SUM_BYTES>() else {
             return Err(IndexError::NotAnIndex);

@@ -1,8 +1,8 @@
-//! What is where in a log, so that a search reads only what may hold an event that matches.
+//! Index of a log, so that a search reads only the blocks that may hold an event that matches.
 //!
-//! A log is cut into blocks of about 1 MiB ([`cut`]). A [`Block`] knows the times of its events; [`Terms`] what it may
-//! hold; [`Needed`] what a filter needs; [`steps`] which blocks have to be read. [`Index`] is all of that for a file,
-//! and the form in which it is kept beside the file.
+//! A log is cut into blocks of about 1 MiB ([`cut`]). A [`Block`] knows the times of its events, [`Terms`] what it may
+//! hold, [`Needed`] what a filter needs. [`steps`] says which blocks have to be read. [`Index`] is blocks and terms
+//! of a file, in the form in which they are kept beside it.
 
 mod ask;
 mod block;

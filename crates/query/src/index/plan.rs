@@ -8,9 +8,9 @@ use crate::TimeRange;
 /// What is done with a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Its lines are records to put together.
+    /// Read the lines of the block.
     Read,
-    /// It is left out. With a second, an event begins then ([`crate::Assembler::leave_out`]).
+    /// Leave the block out. With a second: an event begins then ([`crate::Assembler::leave_out`]).
     LeaveOut(Option<u64>),
 }
 
@@ -58,7 +58,7 @@ fn is_outside(first: Stamp, last: Stamp, range: TimeRange) -> bool {
         || (range.end_s != 0 && seconds(first) > range.end_s)
 }
 
-/// The blocks, those together whose times overlap.
+/// The blocks, grouped where their times overlap.
 fn sets(blocks: &[&Block]) -> Vec<Vec<usize>> {
     let mut ranges: Vec<(Stamp, Stamp, usize)> = blocks
         .iter()

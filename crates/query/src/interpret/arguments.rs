@@ -81,8 +81,8 @@ pub(super) fn first(who: &Interpreter, context: &Context<'_>, value: &[u8]) -> M
         }
         "unshare" => flags::clone(value, who.dialect),
         "getrlimit" | "setrlimit" => limited(value, names::RLIMITS, 17, "unknown-rlimit"),
-        "setuid" | "setreuid" | "setresuid" | "setfsuid" => who.uid(value, 16),
-        "setgid" | "setregid" | "setresgid" | "setfsgid" => who.gid(value, 16),
+        "setuid" | "setreuid" | "setresuid" | "setfsuid" => who.names.uid(value, 16),
+        "setgid" | "setregid" | "setresgid" | "setfsgid" => who.names.gid(value, 16),
         "socket" => {
             let tables = [names::ADDRESS_FAMILIES, names::LATER_ADDRESS_FAMILIES];
             named(who, value, tables, "unknown-family")
@@ -118,11 +118,11 @@ pub(super) fn second(who: &Interpreter, context: &Context<'_>, value: &[u8]) -> 
     };
     match call {
         "fchmod" | "chmod" | "creat" | "mkdir" => plain::mode_short(value, 16),
-        "chown" | "chown32" => who.uid(value, 16),
-        "fchown" | "lchown" if who.dialect == Dialect::Own => who.uid(value, 16),
+        "chown" | "chown32" => who.names.uid(value, 16),
+        "fchown" | "lchown" if who.dialect == Dialect::Own => who.names.uid(value, 16),
         "getsockopt" | "setsockopt" => socket_level(who, value),
-        "setreuid" | "setresuid" => who.uid(value, 16),
-        "setregid" | "setresgid" => who.gid(value, 16),
+        "setreuid" | "setresuid" => who.names.uid(value, 16),
+        "setregid" | "setresgid" => who.names.gid(value, 16),
         "socket" => {
             let kind = unsigned(value, 16)? as u32 & 0xff;
             Ok(match find(names::SOCKET_TYPES, kind) {
@@ -168,12 +168,12 @@ pub(super) fn third(who: &Interpreter, context: &Context<'_>, value: &[u8]) -> M
         "openat" | "open_by_handle_at" => flags::open(value, 16),
         "open" | "mq_open" if context.a1 & O_CREAT != 0 => plain::mode_short(value, 16),
         "fchmodat" | "mkdirat" | "mknodat" => plain::mode_short(value, 16),
-        "setresuid" => who.uid(value, 16),
-        "setresgid" => who.gid(value, 16),
-        "chown" | "fchown" | "lchown" if who.dialect == Dialect::Own => who.gid(value, 16),
+        "setresuid" => who.names.uid(value, 16),
+        "setresgid" => who.names.gid(value, 16),
+        "chown" | "fchown" | "lchown" if who.dialect == Dialect::Own => who.names.gid(value, 16),
         "socket" => {
             let number = unsigned(value, 16)? as i32;
-            let name = (who.names.protocol)(number);
+            let name = who.names.protocol_name(number);
             Ok(name.unwrap_or_else(|| unknown("unknown-proto", value)))
         }
         "sendmsg" | "recvmsg" => flags::hex(names::MESSAGE_FLAGS, value),
@@ -191,7 +191,7 @@ pub(super) fn third(who: &Interpreter, context: &Context<'_>, value: &[u8]) -> M
         _ if call.starts_with("fcntl") => {
             let number = unsigned(value, 16)? as i32;
             match context.a1 {
-                F_SETOWN => who.uid(value, 16),
+                F_SETOWN => who.names.uid(value, 16),
                 F_SETFD if number == 1 => Ok("FD_CLOEXEC".into()),
                 _ => hex(value),
             }
@@ -216,7 +216,7 @@ fn socket_level(who: &Interpreter, value: &[u8]) -> Meaning {
     if level == 1 {
         return Ok("SOL_SOCKET".into());
     }
-    if let Some(name) = (who.names.protocol)(level as i32) {
+    if let Some(name) = who.names.protocol_name(level as i32) {
         return Ok(name);
     }
     let tables = [names::SOCKET_LEVELS, names::LATER_SOCKET_LEVELS];

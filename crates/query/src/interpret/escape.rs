@@ -13,9 +13,9 @@ pub enum Escape {
     /// Control characters.
     #[default]
     Tty,
-    /// Also what the shell would expand or take for the end of a word.
+    /// Also characters that the shell would expand or that end a word.
     Shell,
-    /// Everything that means something to the shell.
+    /// All characters that are special to the shell.
     ShellQuote,
 }
 

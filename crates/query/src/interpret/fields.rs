@@ -44,9 +44,9 @@ impl<'e> Interpretations<'e> {
 /// A field of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field<'e> {
-    /// Its name.
+    /// Name of the field.
     pub name: Cow<'e, [u8]>,
-    /// Its value, as the record has it but for quotes and commas of messages.
+    /// Value as the record has it, without the quotes and commas of messages.
     pub value: Cow<'e, [u8]>,
 }
 
@@ -55,7 +55,7 @@ pub struct Field<'e> {
 pub struct RecordFields<'e> {
     /// Record type.
     pub kind: i32,
-    /// Whose calls it is about.
+    /// Table of the call numbers.
     pub machine: Machine,
     /// Number of the call, or -1.
     pub syscall: i32,
@@ -162,7 +162,7 @@ impl<'e> RecordFields<'e> {
         }
     }
 
-    /// Keeps what the meaning of others depends on. Fields count by their place, as in auparse.
+    /// Keeps a field that the meaning of others depends on. Fields count by their place, as in auparse.
     fn note(&mut self, name: &[u8], value: &[u8], dialect: Dialect) {
         let has_node = *self.fields[0].name == *b"node";
         let place = self.fields.len() - usize::from(has_node && self.fields.len() > 1);

@@ -1,16 +1,17 @@
 //! Users, groups, architectures, calls and errors.
 
-use super::{unknown, Context, Interpreter, Machine};
+use super::{unknown, Context, Machine, MachineNames};
 use crate::number::{unsigned, OutOfRange};
 use crate::Dialect;
 use abi::Arch;
+use std::cell::RefCell;
 use std::collections::HashMap;
 
 type Meaning = Result<Vec<u8>, OutOfRange>;
 
 /// Ids and their names. Bounded, since a log may have any number of them.
 #[derive(Default)]
-pub(super) struct Cache(HashMap<u32, Option<Vec<u8>>>);
+struct Cache(HashMap<u32, Option<Vec<u8>>>);
 
 const CACHED_MAX: usize = 4096;
 
@@ -23,26 +24,50 @@ impl Cache {
     }
 }
 
-impl Interpreter {
+/// Names of ids, asked once each.
+pub(super) struct IdNames {
+    machine: MachineNames,
+    users: RefCell<Cache>,
+    groups: RefCell<Cache>,
+}
+
+impl IdNames {
+    pub(super) fn new(machine: MachineNames) -> IdNames {
+        IdNames {
+            machine,
+            users: RefCell::default(),
+            groups: RefCell::default(),
+        }
+    }
+
+    /// The name of a user, `unset`, or `unknown(ID)`.
+    pub(super) fn user(&self, id: u32) -> Vec<u8> {
+        name_or_number(id, || self.users.borrow_mut().get(id, self.machine.user))
+    }
+
+    /// Id of a user by name.
+    pub(super) fn user_id(&self, name: &[u8]) -> Option<u32> {
+        (self.machine.user_id)(name)
+    }
+
     pub(super) fn uid(&self, value: &[u8], base: u32) -> Meaning {
-        Ok(self.user_name(unsigned(value, base)? as u32))
+        Ok(self.user(unsigned(value, base)? as u32))
     }
 
     pub(super) fn gid(&self, value: &[u8], base: u32) -> Meaning {
         let id = unsigned(value, base)? as u32;
         Ok(name_or_number(id, || {
-            self.groups.borrow_mut().get(id, self.names.group)
+            self.groups.borrow_mut().get(id, self.machine.group)
         }))
     }
 
-    /// The name of a user, `unset`, or `unknown(ID)`.
-    pub fn user_name(&self, id: u32) -> Vec<u8> {
-        name_or_number(id, || self.users.borrow_mut().get(id, self.names.user))
+    pub(super) fn protocol(&self, value: &[u8]) -> Meaning {
+        let name = self.protocol_name(unsigned(value, 10)? as i32);
+        Ok(name.unwrap_or_else(|| b"undefined protocol".to_vec()))
     }
 
-    pub(super) fn protocol(&self, value: &[u8]) -> Meaning {
-        let number = unsigned(value, 10)? as i32;
-        Ok((self.names.protocol)(number).unwrap_or_else(|| b"undefined protocol".to_vec()))
+    pub(super) fn protocol_name(&self, number: i32) -> Option<Vec<u8>> {
+        (self.machine.protocol)(number)
     }
 }
 
@@ -98,7 +123,7 @@ fn is_missing(arch: Arch, number: u32) -> bool {
     }
 }
 
-/// The name of a call or of an operation of io_uring. The dialects have the tables of their day.
+/// The name of a call or of an operation of io_uring. Each dialect has the tables of its time.
 pub(super) fn call_name(machine: Machine, number: i32, dialect: Dialect) -> Option<&'static str> {
     let number = u32::try_from(number).ok()?;
     match machine {

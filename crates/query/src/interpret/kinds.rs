@@ -89,7 +89,7 @@ pub fn field_type(kind: i32, name: &[u8], value: &[u8], dialect: Dialect) -> Fie
     }
 }
 
-/// Fields of applications may hold anything, which is guessed from the value.
+/// The type of an application's field, guessed from its value, which may be anything.
 fn of_application(name: &[u8], value: &[u8], dialect: Dialect) -> FieldType {
     let is_hex = value.iter().all(u8::is_ascii_hexdigit);
     if dialect == Dialect::Three {

@@ -33,10 +33,11 @@ pub(crate) use terminal::keystrokes;
 use crate::number::{unsigned, OutOfRange};
 use crate::Dialect;
 use abi::Arch;
-use ids::Cache;
-use std::cell::{Cell, RefCell};
+use ids::IdNames;
+use paths::Paths;
+use std::cell::Cell;
 
-/// How this machine names ids. Functions of the C library, as a rule.
+/// Functions that name ids of this machine, usually those of the C library.
 #[derive(Debug, Clone, Copy)]
 pub struct MachineNames {
     /// Name of a user.
@@ -61,10 +62,10 @@ impl MachineNames {
     }
 }
 
-/// Whose calls the numbers of a record are.
+/// The table of calls that the numbers of a record belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Machine {
-    /// Not said.
+    /// The record does not say.
     #[default]
     Unset,
     /// An architecture with tables.
@@ -91,7 +92,7 @@ impl Machine {
 pub struct Context<'c> {
     /// Record type.
     pub kind: i32,
-    /// Whose calls.
+    /// Table of the call numbers.
     pub machine: Machine,
     /// Number of the call or operation; -1 if not known.
     pub syscall: i32,
@@ -124,11 +125,8 @@ impl<'c> Context<'c> {
 pub struct Interpreter {
     dialect: Dialect,
     escape: Escape,
-    names: MachineNames,
-    users: RefCell<Cache>,
-    groups: RefCell<Cache>,
-    /// The path that auparse made last, which shows again where a path has no names.
-    last_path: RefCell<Vec<u8>>,
+    names: IdNames,
+    paths: Paths,
     /// `fan_type`, on which the meaning of `fan_info` depends.
     fan_type: Cell<u8>,
 }
@@ -139,27 +137,30 @@ impl Interpreter {
         Interpreter {
             dialect,
             escape,
-            names,
-            users: RefCell::default(),
-            groups: RefCell::default(),
-            last_path: RefCell::default(),
+            names: IdNames::new(names),
+            paths: Paths::default(),
             fan_type: Cell::new(2),
         }
     }
 
-    /// Whose behaviour it has.
+    /// The program whose behaviour it follows.
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }
 
-    /// What is escaped.
+    /// Which characters are escaped.
     pub fn escape(&self) -> Escape {
         self.escape
     }
 
     /// Id of a user of this machine.
     pub fn user_id(&self, name: &[u8]) -> Option<u32> {
-        (self.names.user_id)(name)
+        self.names.user_id(name)
+    }
+
+    /// The name of a user of this machine, `unset`, or `unknown(ID)`.
+    pub fn user_name(&self, id: u32) -> Vec<u8> {
+        self.names.user(id)
     }
 
     /// The meaning of `value` of the field `name`.
@@ -180,7 +181,7 @@ impl Interpreter {
             // A name that was unknown then may be known now.
             if !known.starts_with(b"unknown-") {
                 return match field {
-                    FieldType::Uid | FieldType::Gid => self.escaped(known),
+                    FieldType::Uid | FieldType::Gid => paths::escaped(known, self.dialect),
                     _ => known.to_vec(),
                 };
             }
@@ -195,8 +196,8 @@ impl Interpreter {
     fn meaning(&self, field: FieldType, context: &Context<'_>, value: &[u8]) -> Vec<u8> {
         use FieldType::*;
         let converted = match field {
-            Uid => self.uid(value, 10),
-            Gid => self.gid(value, 10),
+            Uid => self.names.uid(value, 10),
+            Gid => self.names.gid(value, 10),
             Arch => ids::arch(value, self.dialect),
             Exit => ids::exit(value),
             Errno => ids::errno(value),
@@ -217,7 +218,7 @@ impl Interpreter {
                 "unknown-netfilter-protocol",
             ),
             IcmpType => plain::named(value, 10, abi::names::ICMP_TYPES, "unknown-icmp-type"),
-            Protocol => self.protocol(value),
+            Protocol => self.names.protocol(value),
             Personality => flags::personality(value),
             Seccomp => plain::seccomp(value, self.dialect),
             OpenFlags => flags::open(value, if self.has_later() { 0 } else { 16 }),
@@ -235,12 +236,12 @@ impl Interpreter {
             A2 => arguments::third(self, context, value),
             A3 => arguments::fourth(self, context, value),
             Syscall => Ok(ids::syscall(context, value, self.dialect)),
-            Escaped | EscapedFile => Ok(self.escaped_path(context, value)),
-            EscapedKey => Ok(self.escaped(value)),
+            Escaped | EscapedFile => Ok(self.paths.path(context, value, self.dialect)),
+            EscapedKey => Ok(paths::escaped(value, self.dialect)),
             Sockaddr => Ok(address::socket_address(value, self.dialect)),
             TtyData => Ok(terminal::keystrokes(value)),
             Session if value == b"4294967295" => Ok(b"unset".to_vec()),
-            Proctitle => Ok(self.proctitle(value)),
+            Proctitle => Ok(paths::proctitle(value, self.dialect)),
             Trust => Ok(plain::trust(value).to_vec()),
             FanType => Ok(self.take_fan_type(value).to_vec()),
             Session | Address | MacLabel | Unclassified => Ok(value.to_vec()),

@@ -1,81 +1,88 @@
 //! Texts in quotes or hex, and names of files.
 
-use super::{Context, Interpreter};
+use super::Context;
 use crate::number::{decode, decode_whole};
 use crate::Dialect;
+use std::cell::RefCell;
 
 /// Longest path that ausearch builds: PATH_MAX of Linux, which counts a zero.
 const PATH_BYTES_MAX: usize = 4096;
 
-impl Interpreter {
-    /// The text that `value` has in quotes or in hex.
-    pub(super) fn escaped(&self, value: &[u8]) -> Vec<u8> {
-        let decoded = match value {
-            [b'"', quoted @ ..] => {
-                return match memchr::memchr(b'"', quoted) {
-                    Some(end) => quoted[..end].to_vec(),
-                    None if self.dialect == Dialect::Own => quoted.to_vec(),
-                    None => b" ".to_vec(),
-                }
+/// The text that `value` has in quotes or in hex.
+pub(super) fn escaped(value: &[u8], dialect: Dialect) -> Vec<u8> {
+    let decoded = match value {
+        [b'"', quoted @ ..] => {
+            return match memchr::memchr(b'"', quoted) {
+                Some(end) => quoted[..end].to_vec(),
+                None if dialect == Dialect::Own => quoted.to_vec(),
+                None => b" ".to_vec(),
             }
-            _ if self.dialect == Dialect::Own => decode_whole(value),
-            // The name of an abstract socket begins with a zero.
-            [b'0', b'0', name @ ..] => decode(name),
-            _ => decode(value),
-        };
-        decoded.unwrap_or_else(|| value.to_vec())
-    }
+        }
+        _ if dialect == Dialect::Own => decode_whole(value),
+        // The name of an abstract socket begins with a zero.
+        [b'0', b'0', name @ ..] => decode(name),
+        _ => decode(value),
+    };
+    decoded.unwrap_or_else(|| value.to_vec())
+}
 
-    /// A path, joined to the working directory if that is known.
-    pub(super) fn escaped_path(&self, context: &Context<'_>, value: &[u8]) -> Vec<u8> {
-        let name = self.escaped(value);
+/// Paths of one log, in the order in which they are shown.
+#[derive(Default)]
+pub(super) struct Paths {
+    /// The path that auparse made last, which it shows again where a path has no names.
+    last: RefCell<Vec<u8>>,
+}
+
+impl Paths {
+    /// The path that `value` has in quotes or in hex, joined to the working directory if that is
+    /// known.
+    pub(super) fn path(&self, context: &Context<'_>, value: &[u8], dialect: Dialect) -> Vec<u8> {
+        let name = escaped(value, dialect);
         let Some(cwd) = context.cwd else {
             return name;
         };
         let is_relative = name.first() != Some(&b'/');
         let whole = match is_relative {
-            true => [&self.escaped(cwd), &b"/"[..], &name].concat(),
+            true => [&escaped(cwd, dialect), &b"/"[..], &name].concat(),
             false => name,
         };
         let has_dots = memchr::memmem::find(&whole, b"..").is_some();
-        let is_left = match self.dialect {
+        let is_left = match dialect {
             Dialect::Three => !is_relative && !has_dots,
             _ => !has_dots,
         };
-        match is_left {
-            true => whole,
-            false => {
-                let normal = normal_path(&whole, self.dialect);
-                if !self.dialect.is_peer() {
-                    return normal.unwrap_or_else(|| b"/".to_vec());
-                }
-                let mut last = self.last_path.borrow_mut();
-                if let Some(normal) = normal {
-                    *last = normal;
-                }
-                last.clone()
-            }
+        if is_left {
+            return whole;
         }
+        let normal = normal_path(&whole, dialect);
+        if !dialect.is_peer() {
+            return normal.unwrap_or_else(|| b"/".to_vec());
+        }
+        let mut last = self.last.borrow_mut();
+        if let Some(normal) = normal {
+            *last = normal;
+        }
+        last.clone()
     }
+}
 
-    /// The command line of a process, whose words zeros end.
-    pub(super) fn proctitle(&self, value: &[u8]) -> Vec<u8> {
-        if value.first() == Some(&b'"') {
-            return self.escaped(value);
-        }
-        if self.dialect != Dialect::Own {
-            return title_of_peer(value);
-        }
-        let Some(mut title) = decode_whole(value) else {
-            return value.to_vec();
-        };
-        if title.last() == Some(&0) {
-            title.pop();
-        }
-        let zeros = title.iter_mut().filter(|byte| **byte == 0);
-        zeros.for_each(|byte| *byte = b' ');
-        title
+/// The command line of a process, whose words zeros end.
+pub(super) fn proctitle(value: &[u8], dialect: Dialect) -> Vec<u8> {
+    if value.first() == Some(&b'"') {
+        return escaped(value, dialect);
     }
+    if dialect != Dialect::Own {
+        return title_of_peer(value);
+    }
+    let Some(mut title) = decode_whole(value) else {
+        return value.to_vec();
+    };
+    if title.last() == Some(&0) {
+        title.pop();
+    }
+    let zeros = title.iter_mut().filter(|byte| **byte == 0);
+    zeros.for_each(|byte| *byte = b' ');
+    title
 }
 
 /// A command line as auparse shows it. It decodes in place, takes zeros at the beginning for the mark of an abstract

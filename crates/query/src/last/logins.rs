@@ -7,7 +7,7 @@ use crate::{time, Dialect};
 
 const USER_LOGIN: i32 = 1112;
 
-/// A user of this machine and his last login.
+/// A user of this machine and the last login.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LastLogin {
     /// Name of the user.
@@ -29,7 +29,7 @@ pub struct Logins {
 }
 
 impl Logins {
-    /// Nobody has logged in. `users` are names and ids in the order of the report.
+    /// Before the first login. `users` are names and ids in the order of the report.
     pub fn new(users: Vec<(Vec<u8>, u32)>, dialect: Dialect) -> Logins {
         let users = users.into_iter().map(|(name, uid)| LastLogin {
             name,

@@ -1,7 +1,7 @@
 //! Sessions from login to logout, as aulast puts them together.
 //!
-//! A session begins with LOGIN, has its terminal and host from USER_LOGIN, and ends with USER_END. A start of the
-//! machine ends all, and is a session itself.
+//! A session begins with LOGIN, has its terminal and host from USER_LOGIN, and ends with USER_END. A boot
+//! ends all sessions, and is a session itself.
 
 use super::report::write_session;
 use super::session::{Session, Status};
@@ -22,7 +22,7 @@ const DAEMON_START: i32 = 1200;
 pub struct Options {
     /// Failed logins instead of sessions.
     pub bad: bool,
-    /// With the serial numbers of the events, and a search for them.
+    /// Print the serial numbers of the events, and the command that finds them.
     pub proof: bool,
     /// Say which events are left out.
     pub debug: bool,
@@ -48,7 +48,7 @@ pub struct Sessions {
     options: Options,
     interpreter: Interpreter,
     open: Vec<Session>,
-    /// Index of the session that was last looked at; behind the last there is none.
+    /// Index of the session that was last looked at; past the end for none.
     at: usize,
     kernel: Option<Vec<u8>>,
     now: fn() -> u64,
@@ -69,7 +69,7 @@ fn number(cursor: &mut Cursor<'_, '_>, field: &[u8]) -> i32 {
 }
 
 impl Sessions {
-    /// No session. `now` is the clock, for a machine that runs.
+    /// No session yet. `now` is the clock, for sessions that have not ended.
     pub fn new(options: Options, interpreter: Interpreter, now: fn() -> u64) -> Sessions {
         Sessions {
             options,

@@ -22,9 +22,9 @@ pub struct List {
 
 /// A word of a line.
 enum Word {
-    /// As it is.
+    /// Written unchanged.
     Plain(Vec<u8>),
-    /// Made harmless.
+    /// Written with control characters escaped.
     Text(Vec<u8>),
 }
 
@@ -41,7 +41,7 @@ fn result(success: i32) -> Word {
 }
 
 impl List {
-    /// A report without lines.
+    /// An empty report.
     pub fn new(request: Request) -> List {
         List {
             wanted: request.wanted(),
@@ -107,7 +107,7 @@ impl List {
         self.names.user(id, Some(event), NAME_BYTES)
     }
 
-    /// What C prints for a text that is not there.
+    /// Text that C's printf prints for a null pointer.
     fn missing(&self) -> &'static [u8] {
         match self.request.dialect {
             Dialect::Own => b"?",
@@ -115,7 +115,7 @@ impl List {
         }
     }
 
-    /// A text, or what stands for one where aureport takes for granted that it is there.
+    /// A text, or the text that C prints for a missing one where aureport does not check.
     fn required(&self, text: Option<&[u8]>) -> Word {
         plain(text.unwrap_or(self.missing()))
     }
@@ -126,14 +126,14 @@ impl List {
 
     fn words(&mut self, event: EventView<'_>, facts: &Facts<'_>) -> Vec<Word> {
         let serial = plain(event.serial.to_string());
-        let success = result(facts.success);
+        let success = result(facts.call.success);
         let kind = self.type_name(event.kind());
         let exe = facts.exe.as_deref();
         let host = plain(facts.host.as_deref().unwrap_or(b"?"));
         let terminal = plain(facts.terminal.as_deref().unwrap_or(b"?"));
         let program = Word::Text(exe.unwrap_or(b"?").into());
         let comm = Word::Text(facts.comm.as_deref().unwrap_or(b"?").to_vec());
-        let user = Word::Text(self.user(event, facts.auid));
+        let user = Word::Text(self.user(event, facts.ids.auid));
         match self.request.kind {
             Kind::Config => vec![kind, self.plain(user), success, serial],
             Kind::Auth | Kind::Login => self.authentication(event, facts),
@@ -145,7 +145,7 @@ impl List {
             Kind::Event => vec![serial, kind, user, success],
             Kind::File => {
                 let call = plain(self.names.syscall(event, facts));
-                let files = facts.files.as_deref().unwrap_or_default();
+                let files = facts.files.names.as_deref().unwrap_or_default();
                 let file = files.first().map_or(&b""[..], |file| file);
                 let file = Word::Text(file.to_vec());
                 vec![file, call, success, program, user, serial]
@@ -157,7 +157,7 @@ impl List {
             Kind::Pid => {
                 let call = plain(self.names.syscall(event, facts));
                 vec![
-                    plain((facts.pid as u32).to_string()),
+                    plain((facts.ids.pid as u32).to_string()),
                     program,
                     call,
                     user,
@@ -166,7 +166,7 @@ impl List {
             }
             Kind::Syscall => {
                 let call = plain(self.names.syscall(event, facts));
-                let pid = plain((facts.pid as u32).to_string());
+                let pid = plain((facts.ids.pid as u32).to_string());
                 vec![call, pid, comm, user, serial]
             }
             Kind::Terminal => {
@@ -205,9 +205,13 @@ impl List {
     fn authentication(&mut self, event: EventView<'_>, facts: &Facts<'_>) -> Vec<Word> {
         // Messages of logins that failed have no login id, and all of authentication are about another user.
         let is_login = self.request.kind == Kind::Login;
-        let id = if is_login { facts.auid } else { facts.uid };
+        let id = if is_login {
+            facts.ids.auid
+        } else {
+            facts.ids.uid
+        };
         let who = match facts.acct.as_deref() {
-            Some(acct) if !is_login || facts.success == 0 => acct.to_vec(),
+            Some(acct) if !is_login || facts.call.success == 0 => acct.to_vec(),
             _ => self.user(event, id),
         };
         vec![
@@ -215,7 +219,7 @@ impl List {
             self.required(facts.host.as_deref()),
             self.required(facts.terminal.as_deref()),
             self.required(facts.exe.as_deref()),
-            result(facts.success),
+            result(facts.call.success),
             plain(event.serial.to_string()),
         ]
     }
@@ -270,9 +274,9 @@ impl List {
         };
         let words = vec![
             plain(event.serial.to_string()),
-            Word::Text(self.user(event, facts.auid)),
+            Word::Text(self.user(event, facts.ids.auid)),
             plain(facts.terminal.as_deref().unwrap_or(b"?")),
-            plain(facts.session.to_string()),
+            plain(facts.ids.session.to_string()),
             Word::Text(facts.comm.as_deref().unwrap_or(b"?").to_vec()),
             plain(typed),
         ];
@@ -281,13 +285,13 @@ impl List {
     }
 }
 
-/// Whether `key=(null)`, which a call without a key has.
+/// Whether the key is `(null)`, as in calls without a key.
 fn is_without_key(facts: &Facts<'_>) -> bool {
     let first = facts.keys.as_deref().and_then(<[_]>::first);
     first.is_none_or(|key| **key == b"(null)"[..])
 }
 
-/// The name of a record type; of one that has none what C prints for a missing text.
+/// The name of a record type, or the text that C prints for a missing one.
 pub(super) fn type_name(kind: i32, dialect: Dialect) -> Vec<u8> {
     let name = u32::try_from(kind)
         .ok()

@@ -1,8 +1,8 @@
 //! Reports on audit logs, as aureport makes them: a line per event, or counts.
 //!
 //! [`Request`] says what is asked for. [`Summary`] counts, and two of them can be merged; [`List`] has a line
-//! per event. [`top`] and [`news`] are reports that aureport does not have. Whose behaviour is asked for stands in
-//! [`Dialect`].
+//! per event. [`top`] and [`news`] are reports that aureport does not have. [`Dialect`] says which program's
+//! behaviour they follow.
 
 mod list;
 mod names;
@@ -82,7 +82,7 @@ impl Kind {
         Kind::Integrity,
     ];
 
-    /// Whether there is no summary of it.
+    /// Whether this kind has no summary.
     pub fn has_no_summary(self) -> bool {
         matches!(self, Kind::Log | Kind::Tty)
     }
@@ -94,9 +94,9 @@ pub enum Changes {
     /// All of them.
     #[default]
     All,
-    /// Not those that delete.
+    /// All but those that delete.
     Additions,
-    /// Not those that add.
+    /// All but those that add.
     Deletions,
 }
 
@@ -123,9 +123,9 @@ pub struct Request {
     pub start_s: i64,
     /// End of the time that the report is about, in seconds since 1970; 0 for any.
     pub end_s: i64,
-    /// Whose behaviour is asked for.
+    /// The program whose behaviour is followed.
     pub dialect: Dialect,
-    /// Names of users whose ids have none in the log.
+    /// Gives names to user ids that have none in the log.
     pub user_name: UserName,
 }
 
@@ -135,7 +135,7 @@ impl Request {
         titles::title(self)
     }
 
-    /// What aureport reads of an event for this report: what it does not ask for cannot make an event be dropped.
+    /// The facts that aureport reads for this report. It drops an event only for facts that it reads.
     pub(crate) fn wanted(&self) -> Wanted {
         let mut wanted = Wanted {
             success: true,
@@ -206,7 +206,7 @@ impl Request {
         wanted
     }
 
-    /// What a summary reads without a dialect: nothing that it does not count.
+    /// The facts that a summary reads without a dialect: only those that it counts.
     pub(crate) fn wanted_to_count(&self) -> Wanted {
         let all = self.wanted();
         if self.dialect != Dialect::Own || self.kind == Kind::Main {
@@ -230,5 +230,5 @@ impl Request {
     }
 }
 
-/// The text that stands for no events.
+/// The text printed if there are no events.
 pub const NONE_FOUND: &str = "<no events of interest were found>\n\n";

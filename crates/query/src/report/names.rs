@@ -27,7 +27,7 @@ impl Names {
         }
     }
 
-    /// The name of a user in at most `most` bytes. `event` may name it if it is of ENRICHED.
+    /// The name of a user in at most `most` bytes, from `event` if its log is ENRICHED.
     pub(super) fn user(&mut self, id: u32, event: Option<EventView<'_>>, most: usize) -> Vec<u8> {
         let mut name = self.user_of(id, event.map(|event| (event, &b"auid"[..])));
         if self.dialect != Dialect::Own {
@@ -36,7 +36,7 @@ impl Names {
         name
     }
 
-    /// The name of a user. The event may name it under a field, if it is of ENRICHED.
+    /// The name of a user, from the event's field if its log is ENRICHED.
     pub(super) fn user_of(&mut self, id: u32, event: Option<(EventView<'_>, &[u8])>) -> Vec<u8> {
         let signed = id as i32;
         if !self.interpret {
@@ -57,23 +57,23 @@ impl Names {
 
     /// The name of the event's call.
     pub(super) fn syscall(&self, event: EventView<'_>, facts: &Facts<'_>) -> Vec<u8> {
-        let number = || facts.syscall.to_string().into_bytes();
+        let number = || facts.call.syscall.to_string().into_bytes();
         if !self.interpret {
             return number();
         }
         if let Some(name) = self.interpretation(event, b"syscall") {
             return name.to_vec();
         }
-        let Some(arch) = Arch::from_audit_arch(facts.arch) else {
+        let Some(arch) = Arch::from_audit_arch(facts.call.arch) else {
             return b"?".to_vec();
         };
-        match abi::syscall_name(arch, facts.syscall as u32) {
+        match abi::syscall_name(arch, facts.call.syscall as u32) {
             Some(name) => name.as_bytes().to_vec(),
             None => number(),
         }
     }
 
-    /// What ENRICHED says of a field, as it stands there.
+    /// The unchanged value that ENRICHED gives to a field.
     fn interpretation<'e>(&self, event: EventView<'e>, field: &[u8]) -> Option<&'e [u8]> {
         let names = event.names()?;
         if names.starts_with(b"SADDR=") {

@@ -7,7 +7,7 @@ use crate::event::EventView;
 use crate::facts::{Facts, Wanted};
 use std::collections::HashMap;
 
-/// Seconds before the end of the log from which on things are new, if no time is given.
+/// Length in seconds of the end of the log whose values are new, if no time is given.
 pub const WEEK_S: u64 = 7 * 24 * 60 * 60;
 /// Bytes of values that are kept.
 const BYTES_MAX: usize = 64 << 20;
@@ -27,11 +27,11 @@ const WHAT: [(&str, Field); 4] = [
 pub struct New {
     /// `program`, `user`, `destination` or `unit`.
     pub what: &'static str,
-    /// Which one.
+    /// Value that is new.
     pub value: Vec<u8>,
-    /// Events.
+    /// Number of events with it.
     pub hits: u64,
-    /// Events of them that failed.
+    /// Number of those events that failed.
     pub failures: u64,
     /// Time of the first.
     pub first: Time,
@@ -42,7 +42,7 @@ pub struct New {
 /// What is new since a time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct News {
-    /// In the order in which they appeared.
+    /// New values in the order in which they appeared.
     pub news: Vec<New>,
     /// Since when, in seconds since 1970.
     pub since_s: u64,
@@ -65,7 +65,7 @@ pub struct Appearances {
 }
 
 impl Appearances {
-    /// Nothing has appeared. `request` says which events count.
+    /// A report before its first event. `request` says which events count.
     pub fn new(request: Request) -> Appearances {
         let mut wanted = Wanted {
             success: true,
@@ -98,12 +98,12 @@ impl Appearances {
             return;
         }
         for (what, field) in WHAT {
-            if field == Field::Auid && facts.auid == crate::NO_ID {
+            if field == Field::Auid && facts.ids.auid == crate::NO_ID {
                 continue;
             }
             for value in field.values(event, &facts, &mut self.names) {
                 if !matches!(&*value, b"?" | b"(null)") {
-                    self.note(what, value.into_owned(), time, facts.success == 0);
+                    self.note(what, value.into_owned(), time, facts.call.success == 0);
                 }
             }
         }

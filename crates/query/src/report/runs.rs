@@ -1,7 +1,7 @@
 //! Events of a log whose records stand together and whose times nearly ascend, without the state machine.
 //!
-//! Nearly every log is of that form. Then events are found in any part of it, by several threads, and are those
-//! of [`crate::Assembler`]. [`Part::events`] refuses whatever is not certain to be so.
+//! Nearly every log has that form. Several threads can then find the events of its parts, and find the same ones
+//! as [`crate::Assembler`]. [`Part::events`] refuses a part that may not have that form.
 
 use crate::event::{EventView, Place};
 use crate::head::{head, Head, NoHead};
@@ -14,7 +14,7 @@ pub const BEFORE_BYTES: usize = 64 << 10;
 /// Bytes that [`boundary`] looks at after its place.
 pub const AFTER_BYTES: usize = 256 << 10;
 
-/// The log is not of that form, or it is not certain.
+/// The log does not have that form, or it cannot be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotOrdered;
 
@@ -27,16 +27,16 @@ fn time(head: &Head<'_>) -> Time {
 /// How lines are read.
 #[derive(Debug, Clone, Copy)]
 pub struct Reading {
-    /// Whose behaviour is asked for.
+    /// The program whose behaviour is followed.
     pub dialect: Dialect,
     /// `end_of_event_timeout` of auditd.conf(5).
     pub timeout_s: u64,
-    /// Records outside are left out.
+    /// Records outside this range are left out.
     pub range: TimeRange,
 }
 
-/// Number of events among which times need not ascend. Processors write to a log at the same time, and each event has
-/// the time of its beginning.
+/// Number of neighbouring events whose times need not ascend: processors write events at the same time, and each
+/// event has the time at which it began.
 const RECENT_EVENTS: usize = 64;
 
 /// What a part of a log has.

@@ -11,7 +11,7 @@ pub(super) const NETFILTER_CFG: i32 = 1325;
 pub(super) const FEATURE_CHANGE: i32 = 1328;
 pub(super) const USER_MAC_CONFIG_CHANGE: i32 = 2312;
 pub(super) const MAC: (i32, i32) = (1403, 1417);
-/// Types of a summary of MAC end before those of a list.
+/// A MAC summary takes fewer types than a MAC list.
 pub(super) const MAC_OF_SUMMARY: (i32, i32) = (1403, 1410);
 pub(super) const USER_LSPP: (i32, i32) = (2300, 2399);
 pub(super) const INTEGRITY: (i32, i32) = (1800, 1899);
@@ -65,7 +65,7 @@ impl Request {
         };
         let is_of_result = || match self.success {
             None => true,
-            Some(success) => facts.success == i32::from(success),
+            Some(success) => facts.call.success == i32::from(success),
         };
         (self.nodes.is_empty() || is_of_node()) && is_of_result() && self.takes_change(event.kind())
     }
@@ -91,7 +91,7 @@ impl Request {
             Kind::Integrity => has_of(INTEGRITY),
             Kind::Virt => has_of(VIRT),
             Kind::Config => is_config(event),
-            Kind::Auth => has(USER_AUTH) || (has(USER_MGMT) && facts.success == 0),
+            Kind::Auth => has(USER_AUTH) || (has(USER_MGMT) && facts.call.success == 0),
             Kind::Login => has(USER_LOGIN),
             Kind::Mods => {
                 has(USER_CHAUTHTOK)
@@ -101,15 +101,15 @@ impl Request {
                     || has_of(ROLE)
             }
             Kind::Event => !self.is_summary || event.kind() != -1,
-            Kind::File => facts.files.is_some(),
+            Kind::File => facts.files.names.is_some(),
             Kind::Host => facts.host.is_some(),
-            Kind::Pid if self.is_summary => facts.pid != -1,
-            Kind::Pid => facts.pid >= 0,
-            Kind::Syscall if self.is_summary => facts.syscall > 0,
-            Kind::Syscall => facts.syscall != 0,
+            Kind::Pid if self.is_summary => facts.ids.pid != -1,
+            Kind::Pid => facts.ids.pid >= 0,
+            Kind::Syscall if self.is_summary => facts.call.syscall > 0,
+            Kind::Syscall => facts.call.syscall != 0,
             Kind::Terminal => facts.terminal.is_some(),
-            Kind::User if self.is_summary => facts.auid != crate::NO_LOGIN,
-            Kind::User => facts.uid != crate::NO_ID,
+            Kind::User if self.is_summary => facts.ids.auid != crate::NO_LOGIN,
+            Kind::User => facts.ids.uid != crate::NO_ID,
             Kind::Exe => facts.exe.is_some(),
             Kind::Comm => facts.comm.is_some(),
             Kind::Anomaly => has_of(ANOMALY) || has_of(KERNEL_ANOMALY) || has(SECCOMP),

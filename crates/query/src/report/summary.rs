@@ -58,13 +58,13 @@ pub struct Summary {
     totals: [u64; TOTALS],
     texts: [Texts; COLUMNS],
     numbers: Numbers,
-    /// Place of the last text, which ascends with the log.
+    /// Place in the log of the text counted last.
     place: u128,
     scratch: Vec<u8>,
 }
 
 impl Summary {
-    /// A report on nothing. `part` is the place in the log of what it will count, beside others it is merged with.
+    /// An empty report. `part` is the position of its part of the log among those it is merged with.
     pub fn new(request: Request, part: u32) -> Summary {
         let exact = request.dialect != Dialect::Own;
         Summary {
@@ -123,13 +123,14 @@ impl Summary {
             }
         };
         match self.request.kind {
-            Kind::Pid => self.numbers.add(facts.pid),
+            Kind::Pid => self.numbers.add(facts.ids.pid),
             Kind::Host => add(facts.host.as_deref()),
             Kind::Terminal => add(facts.terminal.as_deref()),
             Kind::Exe => add(facts.exe.as_deref()),
             Kind::Comm => add(facts.comm.as_deref()),
             Kind::File => facts
                 .files
+                .names
                 .iter()
                 .flatten()
                 .for_each(|file| add(Some(file))),
@@ -145,14 +146,14 @@ impl Summary {
                 }
                 add(Some(&name));
             }
-            Kind::User => add(Some(&self.names.user(facts.auid, Some(event), 31))),
+            Kind::User => add(Some(&self.names.user(facts.ids.auid, Some(event), 31))),
             Kind::Auth => match facts.acct.as_deref() {
-                Some(acct) if facts.auid == NO_LOGIN => add(Some(acct)),
-                _ => add(Some(&self.names.user(facts.auid, Some(event), 63))),
+                Some(acct) if facts.ids.auid == NO_LOGIN => add(Some(acct)),
+                _ => add(Some(&self.names.user(facts.ids.auid, Some(event), 63))),
             },
             Kind::Login => match facts.acct.as_deref() {
-                Some(acct) if (facts.auid as i32) < 0 => add(Some(acct)),
-                _ => add(Some(&self.names.user(facts.auid, Some(event), 63))),
+                Some(acct) if (facts.ids.auid as i32) < 0 => add(Some(acct)),
+                _ => add(Some(&self.names.user(facts.ids.auid, Some(event), 63))),
             },
             _ => self.numbers.add(event.kind()),
         }
@@ -161,13 +162,14 @@ impl Summary {
     fn everything(&mut self, event: EventView<'_>, facts: &Facts<'_>) {
         self.count(Total::Events, 1);
         self.kinds(event, facts);
-        if facts.success == 0 && facts.syscall > 0 {
+        if facts.call.success == 0 && facts.call.syscall > 0 {
             self.count(Total::FailedSyscalls, 1);
         }
         let place = self.place;
-        if facts.auid != NO_LOGIN {
+        if facts.ids.auid != NO_LOGIN {
             self.scratch.clear();
-            self.scratch.extend_from_slice(&facts.auid.to_ne_bytes());
+            self.scratch
+                .extend_from_slice(&facts.ids.auid.to_ne_bytes());
             self.texts[Column::Main as usize].add(&self.scratch, place);
         }
         let single = [
@@ -181,14 +183,14 @@ impl Summary {
                 self.texts[column as usize].add(text, place);
             }
         }
-        for file in facts.files.iter().flatten() {
+        for file in facts.files.names.iter().flatten() {
             self.texts[Column::Files as usize].add(file, place);
         }
         for key in keys(facts) {
             self.texts[Column::Keys as usize].add(key, place);
         }
-        if facts.pid != -1 {
-            self.numbers.add(facts.pid);
+        if facts.ids.pid != -1 {
+            self.numbers.add(facts.ids.pid);
         }
     }
 
@@ -226,7 +228,7 @@ impl Summary {
         if event.has(AVC) || event.has(USER_AVC) {
             self.count(Total::Avcs, 1);
         }
-        let (good, bad) = (facts.success == 1, facts.success == 0);
+        let (good, bad) = (facts.call.success == 1, facts.call.success == 0);
         if event.has(USER_LOGIN) {
             self.count(Total::GoodLogins, good.into());
             self.count(Total::BadLogins, bad.into());
@@ -272,7 +274,7 @@ impl Summary {
         self.write_rows(rows, is_escaped, out);
     }
 
-    /// Users, of whom some are still numbers.
+    /// Users, some of them still as numbers.
     fn write_users(&mut self, out: &mut Vec<u8>) {
         let mut rows = Vec::new();
         for (text, hits) in self.texts[0].rows() {
@@ -371,7 +373,7 @@ impl Summary {
     }
 }
 
-/// Keys, without that of a call that has none.
+/// Keys, without the `(null)` of calls that have none.
 fn keys<'f>(facts: &'f Facts<'_>) -> impl Iterator<Item = &'f [u8]> {
     let keys = facts.keys.iter().flatten().map(|key| &**key);
     keys.filter(|key| *key != b"(null)")

@@ -23,7 +23,7 @@ pub(super) struct Table<K> {
     entries: Map<K>,
     bytes: usize,
     bytes_max: usize,
-    /// Hits of what found no room.
+    /// Hits of values for which there was no room.
     pub(super) others: u64,
 }
 
@@ -33,7 +33,7 @@ pub(super) type Texts = Table<Box<[u8]>>;
 pub(super) type Numbers = Table<i32>;
 
 impl<K: Hash + Eq + Ord + Clone> Table<K> {
-    /// A table, which has no limit if it must be `exact`.
+    /// An empty table, without a memory limit if it must be `exact`.
     pub(super) fn new(exact: bool) -> Table<K> {
         Table {
             entries: Map::default(),
@@ -73,8 +73,8 @@ impl<K: Hash + Eq + Ord + Clone> Table<K> {
         }
     }
 
-    /// Everything, most hits first. `by_number` decides whether of the same hits the least comes first, or what
-    /// occurred first.
+    /// All entries, most hits first. Among equal hits, `by_number` puts the smallest number first, otherwise the value
+    /// that occurred first.
     fn sorted(&self, by_number: bool) -> Vec<(&K, Count)> {
         let mut rows: Vec<_> = self
             .entries

@@ -12,7 +12,7 @@ const BYTES_MAX: usize = 64 << 20;
 /// Bytes of a row beside its texts.
 const ROW_BYTES: usize = 128;
 
-/// What rows are made by.
+/// Field that rows are counted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)] // each is the field of that name
 pub enum Field {
@@ -58,7 +58,7 @@ impl Field {
         Some(found.1)
     }
 
-    /// Its name.
+    /// Name of the field.
     pub fn name(self) -> &'static str {
         FIELDS
             .iter()
@@ -71,7 +71,7 @@ impl Field {
         FIELDS.map(|(name, _)| name).join(", ")
     }
 
-    /// Asks for what the field needs.
+    /// Marks the facts that the field needs as wanted.
     pub(super) fn want(self, wanted: &mut Wanted) {
         let which = match self {
             Field::Exe => &mut wanted.exe,
@@ -114,22 +114,22 @@ impl Field {
             Field::Host => one(&facts.host),
             Field::Terminal => one(&facts.terminal),
             Field::Key => several(&facts.keys),
-            Field::File => several(&facts.files),
+            Field::File => several(&facts.files.names),
             Field::Node => event.node().map(Cow::Borrowed).into_iter().collect(),
             Field::Uid => {
-                let name = names.user_of(facts.uid, Some((event, &b"uid"[..])));
-                owned(facts.uid != NO_ID, name)
+                let name = names.user_of(facts.ids.uid, Some((event, &b"uid"[..])));
+                owned(facts.ids.uid != NO_ID, name)
             }
             Field::Auid => {
-                let name = names.user_of(facts.auid, Some((event, &b"auid"[..])));
-                owned(facts.auid != NO_LOGIN, name)
+                let name = names.user_of(facts.ids.auid, Some((event, &b"auid"[..])));
+                owned(facts.ids.auid != NO_LOGIN, name)
             }
-            Field::Pid => owned(facts.pid != -1, facts.pid.to_string().into_bytes()),
+            Field::Pid => owned(facts.ids.pid != -1, facts.ids.pid.to_string().into_bytes()),
             Field::Session => {
-                let session = (facts.session as i32).to_string().into_bytes();
-                owned(facts.session != NO_LOGIN, session)
+                let session = (facts.ids.session as i32).to_string().into_bytes();
+                owned(facts.ids.session != NO_LOGIN, session)
             }
-            Field::Syscall => owned(facts.arch != 0, names.syscall(event, facts)),
+            Field::Syscall => owned(facts.call.arch != 0, names.syscall(event, facts)),
             Field::Type => {
                 let name = super::list::type_name(event.kind(), crate::Dialect::Own);
                 owned(event.kind() != -1, name)
@@ -140,7 +140,7 @@ impl Field {
     }
 }
 
-/// What ENRICHED says of whose work an event is.
+/// The workload that ENRICHED gives to an event.
 fn enriched<'e>(event: EventView<'e>, field: &[u8]) -> Vec<Cow<'e, [u8]>> {
     let found = event
         .records()
@@ -176,7 +176,7 @@ pub struct Rows {
     pub other_rows: u64,
     /// Hits of the rows that are left out.
     pub other_hits: u64,
-    /// Hits of values for which there was no room: the rows may lack some.
+    /// Hits of values for which there was no room; their rows may be missing.
     pub unkept_hits: u64,
 }
 
@@ -192,7 +192,7 @@ pub struct Top {
 }
 
 impl Top {
-    /// A report on nothing. `request` says which events count.
+    /// An empty report. `request` says which events count.
     pub fn new(request: Request, fields: Vec<Field>) -> Top {
         let mut wanted = Wanted {
             success: true,
@@ -245,7 +245,7 @@ impl Top {
         keys.retain(|key| key.first().is_some_and(Option::is_some));
         let time = (event.time().0, event.time().1);
         for key in keys {
-            self.count(key, time, facts.success == 0);
+            self.count(key, time, facts.call.success == 0);
         }
     }
 
@@ -278,7 +278,7 @@ impl Top {
         &self.fields
     }
 
-    /// The rows with most hits, at most `rows_max`; of the same hits the earliest first.
+    /// The `rows_max` rows with the most hits; among equal hits, the earliest first.
     pub fn finish(self, rows_max: usize) -> Rows {
         let mut rows: Vec<Row> = self.rows.into_values().collect();
         rows.sort_unstable_by(|a, b| {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-/// A jump of serial numbers from which they count as begun anew.
+/// Size of a jump from which serial numbers count as started again.
 const RESTART: u64 = 1_000_000;
 /// The least serial number that Tarsier gives; the kernel's are below.
 const OURS: u64 = 1_000_000_000;
@@ -10,7 +10,7 @@ const OURS: u64 = 1_000_000_000;
 const RANGES_MAX: usize = 4096;
 /// Nodes whose serial numbers are followed.
 const NODES_MAX: usize = 256;
-/// A time without events, in milliseconds, from which it is told.
+/// Shortest time without events that is reported, in milliseconds.
 const SILENCE_MS: u64 = 60_000;
 
 /// Serial numbers that no event has.
@@ -112,7 +112,7 @@ impl Run {
         }
     }
 
-    /// A number came late that counted as missing.
+    /// Takes a number that came late out of the missing ones.
     fn found(&mut self, serial: u64) {
         let Some((&first, &(last, time_ms))) = self.missing.range(..=serial).next_back() else {
             return;

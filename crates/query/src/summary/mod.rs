@@ -1,5 +1,5 @@
-//! What a log holds, counted for a report: events over time, tables that go down, process trees,
-//! losses and gaps. Memory is bounded whatever the log; what is left out is counted.
+//! What a log holds, counted for a report: events over time, nested tables, process trees,
+//! losses and gaps. Memory is bounded for any log; what is left out is counted.
 
 mod gaps;
 mod processes;
@@ -93,12 +93,35 @@ pub struct Summary {
     processes: Processes,
     serials: Serials,
     silences: Silences,
-    losses: Vec<Loss>,
-    losses_number: u64,
+    losses: Firsts<Loss>,
     lost: u64,
-    marks: Vec<DaemonMark>,
-    marks_number: u64,
+    marks: Firsts<DaemonMark>,
     nodes: Vec<Box<[u8]>>,
+}
+
+/// The first [`MARKS_MAX`] of many things, and how many there are in all.
+#[derive(Debug)]
+struct Firsts<T> {
+    items: Vec<T>,
+    number: u64,
+}
+
+impl<T> Default for Firsts<T> {
+    fn default() -> Firsts<T> {
+        Firsts {
+            items: Vec::new(),
+            number: 0,
+        }
+    }
+}
+
+impl<T> Firsts<T> {
+    fn add(&mut self, item: T) {
+        self.number += 1;
+        if self.items.len() < MARKS_MAX {
+            self.items.push(item);
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -121,7 +144,7 @@ impl Summary {
         let row = Row::read(event);
         let node = row.node.unwrap_or_default();
         self.all.count.add(row.time_ms, row.is_failure());
-        self.all.with_result += u64::from(row.facts.success >= 0);
+        self.all.with_result += u64::from(row.facts.call.success >= 0);
         if self.nodes.len() < 64 && self.nodes.iter().all(|known| **known != *node) {
             self.nodes.push(node.into());
         }
@@ -133,8 +156,8 @@ impl Summary {
         let command = Row::command(event);
         self.processes.add(&Seen {
             node,
-            pid: row.facts.pid,
-            ppid: row.facts.ppid,
+            pid: row.facts.ids.pid,
+            ppid: row.facts.ids.ppid,
             exe: row.facts.exe.as_deref().unwrap_or_default(),
             command: command.as_deref(),
             time_ms: row.time_ms,
@@ -145,13 +168,10 @@ impl Summary {
     /// Records of the daemon itself: losses, start and end.
     fn daemon(&mut self, event: &Event, row: &Row<'_>) {
         if matches!(row.kind, DAEMON_START | DAEMON_END | DAEMON_ABORT) {
-            self.marks_number += 1;
-            if self.marks.len() < MARKS_MAX {
-                self.marks.push(DaemonMark {
-                    time_ms: row.time_ms,
-                    kind: row.kind,
-                });
-            }
+            self.marks.add(DaemonMark {
+                time_ms: row.time_ms,
+                kind: row.kind,
+            });
         }
         if row.kind != DAEMON_ERR {
             return;
@@ -164,14 +184,11 @@ impl Summary {
         }
         let lost = word_of(text, b" lost=").and_then(number).unwrap_or(0);
         self.lost = self.lost.saturating_add(lost);
-        self.losses_number += 1;
-        if self.losses.len() < MARKS_MAX {
-            self.losses.push(Loss {
-                time_ms: row.time_ms,
-                lost,
-                cause: word_of(text, b" cause=").unwrap_or_default().into(),
-            });
-        }
+        self.losses.add(Loss {
+            time_ms: row.time_ms,
+            lost,
+            cause: word_of(text, b" cause=").unwrap_or_default().into(),
+        });
     }
 
     fn over_time(&mut self, row: &Row<'_>) {
@@ -259,12 +276,12 @@ impl Summary {
 
     /// Events that the daemon counted as lost; the first records of it, and how many there are.
     pub fn losses(&self) -> (u64, &[Loss], u64) {
-        (self.lost, &self.losses, self.losses_number)
+        (self.lost, &self.losses.items, self.losses.number)
     }
 
     /// The first starts and ends of the daemon, and how many there are.
     pub fn marks(&self) -> (&[DaemonMark], u64) {
-        (&self.marks, self.marks_number)
+        (&self.marks.items, self.marks.number)
     }
 
     /// The largest gaps of serial numbers, how many there are, and how many numbers are missing.
@@ -295,7 +312,7 @@ impl Summary {
 impl Labels {
     fn of(row: &Row<'_>) -> Labels {
         let facts = &row.facts;
-        let session = match facts.session {
+        let session = match facts.ids.session {
             NO_LOGIN | UNSET => b"no session".to_vec(),
             session => format!("session {session}").into_bytes(),
         };
@@ -305,10 +322,11 @@ impl Labels {
             .or(facts.comm.as_deref())
             .unwrap_or(b"(no program)")
             .to_vec();
-        if facts.pid >= 0 {
-            process.extend_from_slice(format!(" [{}]", facts.pid).as_bytes());
+        if facts.ids.pid >= 0 {
+            process.extend_from_slice(format!(" [{}]", facts.ids.pid).as_bytes());
         }
         let errno = facts
+            .call
             .exit
             .and_then(|exit| i32::try_from(exit.checked_neg()?).ok());
         let mut error = match errno.filter(|errno| *errno > 0) {
@@ -333,9 +351,9 @@ impl Labels {
     }
 }
 
-/// The login user: his name if the log has it, else the id.
+/// The login user: the name if the log has it, else the id.
 fn user(row: &Row<'_>) -> Vec<u8> {
-    match (row.facts.auid, &row.auid_name) {
+    match (row.facts.ids.auid, &row.auid_name) {
         (NO_LOGIN | UNSET, _) => b"no login".to_vec(),
         (_, Some(name)) => name.to_vec(),
         (auid, None) => format!("auid {auid}").into_bytes(),

@@ -13,7 +13,7 @@ const COMMAND_BYTES_MAX: usize = 200;
 pub struct Process {
     /// Process id.
     pub pid: i32,
-    /// Its parent's, at its first event.
+    /// Process id of the parent at the first event.
     pub ppid: i32,
     /// Value of `node=`; empty without one.
     pub node: Box<[u8]>,
@@ -21,7 +21,7 @@ pub struct Process {
     pub exe: Box<[u8]>,
     /// Command line of the last program, if an EXECVE record has it.
     pub command: Box<[u8]>,
-    /// Its events.
+    /// Events of the process.
     pub count: Count,
 }
 
@@ -30,7 +30,7 @@ pub struct Process {
 pub struct Branch {
     /// The process.
     pub process: Process,
-    /// Whether it has enough events to be shown for its own sake.
+    /// Whether it is shown for its own events, not only for those of its descendants.
     pub is_chosen: bool,
     /// Children, earliest first.
     pub children: Vec<Branch>,
@@ -45,7 +45,7 @@ pub struct Forest {
     pub others: u64,
     /// Events of those processes.
     pub others_events: u64,
-    /// Processes with few events were forgotten; they are not among the others.
+    /// Whether processes with few events were forgotten; the counts leave them out.
     pub is_pruned: bool,
 }
 
@@ -71,7 +71,7 @@ struct Entry {
 pub(super) struct Processes {
     entries: BTreeMap<u32, Entry>,
     next: u32,
-    /// The process that had this id last, by node.
+    /// The last process with each id, by node.
     by_pid: HashMap<Box<[u8]>, HashMap<i32, u32>>,
     is_pruned: bool,
 }
@@ -127,7 +127,7 @@ impl Processes {
         self.insert(seen.node, seen.pid, seen.ppid, parent)
     }
 
-    /// Gives a process that was only heard of its own parent.
+    /// Sets the parent of a process that was known only as a parent itself.
     fn adopt(&mut self, number: u32, seen: &Seen<'_>) {
         let heard_of = self
             .entries

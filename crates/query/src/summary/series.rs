@@ -33,7 +33,7 @@ impl Scale {
         (bucket < BUCKETS_MAX).then_some(bucket)
     }
 
-    /// The least coarser scale that holds all times from `first_s` to `last_s`.
+    /// The finest scale that holds all times from `first_s` to `last_s`, coarser than this one.
     pub(super) fn fitted(self, first_s: u64, last_s: u64) -> Scale {
         let mut scale = self;
         while scale.bucket(first_s).is_none() || scale.bucket(last_s).is_none() {
@@ -60,9 +60,9 @@ pub(super) struct Series {
 pub struct Row {
     /// Key, user or unit.
     pub label: Box<[u8]>,
-    /// Its intervals.
+    /// Counts of each interval.
     pub buckets: Vec<Bucket>,
-    /// Their sum.
+    /// Sum of all intervals.
     pub sum: Bucket,
 }
 
@@ -75,7 +75,7 @@ pub struct Rows {
     pub others: Option<Row>,
     /// How many others there are.
     pub others_number: usize,
-    /// Labels with few events were forgotten; their events are among those of the others.
+    /// Whether labels with few events were forgotten; their events count for `others`.
     pub is_pruned: bool,
 }
 

@@ -51,9 +51,9 @@ pub(super) struct Tree {
 pub struct Line {
     /// User, key, program…
     pub label: Box<[u8]>,
-    /// Its events.
+    /// Events of the line.
     pub count: Count,
-    /// The lines below it.
+    /// Lines one level down.
     pub below: Lines,
 }
 
@@ -66,7 +66,7 @@ pub struct Lines {
     pub others: u64,
     /// Events of those labels. An event with several labels counts for each.
     pub others_count: Count,
-    /// Labels with few events were forgotten to bound memory: there are more others than that.
+    /// Whether labels with few events were forgotten to bound memory; there are then more others than counted.
     pub is_pruned: bool,
 }
 

@@ -1,127 +1,114 @@
 //! Options that are not part of a rule.
 
-use super::{Line, Next};
+use super::Next;
 use crate::fault::Fault;
 use crate::number;
 use crate::words::{Flag, Word};
 use crate::{Command, ErrorKind};
 
-impl Line<'_> {
-    /// Options that change a setting of the kernel or control how rules are loaded.
-    pub(super) fn setting(&mut self, flag: Flag, argument: &Word) -> Result<Next, Fault> {
-        let (command, next) = match flag {
-            Flag::Short(b'e') => (Command::Enabled(of_three(argument, "Enable")?), Next::Go),
-            Flag::Short(b'f') => (Command::Failure(of_three(argument, "Failure")?), Next::Go),
-            Flag::Short(b'b') => (Command::Backlog(numeric(argument, "Backlog")?), Next::Go),
-            Flag::Short(b'r') => (Command::Rate(numeric(argument, "Rate")?), Next::Go),
-            Flag::BacklogWaitTime => (Command::BacklogWaitTime(wait_time(argument)?), Next::Go),
-            Flag::LoginuidImmutable => (Command::LoginuidImmutable, Next::Done),
-            Flag::ResetLost => (Command::ResetLost, Next::Done),
-            Flag::ResetBacklogWaitTimeActual => (Command::ResetBacklogWaitTimeActual, Next::Done),
-            Flag::Signal => (Command::Signal(signal(argument)?), Next::Last),
-            Flag::Short(b'i') => (Command::IgnoreErrors, Next::Last),
-            Flag::Short(b'c') => (Command::ContinueOnError, Next::Last),
-            Flag::Short(b't') => (Command::Trim, Next::Done),
-            Flag::Short(b'v') => (Command::Version, Next::Last),
-            Flag::Short(_) => (Command::Help, Next::Last),
-        };
-        self.commands.push(command);
-        Ok(next)
-    }
+/// Options that change a setting of the kernel or control how rules are loaded.
+pub(super) fn setting(flag: Flag, argument: &Word) -> Result<(Command, Next), Fault> {
+    Ok(match flag {
+        Flag::Short(b'e') => (Command::Enabled(of_three(argument, "Enable")?), Next::Go),
+        Flag::Short(b'f') => (Command::Failure(of_three(argument, "Failure")?), Next::Go),
+        Flag::Short(b'b') => (Command::Backlog(numeric(argument, "Backlog")?), Next::Go),
+        Flag::Short(b'r') => (Command::Rate(numeric(argument, "Rate")?), Next::Go),
+        Flag::BacklogWaitTime => (Command::BacklogWaitTime(wait_time(argument)?), Next::Go),
+        Flag::LoginuidImmutable => (Command::LoginuidImmutable, Next::Done),
+        Flag::ResetLost => (Command::ResetLost, Next::Done),
+        Flag::ResetBacklogWaitTimeActual => (Command::ResetBacklogWaitTimeActual, Next::Done),
+        Flag::Signal => (Command::Signal(signal(argument)?), Next::Last),
+        Flag::Short(b'i') => (Command::IgnoreErrors, Next::Last),
+        Flag::Short(b'c') => (Command::ContinueOnError, Next::Last),
+        Flag::Short(b't') => (Command::Trim, Next::Done),
+        Flag::Short(b'v') => (Command::Version, Next::Last),
+        Flag::Short(_) => (Command::Help, Next::Last),
+    })
+}
 
-    /// Options that nothing else may accompany on a line: `-D`, `-l`, `-s`, `-m`.
-    pub(super) fn whole_line(
-        &mut self,
-        flag: Flag,
-        word: &Word,
-        argument: &Word,
-        rest: &[Word],
-    ) -> Result<Next, Fault> {
-        let count = self.words.len();
-        let second = || rest.first().map(|word| word.bytes.as_slice());
-        let last = || self.words.last().map(|word| word.bytes.clone());
-        let command = match flag {
-            Flag::Short(b'D') => {
-                if count > 3 || count == 2 {
-                    return Err(
-                        Fault::at(word, "Wrong number of options for Delete all request")
-                            .expected("-D alone, or -D -k key"),
-                    );
-                }
-                if count == 3 && second() != Some(b"-k") {
-                    return Err(Fault::at(word, "Only the -k option is allowed"));
-                }
-                Command::DeleteAll {
-                    key: if count == 3 { last() } else { None },
-                }
+/// Options that nothing else may accompany on a line: `-D`, `-l`, `-s`, `-m`.
+pub(super) fn whole_line(
+    flag: Flag,
+    word: &Word,
+    argument: &Word,
+    words: &[Word],
+    rest: &[Word],
+) -> Result<(Command, Next), Fault> {
+    let count = words.len();
+    let second = || rest.first().map(|word| word.bytes.as_slice());
+    let last = || words.last().map(|word| word.bytes.clone());
+    let command = match flag {
+        Flag::Short(b'D') => {
+            if count > 3 || count == 2 {
+                return Err(
+                    Fault::at(word, "Wrong number of options for Delete all request")
+                        .expected("-D alone, or -D -k key"),
+                );
             }
-            Flag::Short(b'l') => {
-                if count > 3 {
-                    return Err(Fault::at(word, "Wrong number of options for list request"));
-                }
-                let is_fine = match count {
-                    2 => second() == Some(b"-i"),
-                    3 => second() == Some(b"-k"),
-                    _ => true,
-                };
-                if !is_fine {
-                    return Err(Fault::at(word, "Only -k or -i options are allowed"));
-                }
-                Command::List {
-                    is_interpreted: count == 2,
-                    key: if count == 3 { last() } else { None },
-                }
+            if count == 3 && second() != Some(b"-k") {
+                return Err(Fault::at(word, "Only the -k option is allowed"));
             }
-            Flag::Short(b's') => {
-                if count > 2 {
-                    return Err(Fault::at(word, "Too many options for status command"));
-                }
-                if count == 2 && second() != Some(b"-i") {
-                    return Err(Fault::at(word, "Only -i option is allowed"));
-                }
-                Command::Status {
-                    is_interpreted: count == 2,
-                }
+            Command::DeleteAll {
+                key: if count == 3 { last() } else { None },
             }
-            _ => return self.message(argument),
-        };
-        self.commands.push(command);
-        Ok(Next::Last)
-    }
+        }
+        Flag::Short(b'l') => {
+            if count > 3 {
+                return Err(Fault::at(word, "Wrong number of options for list request"));
+            }
+            let is_fine = match count {
+                2 => second() == Some(b"-i"),
+                3 => second() == Some(b"-k"),
+                _ => true,
+            };
+            if !is_fine {
+                return Err(Fault::at(word, "Only -k or -i options are allowed"));
+            }
+            Command::List {
+                is_interpreted: count == 2,
+                key: if count == 3 { last() } else { None },
+            }
+        }
+        Flag::Short(b's') => {
+            if count > 2 {
+                return Err(Fault::at(word, "Too many options for status command"));
+            }
+            if count == 2 && second() != Some(b"-i") {
+                return Err(Fault::at(word, "Only -i option is allowed"));
+            }
+            Command::Status {
+                is_interpreted: count == 2,
+            }
+        }
+        _ => return message(argument, count),
+    };
+    Ok((command, Next::Last))
+}
 
-    fn message(&mut self, argument: &Word) -> Result<Next, Fault> {
-        if self.words.len() > 2 {
-            let message = "The -m option must be only the only option and takes 1 parameter";
-            return Err(Fault::at(argument, message));
-        }
-        match std::str::from_utf8(&argument.bytes) {
-            Ok(text) if text.bytes().all(|byte| (32..=127).contains(&byte)) => {
-                self.commands.push(Command::Message(text.to_owned()));
-                Ok(Next::Done)
-            }
-            _ => Err(Fault::at(argument, "Illegal character in audit event")
-                .expected("ASCII without control characters")),
-        }
+fn message(argument: &Word, word_count: usize) -> Result<(Command, Next), Fault> {
+    if word_count > 2 {
+        let message = "The -m option must be only the only option and takes 1 parameter";
+        return Err(Fault::at(argument, message));
     }
+    match std::str::from_utf8(&argument.bytes) {
+        Ok(text) if text.bytes().all(|byte| (32..=127).contains(&byte)) => {
+            Ok((Command::Message(text.to_owned()), Next::Done))
+        }
+        _ => Err(Fault::at(argument, "Illegal character in audit event")
+            .expected("ASCII without control characters")),
+    }
+}
 
-    pub(super) fn equivalent(&mut self, argument: &Word) -> Result<Next, Fault> {
-        if self.facts.has_syscalls {
-            return Err(Fault::at(
-                argument,
-                "Syscall auditing requested for make equivalent",
-            ));
+/// `-q mount,subtree`.
+pub(super) fn equivalent(argument: &Word) -> Result<(Command, Next), Fault> {
+    let parts: Vec<&[u8]> = argument.bytes.split(|&byte| byte == b',').collect();
+    match parts.as_slice() {
+        [mount, subtree] if !subtree.is_empty() => {
+            let (mount, subtree) = (mount.to_vec(), subtree.to_vec());
+            Ok((Command::MakeEquivalent { mount, subtree }, Next::Done))
         }
-        let parts: Vec<&[u8]> = argument.bytes.split(|&byte| byte == b',').collect();
-        match parts.as_slice() {
-            [mount, subtree] if !subtree.is_empty() => {
-                let (mount, subtree) = (mount.to_vec(), subtree.to_vec());
-                self.commands
-                    .push(Command::MakeEquivalent { mount, subtree });
-                Ok(Next::Done)
-            }
-            _ => Err(Fault::at(argument, "Error parsing equivalent parts")
-                .expected("a mount point, a comma, a directory")),
-        }
+        _ => Err(Fault::at(argument, "Error parsing equivalent parts")
+            .expected("a mount point, a comma, a directory")),
     }
 }
 

@@ -50,47 +50,45 @@ impl CostModel {
         } else if allow.allows(nr) {
             self.bitmap_ns
         } else {
-            let insns = chain.worst_path(allow.table().arch.audit_arch(), nr);
+            let insns = worst_path(chain, allow.table().arch.audit_arch(), nr);
             self.filtered_ns(chain.filters().len(), insns)
         }
     }
 }
 
-impl Chain {
-    /// Number of instructions on the longest path of a call through all filters:
-    /// [`Filter::worst_path`].
-    pub fn worst_path(&self, arch: u32, nr: u32) -> usize {
-        let paths = self.filters().iter();
-        paths.map(|filter| filter.worst_path(arch, nr)).sum()
-    }
+/// Number of instructions on the longest path of a call through all filters of a chain:
+/// [`filter_worst_path`].
+pub fn worst_path(chain: &Chain, arch: u32, nr: u32) -> usize {
+    let filters = chain.filters().iter();
+    filters
+        .map(|filter| filter_worst_path(filter, arch, nr))
+        .sum()
 }
 
-impl Filter {
-    /// Number of instructions on the longest path of a call through the filter, including the
-    /// return. Number and architecture are known; arguments are assumed to have any value at every
-    /// test. So no call takes more, but perhaps none takes as many.
-    pub fn worst_path(&self, arch: u32, nr: u32) -> usize {
-        let insns = self.insns();
-        // For each instruction and known value of A, the longest path to there.
-        let mut longest: Vec<BTreeMap<Option<u32>, usize>> = vec![BTreeMap::new(); insns.len()];
-        longest[0].insert(Some(0), 0);
-        let mut worst = 0;
-        for (at, &insn) in insns.iter().enumerate() {
-            for (a, before) in std::mem::take(&mut longest[at]) {
-                let count = before + 1;
-                if insn.is_return() {
-                    worst = worst.max(count);
-                    continue;
-                }
-                let after = known_a(insn, a, arch, nr);
-                for target in targets(insn, at, a) {
-                    let slot = longest[target].entry(after).or_insert(0);
-                    *slot = count.max(*slot);
-                }
+/// Number of instructions on the longest path of a call through the filter, including the return.
+/// Number and architecture are known; arguments are assumed to have any value at every test: no
+/// call runs more instructions, but perhaps none runs as many.
+pub fn filter_worst_path(filter: &Filter, arch: u32, nr: u32) -> usize {
+    let insns = filter.insns();
+    // For each instruction and known value of A, the longest path to there.
+    let mut longest: Vec<BTreeMap<Option<u32>, usize>> = vec![BTreeMap::new(); insns.len()];
+    longest[0].insert(Some(0), 0);
+    let mut worst = 0;
+    for (at, &insn) in insns.iter().enumerate() {
+        for (a, before) in std::mem::take(&mut longest[at]) {
+            let count = before + 1;
+            if insn.is_return() {
+                worst = worst.max(count);
+                continue;
+            }
+            let after = known_a(insn, a, arch, nr);
+            for target in targets(insn, at, a) {
+                let slot = longest[target].entry(after).or_insert(0);
+                *slot = count.max(*slot);
             }
         }
-        worst
     }
+    worst
 }
 
 /// Value of A after an instruction, if it does not depend on arguments, X or memory.

@@ -8,8 +8,7 @@ mod words;
 pub use weights::Weights;
 
 use crate::diagram::{Diagrams, Ref};
-use crate::insn::code;
-use crate::{Action, Chain, Filter, Invalid, TooLarge, Verdict, MAX_INSNS, NODES_MAX};
+use crate::{Chain, Filter, Invalid, TooLarge, MAX_INSNS, NODES_MAX};
 use words::Words;
 
 /// A chain with fewer filters that is proven to decide as another chain does.
@@ -38,19 +37,6 @@ pub enum MergeError {
     /// The proof failed: the result is wrong, which is a bug in this program.
     #[error("the merged filter could not be proven equal to the chain; keep the chain, and report this as a bug of Tarsier: {0}")]
     NotEqual(String),
-}
-
-impl Chain {
-    /// Number of filters in the chain that can ask a supervisor (USER_NOTIF). The kernel allows one
-    /// filter of a chain to have a listener; the programs do not show which one.
-    pub fn notifying(&self) -> usize {
-        let asks = |filter: &&Filter| {
-            filter.insns().iter().any(|insn| {
-                insn.code == code::RET_K && Verdict(insn.k).action() == Action::UserNotif
-            })
-        };
-        self.filters.iter().filter(asks).count()
-    }
 }
 
 /// Merges a chain into one filter of at most `limit` instructions (at most [`MAX_INSNS`]), and

@@ -32,7 +32,7 @@ impl Client {
         let line = ask(&self.socket, request).map_err(|error| self.unreachable(&error))?;
         let answer: Answer = serde_json::from_str(&line).map_err(|error| Trouble {
             errno: None,
-            reason: format!("the daemon's answer is not clear: {error}"),
+            reason: format!("the daemon's answer cannot be read: {error}"),
         })?;
         match answer.error {
             Some(reason) => Err(Trouble {
@@ -173,7 +173,7 @@ impl Audit for Client {
         let bytes: Option<_> = rules.iter().map(|rule| unhex(rule)).collect();
         bytes.ok_or(Trouble {
             errno: None,
-            reason: "the daemon's answer is not clear: a rule is not hexadecimal".to_owned(),
+            reason: "the daemon's answer cannot be read: a rule is not hexadecimal".to_owned(),
         })
     }
 

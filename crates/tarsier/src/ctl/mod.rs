@@ -30,7 +30,7 @@ const NO_OPTIONS: u8 = 1;
 const NOT_ROOT: u8 = 4;
 
 /// Options that are not auditctl's: the target, and the dialect.
-struct Options {
+struct SessionOptions {
     kernel: bool,
     run_dir: PathBuf,
     dialect: Dialect,
@@ -47,7 +47,7 @@ pub(crate) fn is_auditctl(program: &OsStr) -> bool {
 /// The options that are not auditctl's are wrong, or the output cannot be written.
 pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
     let mut args = args.into_iter();
-    let options = Options::take(&mut args)?;
+    let options = SessionOptions::take(&mut args)?;
     let args: Vec<Vec<u8>> = args.map(OsStringExt::into_vec).collect();
     if args.is_empty() {
         usage::print()?;
@@ -68,7 +68,7 @@ fn load<'l>(
     run_dir: &Path,
     lines: impl Iterator<Item = (Source, &'l [u8])>,
 ) -> Result<u8> {
-    let options = Options {
+    let options = SessionOptions {
         kernel,
         run_dir: run_dir.to_owned(),
         dialect: Dialect::default(),
@@ -79,10 +79,10 @@ fn load<'l>(
     })
 }
 
-impl Options {
+impl SessionOptions {
     /// Takes the options that are not auditctl's, which come before auditctl's.
-    fn take(args: &mut std::vec::IntoIter<OsString>) -> Result<Options> {
-        let mut options = Options {
+    fn take(args: &mut std::vec::IntoIter<OsString>) -> Result<SessionOptions> {
+        let mut options = SessionOptions {
             kernel: false,
             run_dir: PathBuf::from("/run/tarsier"),
             dialect: Dialect::default(),
@@ -146,7 +146,7 @@ mod tests {
         let take = |words: &[&str]| {
             let words: Vec<OsString> = words.iter().map(OsString::from).collect();
             let mut words = words.into_iter();
-            let options = Options::take(&mut words)?;
+            let options = SessionOptions::take(&mut words)?;
             anyhow::Ok((options, words.count()))
         };
         let (options, rest) = take(&["--kernel", "--run-dir", "/d", "-l", "--kernel"]).unwrap();

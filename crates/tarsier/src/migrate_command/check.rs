@@ -1,4 +1,4 @@
-//! `tarsier migrate --check`: what of `/etc/audit` will be honoured, line by line.
+//! `tarsier migrate --check`: which lines of `/etc/audit` will be honoured.
 
 use crate::finding::Finding;
 use crate::plan_command::plan_for;
@@ -211,7 +211,7 @@ fn plugins(config: &Config) -> Vec<Finding> {
     found
 }
 
-/// What becomes of a plugin. Every one gets the records that auditd would give it, in its format.
+/// What becomes of a plugin. Each gets the records that auditd would give it, in the same format.
 fn of_plugin(dir: &Path, plugin: &Plugin) -> Finding {
     let place = dir.join(&plugin.name).display().to_string();
     let program = match &plugin.kind {

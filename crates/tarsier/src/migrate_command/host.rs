@@ -1,4 +1,4 @@
-//! What `tarsier migrate` does to a host, so that its steps are tested without one.
+//! What `tarsier migrate` does to a host: a trait, so that the steps are tested without a host.
 
 use anyhow::Result;
 use std::path::Path;
@@ -35,14 +35,14 @@ pub(super) enum Verb {
     Unmask,
 }
 
-/// A host. Everything that changes it can fail, and is harmless if it is done twice.
+/// A host. Every change can fail, and is harmless if it is made twice.
 pub(super) trait Host {
     /// Whether systemd manages services.
     fn has_systemd(&self) -> bool;
     fn unit(&self, name: &str) -> Result<UnitState>;
-    /// Does it, and waits until it is done.
+    /// Applies `verb` to a unit, and waits until that is done.
     fn manage(&mut self, verb: Verb, unit: &str) -> Result<()>;
-    /// Rules in the kernel, in its form; `None` if `-e 2` has locked them.
+    /// Rules in the kernel, in the kernel's form; `None` if `-e 2` has locked them.
     fn kernel_rules(&mut self) -> Result<Option<Vec<Vec<u8>>>>;
     fn delete_kernel_rules(&mut self) -> Result<()>;
     /// Adds those of `rules` that are missing.
@@ -50,13 +50,13 @@ pub(super) trait Host {
     fn command(&self, path: &Path) -> Result<CommandState>;
     /// Links a command to Tarsier; the program that was there is kept as `PATH.auditd`, which package managers update.
     fn divert(&mut self, path: &Path) -> Result<()>;
-    /// Puts the program back that [`divert`](Host::divert) kept, if it did.
+    /// Puts back the program that [`divert`](Host::divert) kept, if there is one.
     fn restore(&mut self, path: &Path) -> Result<()>;
     /// Removes what a daemon of Tarsier has left armed.
     fn disarm(&mut self) -> Result<()>;
     /// Text of the record of an earlier migration.
     fn load(&self) -> Result<Option<Vec<u8>>>;
-    /// Replaces the record; it is on the disk afterwards.
+    /// Replaces the record and syncs it to the disk.
     fn save(&mut self, record: &[u8]) -> Result<()>;
     /// Removes the record.
     fn forget(&mut self) -> Result<()>;

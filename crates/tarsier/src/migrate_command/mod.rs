@@ -1,4 +1,4 @@
-//! `tarsier migrate`: puts Tarsier in the place of auditd, and auditd back.
+//! `tarsier migrate`: replaces auditd with Tarsier, or Tarsier with auditd.
 
 mod check;
 mod host;
@@ -19,7 +19,7 @@ use steps::Kind;
 /// Checks, migrates or goes back. The status of `--check` is that of the worst finding.
 ///
 /// # Errors
-/// A step failed. Those before it are undone then, and what cannot be undone is named.
+/// A step failed. The steps before it have been undone; the error names those that could not be.
 pub(crate) fn migrate(args: &MigrateArgs) -> Result<u8> {
     if args.check {
         return finding::print(&check::findings(), args.json);
@@ -40,11 +40,11 @@ pub(crate) fn migrate(args: &MigrateArgs) -> Result<u8> {
         bail!("nothing was changed: Tarsier would not start with this configuration");
     }
     forward(&mut host)?;
-    say!("tarsier: Tarsier is in the place of auditd; `tarsier migrate --back` undoes this");
+    say!("tarsier: Tarsier has replaced auditd; `tarsier migrate --back` undoes this");
     Ok(0)
 }
 
-/// Carries out every step that this host needs. Each is in the record before it begins, so that it can be undone whatever
+/// Carries out every step that this host needs. Each is recorded before it begins, so that it can be undone whatever
 /// happens.
 fn forward(host: &mut dyn Host) -> Result<()> {
     if host.load()?.is_some() {
@@ -60,7 +60,9 @@ fn forward(host: &mut dyn Host) -> Result<()> {
                     return Err(error.context("nothing was changed"));
                 }
                 return Err(match back(host) {
-                    Ok(()) => error.context("not migrated; what was done is undone"),
+                    Ok(()) => {
+                        error.context("not migrated; the steps that were done have been undone")
+                    }
                     Err(left) => error.context(format!(
                         "{left:#}; what is left is undone by `tarsier migrate --back`"
                     )),

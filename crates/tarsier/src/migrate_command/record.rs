@@ -4,7 +4,7 @@ use super::steps::Step;
 use anyhow::{bail, Context, Result};
 use serde::{Deserialize, Serialize};
 
-/// Number of the form below.
+/// Version of the record's format.
 const VERSION: u32 = 1;
 
 /// The steps that were begun, in order.
@@ -32,10 +32,10 @@ impl Record {
     }
 
     /// # Errors
-    /// It is not a record, or one of another version.
+    /// The text is not a record, or has another version.
     pub(super) fn parse(text: &[u8]) -> Result<Record> {
         let record: Record = serde_json::from_slice(text).context(
-            "this is no record of `tarsier migrate`; docs/guide/migrate.md tells the steps by hand",
+            "this is not a record of `tarsier migrate`; docs/guide/migrate.md has the steps to do by hand",
         )?;
         if record.version != VERSION {
             bail!(

@@ -1,4 +1,4 @@
-//! The steps of a migration, each with its undoing.
+//! The steps of a migration, and how each is undone.
 
 use super::host::{CommandState, Host, Verb};
 use anyhow::{bail, Result};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 pub(super) const AUDITD: &str = "auditd.service";
 pub(super) const TARSIER: &str = "tarsier.service";
-/// Loads the rules in the place of auditd's unit (audit 4).
+/// Unit that loads the rules instead of auditd's (audit 4).
 const AUDIT_RULES: &str = "audit-rules.service";
 const MASKED: [&str; 2] = [AUDITD, AUDIT_RULES];
 /// Where auditd's commands are. Debian 12's packages name the first, later ones the second; on a host with a merged /usr
@@ -36,7 +36,7 @@ pub(super) enum Step {
     StopAuditd,
     /// The kernel's rules are deleted: its own audit of calls ends.
     DeleteKernelRules {
-        /// The rules in the kernel's form, in hexadecimal. Empty if auditd's start loads them again.
+        /// The rules in the kernel's form, in hexadecimal; empty if auditd loads them when it starts.
         rules: Vec<String>,
     },
     /// A command of auditd becomes a link to Tarsier.
@@ -48,15 +48,13 @@ pub(super) enum Step {
 /// Refuses hosts on which a migration makes no sense, before anything is changed.
 pub(super) fn prerequisites(host: &mut dyn Host) -> Result<()> {
     if !host.has_systemd() {
-        bail!("systemd does not run here; docs/guide/migrate.md tells the steps by hand");
+        bail!("systemd does not run here; docs/guide/migrate.md has the steps to do by hand");
     }
     if !host.unit(TARSIER)?.is_there {
         bail!("there is no {TARSIER}: install Tarsier's package first");
     }
     if !host.unit(AUDITD)?.is_there {
-        bail!(
-            "there is no {AUDITD} to take the place of: `systemctl enable --now tarsier` is enough"
-        );
+        bail!("there is no {AUDITD} to replace: `systemctl enable --now tarsier` is enough");
     }
     for name in COMMANDS {
         if let Some(path) = found(host, name)? {
@@ -144,7 +142,7 @@ impl Kind {
 }
 
 impl Step {
-    /// Refuses a step of a record that no migration makes: whoever can change the record must not rename other files by it.
+    /// Refuses a recorded step that no migration makes, so that an altered record cannot rename other files.
     pub(super) fn check(&self) -> Result<()> {
         let is_known = match self {
             Step::Mask { unit } => MASKED.contains(&unit.as_str()),
@@ -157,7 +155,7 @@ impl Step {
             Step::StopAuditd | Step::StartTarsier { .. } => true,
         };
         if !is_known {
-            bail!("the record has a step that no migration makes: {self}; docs/guide/migrate.md tells the steps by hand");
+            bail!("the record has a step that no migration makes: {self}; docs/guide/migrate.md has the steps to do by hand");
         }
         Ok(())
     }
@@ -207,7 +205,7 @@ impl fmt::Display for Step {
             Step::Mask { unit } => write!(f, "mask {unit}"),
             Step::StopAuditd => write!(f, "stop auditd"),
             Step::DeleteKernelRules { .. } => write!(f, "delete the kernel's rules"),
-            Step::Divert { path } => write!(f, "put Tarsier in the place of {}", path.display()),
+            Step::Divert { path } => write!(f, "replace {} with Tarsier", path.display()),
             Step::StartTarsier { .. } => write!(f, "start {TARSIER}"),
         }
     }

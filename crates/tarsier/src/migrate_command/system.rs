@@ -17,7 +17,7 @@ const RECORD: &str = "/var/lib/tarsier/migration.json";
 const RECORD_BYTES_MAX: u64 = 64 << 20;
 const SYSTEMCTL: &str = "/usr/bin/systemctl";
 const DPKG_DIVERT: &str = "/usr/bin/dpkg-divert";
-/// How long auditd may take to end: it writes what is queued.
+/// How long auditd may take to end, because it first writes its queue.
 const END_LIMIT: Duration = Duration::from_secs(60);
 const EPERM: i32 = libc::EPERM;
 const EEXIST: i32 = libc::EEXIST;
@@ -250,7 +250,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Keeps `path` as `kept`, and makes it a link to `program`. The command is there at every moment.
+/// Keeps `path` as `kept`, and makes it a link to `program`. The command exists at every moment.
 fn replace(path: &Path, kept: &Path, program: &Path) -> Result<()> {
     if state_of(path)? == CommandState::Ours {
         return Ok(());

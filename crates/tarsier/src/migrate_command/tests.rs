@@ -1,4 +1,4 @@
-//! The steps, on hosts that are made up and fail wherever they can.
+//! The steps, on simulated hosts that fail at every point.
 
 use super::host::{CommandState, Host, UnitState, Verb};
 use super::record::Record;

@@ -9,7 +9,7 @@ use crate::search_command::logs::{self, Defaults, Input, Source};
 use anyhow::Result;
 use cli::report::REPORT_USAGE;
 use daemon::stderr::say;
-use options::{Extra, Instead, Options};
+use options::{Extra, Instead, ReportOptions};
 use query::report::news::Appearances;
 use query::report::top::{Field, Top};
 use query::report::{Kind, List, Summary, NONE_FOUND};
@@ -18,7 +18,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Exit status for errors, and if a list has nothing.
+/// Exit status for errors, and for a list without lines.
 const NOTHING: u8 = 1;
 /// Bytes of output that are written at once.
 const OUTPUT_BYTES: usize = 1 << 16;
@@ -42,7 +42,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
             return Ok(NOTHING);
         }
     };
-    match Options::parse(words, dialect) {
+    match ReportOptions::parse(words, dialect) {
         Ok(options) => report(options),
         Err(Instead::Help) => {
             io::stdout().write_all(REPORT_USAGE.as_bytes())?;
@@ -68,7 +68,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
     }
 }
 
-fn report(options: Options) -> Result<u8> {
+fn report(options: ReportOptions) -> Result<u8> {
     let request = &options.request;
     let defaults = logs::defaults(request.dialect)?;
     let mut out = Vec::new();
@@ -129,13 +129,13 @@ enum Target {
     List(Box<List>),
     Top(Box<Top>),
     News(Box<Appearances>),
-    /// Only the times are looked at.
+    /// Only its time counts.
     Log,
 }
 
 /// Reads logs from beginning to end.
 struct Reader<'o> {
-    options: &'o Options,
+    options: &'o ReportOptions,
     timeout_s: u64,
     target: Target,
     out: Vec<u8>,
@@ -146,7 +146,7 @@ struct Reader<'o> {
 }
 
 impl<'o> Reader<'o> {
-    fn new(options: &'o Options, defaults: &Defaults, out: Vec<u8>) -> Reader<'o> {
+    fn new(options: &'o ReportOptions, defaults: &Defaults, out: Vec<u8>) -> Reader<'o> {
         let request = options.request.clone();
         Reader {
             options,

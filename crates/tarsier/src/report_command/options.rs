@@ -8,7 +8,7 @@ use query::{Dialect, Escape, TimeRange};
 use std::path::PathBuf;
 
 /// What `tarsier report` was asked for.
-pub(crate) struct Options {
+pub(crate) struct ReportOptions {
     pub(crate) request: Request,
     pub(crate) input: Option<PathBuf>,
     /// Read the logs even if standard input is a pipe.
@@ -29,7 +29,7 @@ pub(crate) enum Extra {
 /// Rows of `--top`.
 const ROWS: usize = 20;
 
-impl Options {
+impl ReportOptions {
     pub(crate) fn range(&self) -> TimeRange {
         TimeRange {
             start_s: self.request.start_s,
@@ -56,7 +56,7 @@ impl From<String> for Instead {
 
 type Result<T> = std::result::Result<T, Instead>;
 
-/// A report by the names of its option, and whether aureport refuses a word after it.
+/// Names of a report's option, the report, and whether aureport refuses a word after the option.
 const REPORTS: [(&str, &str, Kind, bool); 23] = [
     ("-a", "--avc", Kind::Avc, false),
     ("-au", "--auth", Kind::Auth, false),
@@ -110,16 +110,16 @@ impl<'w> Words<'w> {
 
 /// What the words have said so far.
 struct Said {
-    options: Options,
+    options: ReportOptions,
     kind: Option<Kind>,
 }
 
-impl Options {
+impl ReportOptions {
     /// Reads the words after `aureport` or `tarsier report --dialect D`.
-    pub(crate) fn parse(words: &[String], dialect: Dialect) -> Result<Options> {
+    pub(crate) fn parse(words: &[String], dialect: Dialect) -> Result<ReportOptions> {
         let mut said = Said {
             kind: None,
-            options: Options {
+            options: ReportOptions {
                 request: Request {
                     kind: Kind::Main,
                     is_summary: false,

@@ -1,9 +1,9 @@
-//! Reports that count, from parts of the logs that threads read at the same time.
+//! Counting reports, made by threads that each read a part of the logs.
 //!
-//! That works for plain files in the order of time; for others [`summary`] says so, and they are read from
-//! beginning to end instead.
+//! This works for plain files in the order of time. For others [`summary`] returns `None`, and one thread reads
+//! them from beginning to end.
 
-use super::options::Options;
+use super::options::ReportOptions;
 use crate::search_command::logs::{Defaults, Input, Source};
 use anyhow::{Context, Result};
 use query::report::runs::{boundary, Extent, NotOrdered, Part, Reading, AFTER_BYTES, BEFORE_BYTES};
@@ -57,7 +57,7 @@ impl From<std::io::Error> for Failed {
 /// # Errors
 /// A log cannot be read.
 pub(super) fn summary(
-    options: &Options,
+    options: &ReportOptions,
     input: &Input,
     defaults: &Defaults,
 ) -> Result<Option<Parts>> {
@@ -168,7 +168,7 @@ fn count(
     next: &AtomicUsize,
     is_over: &AtomicBool,
     reading: Reading,
-    options: &Options,
+    options: &ReportOptions,
 ) -> Result<Counted, Failed> {
     let mut summary = Summary::new(options.request.clone(), 0);
     let mut extents = Vec::new();

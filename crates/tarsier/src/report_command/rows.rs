@@ -34,12 +34,12 @@ enum Cell {
     Time(Time),
 }
 
-/// A table: the names of its columns, its rows, and what is to be said below.
+/// A table: the names of its columns, its rows, and the notes below it.
 struct Table {
     name: &'static str,
     columns: Vec<&'static str>,
     rows: Vec<Vec<Cell>>,
-    /// Numbers beside the rows, and each as a sentence of the text form.
+    /// Figures of the whole report, each with its sentence in the text form.
     notes: Vec<(&'static str, Value, Option<String>)>,
 }
 

@@ -10,13 +10,13 @@ pub(super) const LABELS: usize = 7;
 /// Height of a picture in its own units.
 const HEIGHT: u64 = 1000;
 
-/// What the charts of a page share.
+/// The time axis, which all charts of a page share.
 pub(super) struct Axis<'a> {
     /// Start of the first interval, in seconds since 1970.
     pub(super) start_s: u64,
     /// Length of an interval in seconds.
     pub(super) width_s: u64,
-    /// Losses are marked on the time axis.
+    /// Times of losses, which the time axis marks.
     pub(super) losses: &'a [Loss],
 }
 

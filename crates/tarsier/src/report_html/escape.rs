@@ -1,4 +1,4 @@
-//! Text from a log as text of a page. Nothing in a log can become markup.
+//! Escapes text from a log for a page, so that nothing in a log becomes markup.
 
 /// Appends `text` to `out`, as at most `bytes_max` bytes of HTML, after which it is cut.
 ///

@@ -15,7 +15,7 @@ use anyhow::{Context, Result};
 use cli::VerifyArgs;
 use daemon::stderr::say;
 use journal::seal::verify::End;
-use options::Options;
+use options::PageOptions;
 use page::{About, Seal};
 use query::summary::Summary;
 use query::{Assembler, Dialect, Feed, Lines};
@@ -26,7 +26,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Exit status of errors, as aureport's.
+/// Exit status for errors, as of aureport.
 const FAILED: u8 = 1;
 
 /// Whether the program was called as `tarsier report … --html …`.
@@ -46,7 +46,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
         let word = word.into_string();
         words.push(word.map_err(|word| anyhow::anyhow!("{}: not UTF-8", word.to_string_lossy()))?);
     }
-    let options = match Options::parse(&words) {
+    let options = match PageOptions::parse(&words) {
         Ok(options) => options,
         Err(message) => {
             say!("{message}");

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// What `tarsier report --html` is asked for.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Options {
+pub(super) struct PageOptions {
     /// Where the page goes; `-` is standard output.
     pub(super) html: PathBuf,
     /// Log, or directory with audit.log and its rotated files.
@@ -18,13 +18,13 @@ pub(super) struct Options {
     pub(super) key: Option<PathBuf>,
 }
 
-impl Options {
+impl PageOptions {
     /// Reads the words after `tarsier report`.
     ///
     /// # Errors
     /// The message for the user.
-    pub(super) fn parse(words: &[String]) -> Result<Options, String> {
-        let mut options = Options::default();
+    pub(super) fn parse(words: &[String]) -> Result<PageOptions, String> {
+        let mut options = PageOptions::default();
         let mut words = words.iter().map(String::as_str).peekable();
         while let Some(option) = words.next() {
             let mut value = || {
@@ -77,9 +77,9 @@ fn time_of(bound: Bound, first: &str, second: Option<&str>) -> Result<i64, Strin
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Result<Options, String> {
+    fn parse(line: &str) -> Result<PageOptions, String> {
         let words: Vec<_> = line.split_whitespace().map(str::to_owned).collect();
-        Options::parse(&words)
+        PageOptions::parse(&words)
     }
 
     #[test]

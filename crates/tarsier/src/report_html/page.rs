@@ -6,7 +6,7 @@ use query::summary::{By, Summary, Table};
 use std::fmt::Write as _;
 
 const STYLE: &str = include_str!("style.css");
-/// No script, no font, no picture and no address from elsewhere: the page has a style, and nothing else.
+/// The page's style. The page has no script, font, picture or link to another place.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 /// Processes that are drawn, with their ancestors.
@@ -14,13 +14,13 @@ const PROCESSES: usize = 150;
 
 /// Whether the log is sealed.
 pub(super) enum Seal {
-    /// There is no seal beside it.
+    /// There is no seal beside the log.
     Absent,
-    /// There is one, and no key was given.
+    /// There is a seal, but no key was given.
     NotVerified,
-    /// The key says that the log is as it was written.
+    /// The log is verified: unaltered and complete.
     Intact(String),
-    /// The log is unaltered as far as the seal goes, and its end may be missing.
+    /// The log is unaltered as far as the seal goes, but its end may be missing.
     NotClosed(String),
     /// The log was changed.
     Altered(String),
@@ -214,7 +214,7 @@ fn seal_card(out: &mut String, seal: &Seal) {
     );
 }
 
-/// What the cards count, one by one.
+/// The figures on the cards.
 fn details(out: &mut String, summary: &Summary) {
     let (_, losses, number) = summary.losses();
     if !losses.is_empty() {
@@ -294,7 +294,7 @@ fn marks(out: &mut String, summary: &Summary) {
     }
 }
 
-/// A title that says how much of all is listed.
+/// A title that says how many of all entries are listed.
 fn listed(title: &str, shown: usize, all: u64) -> String {
     match shown as u64 == all {
         true => title.to_owned(),

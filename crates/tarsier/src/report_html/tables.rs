@@ -1,11 +1,11 @@
-//! Tables whose lines open: user → session → process → file; and trees of processes.
+//! Tables whose lines expand (user → session → process → file), and trees of processes.
 
 use super::escape;
 use super::text::{grouped, range};
 use query::summary::{Branch, Count, Forest, TableLines};
 use std::fmt::Write as _;
 
-/// Bytes of HTML of a label.
+/// Most bytes of a label's HTML.
 const LABEL_BYTES: usize = 200;
 
 /// A table. `path` names its levels: "User → session".

@@ -1,4 +1,4 @@
-//! Promises of the page: its structure, its size, and that a log stays text.
+//! The page's structure, its size, and that text of a log stays text.
 
 use super::page::{page, About, Seal};
 use query::summary::Summary;

@@ -1,44 +1,96 @@
 //! Questions that ausearch does not have: `--touched`, `--tree`, `--timeline`, `--unit`, `--container`, `--where`,
 //! and the other options of `tarsier search` alone.
 
-use super::index::UseIndex;
+use super::conditions::Conditions;
 use super::json::{Json, JsonForm};
-use super::options::Options;
+use super::options::SearchOptions;
 use super::users;
 use query::expr::Expr;
 use query::index::Needed;
 use query::time::{self, Bound};
-use query::{Dialect, Escape, Event, Interpreter, MachineNames, RecordFields, Told, Touched, Tree};
+use query::{Dialect, Escape, Event, Interpreter, MachineNames, Told, Touched, Tree};
 
-/// What is asked for beyond ausearch's options.
-pub(super) struct Asked {
+/// Whether indexes are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum UseIndex {
+    /// Indexes are read; root also makes those of rotated files.
+    #[default]
+    Yes,
+    /// `--no-index`.
+    No,
+}
+
+/// How the log is read.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Reading {
     pub(super) use_index: UseIndex,
     pub(super) build_index: bool,
     pub(super) follow: bool,
-    /// Units, of which the event must be of all.
-    units: Vec<Vec<u8>>,
-    containers: Vec<Vec<u8>>,
-    exprs: Vec<Expr>,
-    /// Sessions and processes of `--timeline`.
+}
+
+/// Session and process of `--timeline`.
+#[derive(Debug, Clone, Copy, Default)]
+struct Timeline {
     session: Option<u32>,
     pid: Option<i32>,
-    has_timeline: bool,
-    touched: Option<Touched>,
-    /// The log is read for what `--touched` has to know first.
-    is_learning: bool,
-    has_learnt: bool,
+}
+
+/// What is asked for beyond ausearch's options.
+pub(super) struct Asked {
+    pub(super) reading: Reading,
+    conditions: Conditions,
+    timeline: Option<Timeline>,
+    touched: Option<TouchedSearch>,
     tree: Option<Tree>,
     json: Option<Json>,
     interpreter: Interpreter,
 }
 
+/// `--touched`, which reads the log several times: first to learn inodes, at last to find events.
+struct TouchedSearch {
+    touched: Touched,
+    is_learning: bool,
+    /// Whether this reading has found something new.
+    has_learnt: bool,
+}
+
+impl TouchedSearch {
+    fn new(what: &[u8]) -> TouchedSearch {
+        TouchedSearch {
+            touched: Touched::new(what),
+            is_learning: true,
+            has_learnt: false,
+        }
+    }
+
+    /// Whether the event is to be shown. While the search learns, none is.
+    fn takes(&mut self, told: &Told) -> bool {
+        if self.is_learning {
+            self.has_learnt |= self.touched.learn(told);
+            return false;
+        }
+        self.touched.is_touched(told)
+    }
+
+    /// Ends a reading of the log. True if it has to be read once more.
+    fn reads_again(&mut self) -> bool {
+        if !self.is_learning {
+            return false;
+        }
+        // Another first reading only if the last one has found something new.
+        self.is_learning = std::mem::take(&mut self.has_learnt);
+        self.touched.restart();
+        true
+    }
+}
+
 /// What became of an event.
 pub(super) enum Taken {
-    /// It is not asked for.
+    /// The event is not asked for.
     No,
-    /// It is to be printed in the format of the search.
+    /// The caller prints the event in the format of the search.
     Print,
-    /// It is printed.
+    /// The event has been printed.
     Printed,
 }
 
@@ -59,25 +111,17 @@ impl Asked {
             ..MachineNames::none()
         };
         Asked {
-            use_index: UseIndex::Yes,
-            build_index: false,
-            follow: false,
-            units: Vec::new(),
-            containers: Vec::new(),
-            exprs: Vec::new(),
-            session: None,
-            pid: None,
-            has_timeline: false,
+            reading: Reading::default(),
+            conditions: Conditions::default(),
+            timeline: None,
             touched: None,
-            is_learning: false,
-            has_learnt: false,
             tree: None,
             json: None,
             interpreter: Interpreter::new(Dialect::Own, Escape::Raw, names),
         }
     }
 
-    /// Takes the own options out of `words`; a peer's dialect has none of them.
+    /// Takes the options of `tarsier search` alone out of `words`. In the dialect of another program there are none.
     ///
     /// # Errors
     /// The message for the user.
@@ -91,9 +135,9 @@ impl Asked {
             let next = words.get(at + 1).map(String::as_str);
             at += 1;
             match (word.as_str(), next) {
-                ("--no-index", _) => asked.use_index = UseIndex::No,
-                ("--build-index", _) => asked.build_index = true,
-                ("--follow", _) => asked.follow = true,
+                ("--no-index", _) => asked.reading.use_index = UseIndex::No,
+                ("--build-index", _) => asked.reading.build_index = true,
+                ("--follow", _) => asked.reading.follow = true,
                 ("--format", Some(form @ ("json" | "jsonl"))) => {
                     let form = if form == "json" {
                         JsonForm::Array
@@ -117,7 +161,7 @@ impl Asked {
             .into_iter()
             .filter(|is_it| *is_it)
             .count();
-        if whole > 1 || (whole == 1 && asked.follow) {
+        if whole > 1 || (whole == 1 && asked.reading.follow) {
             return Err(
                 "tarsier: search: --touched, --tree and --follow exclude each other".to_owned(),
             );
@@ -128,38 +172,40 @@ impl Asked {
     fn set(&mut self, option: &str, value: &str) -> Result<(), String> {
         let bytes = value.as_bytes().to_vec();
         match option {
-            "--touched" => self.touched = Some(Touched::new(&bytes)),
+            "--touched" => self.touched = Some(TouchedSearch::new(&bytes)),
             "--tree" => self.tree = Some(tree(value)?),
-            "--unit" => self.units.push(bytes),
-            "--container" => self.containers.push(bytes),
+            "--unit" => self.conditions.units.push(bytes),
+            "--container" => self.conditions.containers.push(bytes),
             "--timeline" => self.set_timeline(value)?,
             _ => {
                 let expr = Expr::parse(value)
                     .map_err(|error| format!("tarsier: search: --where: {error}"))?;
-                self.exprs.push(expr);
+                self.conditions.exprs.push(expr);
             }
         }
-        self.is_learning = self.touched.is_some();
         Ok(())
     }
 
     fn set_timeline(&mut self, value: &str) -> Result<(), String> {
         let wrong =
             || format!("tarsier: search: --timeline {value}: expected ses:N, pid:N or unit:NAME");
-        self.has_timeline = true;
+        let timeline = self.timeline.get_or_insert_default();
         match value.split_once(':') {
-            Some(("ses", number)) => self.session = Some(number.parse().map_err(|_| wrong())?),
-            Some(("pid", number)) => self.pid = Some(number.parse().map_err(|_| wrong())?),
-            Some(("unit", name)) if !name.is_empty() => self.units.push(name.as_bytes().to_vec()),
+            Some(("ses", number)) => timeline.session = Some(number.parse().map_err(|_| wrong())?),
+            Some(("pid", number)) => timeline.pid = Some(number.parse().map_err(|_| wrong())?),
+            Some(("unit", name)) if !name.is_empty() => {
+                self.conditions.units.push(name.as_bytes().to_vec());
+            }
             _ => return Err(wrong()),
         }
         Ok(())
     }
 
     /// Puts into ausearch's options what they can express.
-    pub(super) fn complete(&self, options: &mut Options) {
-        options.filter.session = self.session.or(options.filter.session);
-        options.filter.pid = self.pid.or(options.filter.pid);
+    pub(super) fn complete(&self, options: &mut SearchOptions) {
+        let Timeline { session, pid } = self.timeline.unwrap_or_default();
+        options.filter.session = session.or(options.filter.session);
+        options.filter.pid = pid.or(options.filter.pid);
     }
 
     /// Whether all events have to be seen, not only those that match.
@@ -169,45 +215,38 @@ impl Asked {
 
     /// Adds what blocks of logs must hold.
     pub(super) fn add_needed(&self, needed: &mut Needed) {
-        for unit in &self.units {
-            needed.add_text(unit, false);
-        }
-        for container in &self.containers {
-            needed.add_text(container, false);
-        }
+        self.conditions.add_needed(needed);
     }
 
-    /// Takes an event, of which ausearch's options say that it matches or does not.
+    /// Takes an event. `is_match` tells whether it matches ausearch's options.
     pub(super) fn event(&mut self, event: &Event, is_match: bool, out: &mut Vec<u8>) -> Taken {
         if !is_match && !self.needs_all() {
             return Taken::No;
         }
-        if !self.needs_all() && !self.is_asked_for(event) {
+        let is_asked_for = |asked: &Asked| asked.conditions.hold(event, &asked.interpreter);
+        if !self.needs_all() && !is_asked_for(self) {
             return Taken::No;
         }
-        if !self.needs_all() && !self.has_timeline {
+        if !self.needs_all() && self.timeline.is_none() {
             return self.print(event, out);
         }
         let told = Told::of(event, &self.interpreter);
-        if self.is_learning {
-            if let Some(touched) = &mut self.touched {
-                self.has_learnt |= touched.learn(&told);
-            }
+        let is_touched = self
+            .touched
+            .as_mut()
+            .is_none_or(|touched| touched.takes(&told));
+        if !is_touched {
             return Taken::No;
         }
-        let is_match = is_match && (!self.needs_all() || self.is_asked_for(event));
+        let is_match = is_match && (!self.needs_all() || is_asked_for(self));
         if let Some(tree) = &mut self.tree {
             tree.add(event, &told, is_match);
             return Taken::No;
         }
-        let is_touched = self
-            .touched
-            .as_mut()
-            .is_none_or(|touched| touched.is_touched(&told));
-        if !is_touched || !is_match {
+        if !is_match {
             return Taken::No;
         }
-        if self.has_timeline && self.json.is_none() {
+        if self.timeline.is_some() && self.json.is_none() {
             told.write_line(event, out);
             return Taken::Printed;
         }
@@ -224,67 +263,19 @@ impl Asked {
         }
     }
 
-    fn is_asked_for(&self, event: &Event) -> bool {
-        self.exprs
-            .iter()
-            .all(|expr| expr.matches(event, &self.interpreter))
-            && self.units.iter().all(|unit| {
-                has_workload(event, &[b"unit", b"user_unit"], |name| is_unit(name, unit))
-            })
-            && self
-                .containers
-                .iter()
-                .all(|id| has_workload(event, &[b"container"], |name| name.starts_with(id)))
-    }
-
     /// Ends a reading of the log. True if it has to be read once more.
     pub(super) fn reads_again(&mut self) -> bool {
-        if !self.is_learning {
-            return false;
-        }
-        // Another first reading only if the last one has found something new.
-        self.is_learning = std::mem::take(&mut self.has_learnt);
-        if let Some(touched) = &mut self.touched {
-            touched.restart();
-        }
-        true
+        self.touched
+            .as_mut()
+            .is_some_and(TouchedSearch::reads_again)
     }
 
-    /// Ends the output. Returns whether that says something.
+    /// Ends the output. Returns whether it prints events.
     pub(super) fn end(&mut self, out: &mut Vec<u8>) -> bool {
         if let Some(json) = &mut self.json {
             json.end(out);
         }
         self.tree.as_ref().is_some_and(|tree| tree.write(out))
-    }
-}
-
-fn is_unit(name: &[u8], unit: &[u8]) -> bool {
-    name == unit || name.strip_suffix(b".service") == Some(unit)
-}
-
-/// Whether a field with one of the names says so, among those of ENRICHED or of a message.
-fn has_workload(event: &Event, fields: &[&[u8]], is_it: impl Fn(&[u8]) -> bool) -> bool {
-    event.records().any(|record| {
-        let record = RecordFields::read(&record, Dialect::Own);
-        fields.iter().any(|field| {
-            let name = record.names.as_ref().and_then(|names| names.get(field));
-            name.or_else(|| record.get(field))
-                .is_some_and(|value| is_it(&unquoted(value)))
-        })
-    })
-}
-
-fn unquoted(value: &[u8]) -> Vec<u8> {
-    match value {
-        [b'"', inner @ .., b'"'] => inner.to_vec(),
-        // A container's id is 64 hex digits in quotes; without quotes they are encoded text.
-        _ if !value.is_empty() && event::text::is_hex(value) && value.len() % 2 == 0 => {
-            let mut text = Vec::new();
-            event::text::unhex(&mut text, value);
-            text
-        }
-        _ => value.to_vec(),
     }
 }
 

@@ -25,7 +25,7 @@ struct Request {
     is_exact: bool,
 }
 
-/// Carries out `args`, the words after `ausyscall`. Returns its exit status.
+/// Carries out `args`, the words after `ausyscall`. Returns ausyscall's exit status.
 ///
 /// # Errors
 /// The output cannot be written.

@@ -1,4 +1,4 @@
-//! `--checkpoint FILE`: where the last search ended, so that the next one tells only what is new.
+//! `--checkpoint FILE`: where the last search ended, so that the next one prints only new events.
 //!
 //! The file has ausearch's form: device and inode of the last log, then node, time, serial and type of the last event.
 
@@ -11,21 +11,21 @@ use std::path::{Path, PathBuf};
 
 /// Exit status for a checkpoint that cannot be used.
 const UNUSABLE: u8 = 10;
-/// Exit status for one that cannot be written.
+/// Exit status for a checkpoint that cannot be written.
 const NOT_WRITTEN: u8 = 11;
-/// Exit status for one whose event is missing from its log.
+/// Exit status for a checkpoint whose event is missing from its log.
 const CORRUPTED: u8 = 12;
-/// Seconds after the checkpoint's event by which ausearch must have come upon it.
+/// Seconds after the checkpoint's event within which ausearch must find it.
 const EVENT_DELTA_S: u64 = 2;
 
-/// An event, as the file names it.
+/// The event that the file names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Last {
     key: Key,
     kind: i32,
 }
 
-/// What the file said.
+/// Contents of the file.
 #[derive(Debug, Default)]
 struct Loaded {
     device: u32,
@@ -33,7 +33,7 @@ struct Loaded {
     last: Last,
 }
 
-/// Where the last search ended, and how far this one is.
+/// Where the last search ended, and where this one is.
 pub(crate) struct Checkpoint {
     path: PathBuf,
     loaded: Option<Loaded>,

@@ -1,7 +1,8 @@
-//! `--follow`: goes on with what is added to the log, over rotations.
+//! `--follow`: follows what is appended to the log, across rotations.
 
+use super::add;
 use super::logs::{Input, Source};
-use super::{add, Search};
+use super::results::Results;
 use anyhow::{Context, Result};
 use daemon::stderr::say;
 use query::{Assembler, Dialect};
@@ -11,11 +12,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Between two looks at the log.
+/// Time between two reads of the log.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Bytes that are read at once.
+/// Bytes per read.
 const PIECE_BYTES: usize = 1 << 16;
-/// Longest line.
+/// Longest line, in bytes.
 const LINE_BYTES_MAX: usize = 16 << 20;
 
 /// The file that is followed.
@@ -23,7 +24,7 @@ struct Tail {
     path: PathBuf,
     file: File,
     inode: (u64, u64),
-    /// A line without its end.
+    /// The beginning of a line whose end is not written yet.
     line: Vec<u8>,
 }
 
@@ -39,7 +40,7 @@ impl Tail {
         })
     }
 
-    /// Reads what there is. Returns whether there was anything.
+    /// Reads to the end of the file. Returns whether there was anything to read.
     fn read(&mut self, mut line: impl FnMut(&[u8]) -> Result<()>) -> Result<bool> {
         // Truncated in place, as by logrotate's copytruncate.
         if self.file.metadata()?.len() < self.file.stream_position()? {
@@ -66,7 +67,7 @@ impl Tail {
         }
     }
 
-    /// The files that came after this one, oldest first, if it is not the current one any more.
+    /// The files that came after this one, oldest first, if it is no longer the current one.
     fn successors(&self) -> Vec<PathBuf> {
         let inode = |path: &Path| {
             std::fs::metadata(path)
@@ -94,64 +95,63 @@ impl Tail {
     }
 }
 
-impl Search {
-    /// Follows the last file of `input`, from its end, or if a start is given after what is there. Ends with an error,
-    /// a signal, or `--just-one`.
-    pub(super) fn follow(
-        &mut self,
-        input: &Input,
-        assembler: &mut Assembler,
-        timeout_s: u64,
-    ) -> Result<()> {
-        let Some(Source::File(log)) = input.sources.last() else {
-            anyhow::bail!("--follow: standard input ends by itself; name a log file");
-        };
-        let log = log.clone();
-        let mut tail = Tail::open(&log, &log)?;
-        if self.options.range.start_s == 0 {
-            tail.file.seek(SeekFrom::End(0))?;
-        } else {
-            for source in &input.sources[..input.sources.len() - 1] {
-                let text = source.open(self.dialect)?.map_err(anyhow::Error::msg)?;
-                let mut lines = query::Lines::new(text, None);
-                while let Some(line) = lines.next_line().map_err(|error| source.error(error))? {
-                    add(assembler, line, Dialect::Own);
-                    if self.events(assembler)?.is_break() {
-                        return Ok(());
-                    }
+/// Follows the last file of `input`. Begins at its end, or if `start_s` is given with all that is there. Ends with an
+/// error, a signal, or `--just-one`.
+pub(super) fn follow(
+    results: &mut Results,
+    input: &Input,
+    assembler: &mut Assembler,
+    start_s: i64,
+    timeout_s: u64,
+) -> Result<()> {
+    let Some(Source::File(log)) = input.sources.last() else {
+        anyhow::bail!("--follow: standard input ends by itself; name a log file");
+    };
+    let log = log.clone();
+    let mut tail = Tail::open(&log, &log)?;
+    if start_s == 0 {
+        tail.file.seek(SeekFrom::End(0))?;
+    } else {
+        for source in &input.sources[..input.sources.len() - 1] {
+            let text = source.open(Dialect::Own)?.map_err(anyhow::Error::msg)?;
+            let mut lines = query::Lines::new(text, None);
+            while let Some(line) = lines.next_line().map_err(|error| source.error(error))? {
+                add(assembler, line, Dialect::Own);
+                if results.take(assembler)?.is_break() {
+                    return Ok(());
                 }
             }
         }
-        self.options.line_buffered = true;
-        let mut last = Instant::now();
-        let mut is_over = false;
-        while !is_over {
-            // Asked before reading: what was written before the rotation is then read to its end.
-            let successors = tail.successors();
-            let has_read = tail.read(|line| {
+    }
+    results.line_buffered = true;
+    let mut last = Instant::now();
+    let mut is_over = false;
+    while !is_over {
+        // Asked before reading: what was written before the rotation is then read to its end.
+        let successors = tail.successors();
+        let has_read = tail.read(|line| {
+            add(assembler, line, Dialect::Own);
+            is_over |= results.take(assembler)?.is_break();
+            Ok(())
+        })?;
+        for path in successors {
+            tail = Tail::open(&path, &log)?;
+            tail.read(|line| {
                 add(assembler, line, Dialect::Own);
-                is_over |= self.events(assembler)?.is_break();
+                is_over |= results.take(assembler)?.is_break();
                 Ok(())
             })?;
-            for path in successors {
-                tail = Tail::open(&path, &log)?;
-                tail.read(|line| {
-                    add(assembler, line, Dialect::Own);
-                    is_over |= self.events(assembler)?.is_break();
-                    Ok(())
-                })?;
-            }
-            if has_read {
-                last = Instant::now();
-                continue;
-            }
-            if last.elapsed() >= Duration::from_secs(timeout_s) {
-                // No event is waited for longer than a record of it could be late.
-                assembler.finish();
-                is_over |= self.events(assembler)?.is_break();
-            }
-            std::thread::sleep(PAUSE);
         }
-        Ok(())
+        if has_read {
+            last = Instant::now();
+            continue;
+        }
+        if last.elapsed() >= Duration::from_secs(timeout_s) {
+            // No event is waited for longer than a record of it could be late.
+            assembler.finish();
+            is_over |= results.take(assembler)?.is_break();
+        }
+        std::thread::sleep(PAUSE);
     }
+    Ok(())
 }

@@ -1,17 +1,20 @@
-//! Reads only the blocks of logs that may hold what is looked for: by indexes beside the files, or by a literal.
+//! Reads only the blocks of logs that may hold an event that matches, as an index or a search for a literal says.
 
+use super::asked::UseIndex;
 use super::logs::{Input, Source};
-use super::{index_file, scan, Search};
+use super::progress::Progress;
+use super::results::Results;
+use super::{index_file, scan};
 use anyhow::Result;
 use daemon::stderr::say;
 use query::index::{steps, Block, Index, Needed, Step, Terms};
-use query::{Assembler, Dialect, Lines};
+use query::{Assembler, Dialect, Lines, Matcher, TimeRange};
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// What is known of a file.
+/// What is known of the blocks of a file.
 enum Table {
     Kept(Index),
     /// Blocks, and whether each may hold an event that matches.
@@ -27,166 +30,155 @@ impl Table {
     }
 }
 
-/// Whether indexes are used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum UseIndex {
-    /// They are read, and by root made for rotated files.
-    #[default]
-    Yes,
-    /// `--no-index`.
-    No,
+/// Searches the blocks that may hold an event that matches. False if all has to be read instead.
+pub(super) fn read_by_blocks(
+    results: &mut Results,
+    progress: &mut Progress,
+    input: &Input,
+    assembler: &mut Assembler,
+    range: TimeRange,
+) -> Result<bool> {
+    if results.asked.needs_all() {
+        return Ok(false);
+    }
+    let Some(tables) = tables(results, input, range)? else {
+        return Ok(false);
+    };
+    let blocks: Vec<&Block> = tables.iter().flat_map(Table::blocks).collect();
+    let wanted_terms = needed(results);
+    let wanted: Vec<(Option<&Terms>, bool)> = tables.iter().flat_map(entries).collect();
+    let steps = steps(&blocks, range, |set| is_wanted(set, &wanted, &wanted_terms));
+    let mut steps = &steps[..];
+    for (source, table) in input.sources.iter().zip(&tables) {
+        let (own, rest) = steps.split_at(table.blocks().len());
+        steps = rest;
+        if read_blocks(results, progress, source, (table, own), assembler)?.is_break() {
+            return Ok(true);
+        }
+    }
+    assembler.finish();
+    let _ = results.take(assembler)?;
+    Ok(true)
 }
 
-impl Search {
-    /// Searches the blocks that may hold an event that matches. False if all has to be read instead.
-    pub(super) fn read_by_blocks(
-        &mut self,
-        input: &Input,
-        assembler: &mut Assembler,
-    ) -> Result<bool> {
-        if self.asked.needs_all() {
-            return Ok(false);
-        }
-        let Some(tables) = self.tables(input)? else {
-            return Ok(false);
-        };
-        let blocks: Vec<&Block> = tables.iter().flat_map(Table::blocks).collect();
-        let needed = self.needed();
-        let wanted: Vec<(Option<&Terms>, bool)> = tables.iter().flat_map(entries).collect();
-        let steps = steps(&blocks, self.options.range, |set| {
-            is_wanted(set, &wanted, &needed)
-        });
-        let mut steps = &steps[..];
-        for (source, table) in input.sources.iter().zip(&tables) {
-            let (own, rest) = steps.split_at(table.blocks().len());
-            steps = rest;
-            if self.read_blocks(source, table, own, assembler)?.is_break() {
-                return Ok(true);
-            }
-        }
-        assembler.finish();
-        let _ = self.events(assembler)?;
-        Ok(true)
+/// What is known of the blocks of all files; `None` if that does not save reading.
+fn tables(results: &Results, input: &Input, range: TimeRange) -> Result<Option<Vec<Table>>> {
+    let overlap = results.matcher.overlap_bytes();
+    let is_limited = range != Default::default() || !needed(results).is_nothing();
+    if !is_limited {
+        return Ok(None);
     }
-
-    /// What is known of all files; `None` if that does not help.
-    fn tables(&self, input: &Input) -> Result<Option<Vec<Table>>> {
-        let overlap = self.matcher.overlap_bytes();
-        let is_limited = self.options.range != Default::default() || !self.needed().is_nothing();
-        if !is_limited {
+    if results.asked.reading.use_index == UseIndex::Yes && rustix::process::geteuid().is_root() {
+        follow_rotation(input);
+    }
+    let mut tables: Vec<Option<Table>> = Vec::new();
+    for source in &input.sources {
+        let Source::File(path) = source else {
             return Ok(None);
-        }
-        if self.asked.use_index == UseIndex::Yes && rustix::process::geteuid().is_root() {
-            follow_rotation(input);
-        }
-        let mut tables: Vec<Option<Table>> = Vec::new();
-        for source in &input.sources {
-            let Source::File(path) = source else {
-                return Ok(None);
-            };
-            tables.push(self.index(path).map(Table::Kept));
-        }
-        if overlap.is_none() && tables.iter().all(Option::is_none) {
-            return Ok(None);
-        }
-        let mut plain = Vec::new();
-        for (source, table) in input.sources.iter().zip(&tables) {
-            plain.push(match (table, source) {
-                (None, Source::File(path)) => match plain_file(path)? {
-                    Some((file, length)) => match self.hits(&file, length)? {
-                        Some(hits) => Some((hits, file, length)),
-                        None => return Ok(None),
-                    },
+        };
+        tables.push(index(path, results.asked.reading.use_index).map(Table::Kept));
+    }
+    if overlap.is_none() && tables.iter().all(Option::is_none) {
+        return Ok(None);
+    }
+    let mut plain = Vec::new();
+    for (source, table) in input.sources.iter().zip(&tables) {
+        plain.push(match (table, source) {
+            (None, Source::File(path)) => match plain_file(path)? {
+                Some((file, length)) => match hits(&file, length, &results.matcher)? {
+                    Some(hits) => Some((hits, file, length)),
                     None => return Ok(None),
                 },
-                _ => None,
-            });
-        }
-        let is_hit = |hits: &[bool]| hits.iter().filter(|hit| **hit).count();
-        let (hits, all) = plain.iter().flatten().fold((0, 0), |sum, (hits, ..)| {
-            (sum.0 + is_hit(hits), sum.1 + hits.len())
+                None => return Ok(None),
+            },
+            _ => None,
         });
-        let has_index = tables.iter().any(Option::is_some);
-        if !has_index && hits * 2 > all {
-            return Ok(None);
+    }
+    let is_hit = |hits: &[bool]| hits.iter().filter(|hit| **hit).count();
+    let (hits, all) = plain.iter().flatten().fold((0, 0), |sum, (hits, ..)| {
+        (sum.0 + is_hit(hits), sum.1 + hits.len())
+    });
+    let has_index = tables.iter().any(Option::is_some);
+    if !has_index && hits * 2 > all {
+        return Ok(None);
+    }
+    // Without a hit in any file nothing has to be known of blocks.
+    let is_needed = has_index || hits > 0;
+    for (table, plain) in tables.iter_mut().zip(plain) {
+        if let Some((hits, file, length)) = plain {
+            *table = made(&file, length, &hits, is_needed)?;
         }
-        // Without a hit in any file nothing has to be known of blocks.
-        let is_needed = has_index || hits > 0;
-        for (table, plain) in tables.iter_mut().zip(plain) {
-            if let Some((hits, file, length)) = plain {
-                *table = made(&file, length, &hits, is_needed)?;
+    }
+    Ok(tables.into_iter().collect())
+}
+
+/// The index of a file; made if it is missing and may be made.
+fn index(path: &Path, use_index: UseIndex) -> Option<Index> {
+    if use_index == UseIndex::No {
+        return None;
+    }
+    index_file::load(path).or_else(|| match index_file::is_for_index(path) {
+        // Whoever searches wants events: a log whose index cannot be written is read.
+        true => index_file::build(path).ok(),
+        false => None,
+    })
+}
+
+/// Whether each MiB may hold an event that matches. `None` if that cannot be told.
+fn hits(file: &File, length: u64, matcher: &Matcher) -> Result<Option<Vec<bool>>> {
+    let Some(overlap) = matcher.overlap_bytes() else {
+        let blocks = length.div_ceil(query::index::BLOCK_BYTES);
+        return Ok(Some(vec![true; blocks as usize]));
+    };
+    Ok(scan::hits(file, length, overlap, matcher)?)
+}
+
+/// What blocks must hold to be read.
+fn needed(results: &Results) -> Needed {
+    let mut needed = Needed::of(results.matcher.filter());
+    results.asked.add_needed(&mut needed);
+    needed
+}
+
+fn read_blocks(
+    results: &mut Results,
+    progress: &mut Progress,
+    source: &Source,
+    (table, steps): (&Table, &[Step]),
+    assembler: &mut Assembler,
+) -> Result<ControlFlow<()>> {
+    let mut reader: Option<BlockReader> = None;
+    let mut text = Vec::new();
+    for (block, step) in table.blocks().iter().zip(steps) {
+        progress.add(block.end - block.start);
+        match step {
+            Step::LeaveOut(None) => {}
+            Step::LeaveOut(Some(sec)) => {
+                assembler.leave_out(*sec);
+                if results.take(assembler)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
             }
-        }
-        Ok(tables.into_iter().collect())
-    }
-
-    /// The index of a file, which is made if it may be.
-    fn index(&self, path: &Path) -> Option<Index> {
-        if self.asked.use_index == UseIndex::No {
-            return None;
-        }
-        index_file::load(path).or_else(|| match index_file::is_for_index(path) {
-            // Whoever searches wants events: a log whose index cannot be written is read.
-            true => index_file::build(path).ok(),
-            false => None,
-        })
-    }
-
-    /// Whether each MiB may hold an event that matches. `None` if that cannot be told.
-    fn hits(&self, file: &File, length: u64) -> Result<Option<Vec<bool>>> {
-        let Some(overlap) = self.matcher.overlap_bytes() else {
-            let blocks = length.div_ceil(query::index::BLOCK_BYTES);
-            return Ok(Some(vec![true; blocks as usize]));
-        };
-        Ok(scan::hits(file, length, overlap, &self.matcher)?)
-    }
-
-    fn needed(&self) -> Needed {
-        let mut needed = Needed::of(self.matcher.filter());
-        self.asked.add_needed(&mut needed);
-        needed
-    }
-
-    fn read_blocks(
-        &mut self,
-        source: &Source,
-        table: &Table,
-        steps: &[Step],
-        assembler: &mut Assembler,
-    ) -> Result<ControlFlow<()>> {
-        let mut reader: Option<BlockReader> = None;
-        let mut text = Vec::new();
-        for (block, step) in table.blocks().iter().zip(steps) {
-            self.progress.add(block.end - block.start);
-            match step {
-                Step::LeaveOut(None) => {}
-                Step::LeaveOut(Some(sec)) => {
-                    assembler.leave_out(*sec);
-                    if self.events(assembler)?.is_break() {
+            Step::Read => {
+                if reader.is_none() {
+                    reader = Some(BlockReader::open(source)?);
+                }
+                if let Some(reader) = &mut reader {
+                    reader
+                        .read(block, &mut text)
+                        .map_err(|error| source.error(error))?;
+                }
+                let mut lines = Lines::new(&text[..], None);
+                while let Some(line) = lines.next_line()? {
+                    assembler.add(line);
+                    if results.take(assembler)?.is_break() {
                         return Ok(ControlFlow::Break(()));
                     }
                 }
-                Step::Read => {
-                    if reader.is_none() {
-                        reader = Some(BlockReader::open(source)?);
-                    }
-                    if let Some(reader) = &mut reader {
-                        reader
-                            .read(block, &mut text)
-                            .map_err(|error| source.error(error))?;
-                    }
-                    let mut lines = Lines::new(&text[..], None);
-                    while let Some(line) = lines.next_line()? {
-                        assembler.add(line);
-                        if self.events(assembler)?.is_break() {
-                            return Ok(ControlFlow::Break(()));
-                        }
-                    }
-                }
             }
         }
-        Ok(ControlFlow::Continue(()))
     }
+    Ok(ControlFlow::Continue(()))
 }
 
 fn entries(table: &Table) -> Vec<(Option<&Terms>, bool)> {
@@ -200,7 +192,7 @@ fn entries(table: &Table) -> Vec<(Option<&Terms>, bool)> {
     }
 }
 
-/// Whether blocks whose events may meet can hold one that matches.
+/// Whether blocks that may share events can hold one that matches.
 fn is_wanted(set: &[usize], entries: &[(Option<&Terms>, bool)], needed: &Needed) -> bool {
     if let [one] = set {
         let (terms, is_hit) = entries[*one];
@@ -219,7 +211,7 @@ fn is_wanted(set: &[usize], entries: &[(Option<&Terms>, bool)], needed: &Needed)
     needed.may_be_in(&all) && set.iter().any(|number| entries[*number].0.is_some())
 }
 
-/// The blocks of a plain file; `None` if it has JSON. `is_needed`: their times are of interest.
+/// The blocks of a plain file; `None` if it has JSON. Without `is_needed`, no blocks: their times do not matter.
 fn made(file: &File, length: u64, hits: &[bool], is_needed: bool) -> Result<Option<Table>> {
     if !is_needed {
         return Ok(Some(Table::Made(Vec::new(), Vec::new())));
@@ -237,7 +229,7 @@ fn made(file: &File, length: u64, hits: &[bool], is_needed: bool) -> Result<Opti
     Ok(Some(Table::Made(blocks, wanted)))
 }
 
-/// The file and its length, if it is a plain one.
+/// The file and its length, if it is neither compressed nor COMPACT nor JSON.
 fn plain_file(path: &Path) -> Result<Option<(File, u64)>> {
     // The search says why a file cannot be read.
     let Ok(file) = File::open(path) else {
@@ -253,7 +245,7 @@ fn plain_file(path: &Path) -> Result<Option<(File, u64)>> {
 /// Reads blocks, in ascending order.
 enum BlockReader {
     Plain(File),
-    /// Text of a compressed file, from this place on.
+    /// Text of a compressed file, read up to this place.
     Stream(Box<dyn Read>, u64),
 }
 
@@ -293,7 +285,7 @@ fn follow_rotation(input: &Input) {
     index_file::follow_rotation(&logs.collect::<Vec<_>>());
 }
 
-/// `--build-index`: makes the indexes of all files but the one that is written to. Returns the exit status.
+/// `--build-index`: makes the indexes of all files except the one that is still written. Returns the exit status.
 pub(super) fn build_all(input: &Input) -> Result<u8> {
     follow_rotation(input);
     let live = match &input.sources[..] {

@@ -1,4 +1,4 @@
-//! The index beside a log file: where it is, whether it may be believed, and how it is made.
+//! The index beside a log file: where it is, whether it is valid, and how it is made.
 
 use super::logs::Source;
 use anyhow::{bail, ensure, Context, Result};
@@ -113,7 +113,7 @@ fn write(part: &Path, bytes: &[u8]) -> Result<()> {
     Ok(file.write_all(bytes)?)
 }
 
-/// Renames indexes whose files were renamed by a rotation. What cannot be renamed is made anew.
+/// Renames the indexes of files that a rotation renamed. An index that cannot be renamed is made anew later.
 pub(crate) fn follow_rotation(logs: &[&Path]) {
     let inode = |path: &Path| {
         fs::metadata(path)
@@ -152,7 +152,8 @@ fn described(index: &Path) -> Option<(u64, u64)> {
     Index::described(&start)
 }
 
-/// Whether a search may make the index of this file unasked: it is a rotated one, which does not grow, of some length.
+/// Whether a search may make the index of this file without being asked: the file is rotated, so that it does not
+/// grow, and long enough.
 pub(crate) fn is_for_index(log: &Path) -> bool {
     let name = log.as_os_str().as_bytes();
     let plain = name.strip_suffix(b".zst").unwrap_or(name);
@@ -171,13 +172,13 @@ pub(crate) fn is_for_index(log: &Path) -> bool {
 /// What `tarsier verify --index` finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// There is none.
+    /// The log has no index.
     None,
-    /// It is what the log gives.
+    /// The index is that of the log.
     Right,
-    /// It is of another file, another version or damaged, and not used.
+    /// The index is of another file or version, or damaged; searches do not use it.
     Unused,
-    /// It says it is of this file, but the log gives another.
+    /// The index says that it is of this file, but the log has another one.
     Wrong,
 }
 

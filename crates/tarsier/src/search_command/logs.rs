@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// What auditd.conf(5) says.
+/// Settings of auditd.conf(5).
 pub(crate) struct Defaults {
     /// `log_file`.
     pub(crate) log_file: PathBuf,
@@ -20,7 +20,7 @@ pub(crate) struct Defaults {
 /// Reads auditd.conf(5), if there is one.
 ///
 /// # Errors
-/// It cannot be used.
+/// The file cannot be used.
 pub(crate) fn defaults(dialect: Dialect) -> Result<Defaults> {
     let path = Path::new(conf::AUDITD_CONF);
     let config = match path.exists() {
@@ -47,13 +47,13 @@ pub(crate) enum Source {
 /// The logs to read, oldest first.
 pub(crate) struct Input {
     pub(crate) sources: Vec<Source>,
-    /// Whether they are a log with its rotated files.
+    /// Whether the sources are a log with its rotated files.
     pub(crate) is_set: bool,
 }
 
 impl Input {
-    /// The file or directory `path`; without one standard input if that is a pipe and not `use_logs`, or the logs of
-    /// auditd.conf(5).
+    /// The file or directory `path`. Without a path: standard input if it is a pipe and `use_logs` is not set, otherwise
+    /// the logs of auditd.conf(5).
     ///
     /// # Errors
     /// The message for the user.
@@ -99,7 +99,7 @@ impl Input {
     }
 }
 
-/// The log with its rotated files. ausearch knows those without a gap in their numbers, and none that are compressed.
+/// The log with its rotated files. ausearch finds rotated files up to the first gap in their numbers, and no compressed ones.
 fn rotated_set(log_file: &Path, dialect: Dialect) -> Result<Input, String> {
     if dialect == Dialect::Own {
         let files = journal::log_files(log_file)
@@ -174,7 +174,7 @@ pub(super) fn reason(error: &io::Error) -> String {
     }
 }
 
-/// Whether the lines of a file are made from something else: it is compressed, COMPACT or JSON.
+/// Whether a file does not hold its lines as text: it is compressed, COMPACT or JSON.
 pub(crate) fn is_converted(file: &File) -> io::Result<bool> {
     const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
     let mut start = [0; 64];

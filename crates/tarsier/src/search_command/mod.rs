@@ -3,6 +3,7 @@
 mod asked;
 pub(crate) mod ausyscall;
 mod checkpoint;
+mod conditions;
 mod follow;
 mod index;
 pub(crate) mod index_file;
@@ -11,29 +12,27 @@ pub(crate) mod logs;
 mod options;
 mod printer;
 mod progress;
+mod results;
 mod scan;
 pub(crate) mod users;
 
 use crate::dialect;
 use anyhow::Result;
-use asked::{Asked, Taken};
-use checkpoint::{Checkpoint, Decision};
+use asked::Asked;
+use checkpoint::Checkpoint;
 use cli::search::SEARCH_USAGE;
 use daemon::stderr::say;
 use logs::{Input, Source};
-use options::{Format, Instead, Options};
-use printer::Printer;
+use options::{Format, Instead, SearchOptions};
 use progress::Progress;
-use query::{Assembler, Dialect, Event, Interpreter, Lines, Matcher};
+use query::{Assembler, Dialect, Lines};
+use results::Results;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
-use std::ops::ControlFlow;
 use std::path::Path;
 
 /// Exit status if nothing was found, and for errors.
 const NOTHING: u8 = 1;
-/// Bytes of output that are written at once.
-const OUTPUT_BYTES: usize = 1 << 16;
 
 /// Whether the program was called by ausearch's name.
 pub(crate) fn is_ausearch(program: &OsStr) -> bool {
@@ -65,7 +64,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
             return Ok(NOTHING);
         }
     };
-    match Options::parse(&words, dialect) {
+    match SearchOptions::parse(&words, dialect) {
         Ok(mut options) => {
             asked.complete(&mut options);
             Search::new(options, dialect, asked).run()
@@ -89,7 +88,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
     }
 }
 
-/// Gives a line of a log to `assembler`; one of `log_format = JSON` as the records that it was made from.
+/// Gives a line of a log to `assembler`. A line of `log_format = JSON` is turned back into its records.
 fn add(assembler: &mut Assembler, line: &[u8], dialect: Dialect) {
     if line.first() != Some(&b'{') || dialect.is_peer() {
         assembler.add(line);
@@ -103,45 +102,22 @@ fn add(assembler: &mut Assembler, line: &[u8], dialect: Dialect) {
 }
 
 struct Search {
-    matcher: Matcher,
-    options: Options,
+    options: SearchOptions,
     dialect: Dialect,
-    printer: Printer,
-    asked: Asked,
+    results: Results,
     progress: Progress,
-    checkpoint: Option<Checkpoint>,
-    out: Vec<u8>,
-    is_found: bool,
     /// Number of the log that was read last.
     source: usize,
-    /// Exit status with which a checkpoint ends the search.
-    ended: Option<u8>,
 }
 
 impl Search {
-    fn new(mut options: Options, dialect: Dialect, asked: Asked) -> Search {
-        let filter = std::mem::take(&mut options.filter);
-        let matcher = Matcher::new(filter, dialect, users::user_name);
-        let interpreter = Interpreter::new(dialect, options.escape, users::names());
-        let printer = Printer::new(
-            options.format,
-            options.extra,
-            options.is_debug,
-            matcher.is_by_name(),
-            interpreter,
-        );
+    fn new(mut options: SearchOptions, dialect: Dialect, asked: Asked) -> Search {
         Search {
-            matcher,
+            results: Results::new(&mut options, dialect, asked),
             options,
             dialect,
-            printer,
-            asked,
             progress: Progress::new(None),
-            checkpoint: None,
-            out: Vec::new(),
-            is_found: false,
             source: 0,
-            ended: None,
         }
     }
 
@@ -151,7 +127,7 @@ impl Search {
         if let Some(path) = self.options.checkpoint.clone() {
             let is_time_only = self.options.is_checkpoint_time;
             match Checkpoint::load(path, is_time_only, self.dialect) {
-                Ok(checkpoint) => self.checkpoint = Some(checkpoint),
+                Ok(checkpoint) => self.results.checkpoint = Some(checkpoint),
                 Err(status) => return Ok(status),
             }
         }
@@ -167,12 +143,12 @@ impl Search {
                 return Ok(NOTHING);
             }
         };
-        if let Some(checkpoint) = &self.checkpoint {
+        if let Some(checkpoint) = &self.results.checkpoint {
             if let Err(status) = input.since(checkpoint) {
                 return Ok(status);
             }
         }
-        if self.asked.build_index {
+        if self.results.asked.reading.build_index {
             return index::build_all(&input);
         }
         self.progress = Progress::new(Some(&input));
@@ -180,18 +156,17 @@ impl Search {
             return Ok(status);
         }
         self.progress.end();
-        self.is_found |= self.asked.end(&mut self.out);
-        self.flush()?;
-        if let Some(status) = self.ended {
+        let is_found = self.results.end()?;
+        if let Some(status) = self.results.ended() {
             return Ok(status);
         }
         if let Some(status) = self.save(&input) {
             return Ok(status);
         }
-        if self.is_found {
+        if is_found {
             return Ok(0);
         }
-        if self.options.format != Format::Raw {
+        if self.options.output.format != Format::Raw {
             say!("<no matches>");
         }
         Ok(NOTHING)
@@ -199,7 +174,7 @@ impl Search {
 
     /// Writes the checkpoint. Returns the exit status if that fails.
     fn save(&self, input: &Input) -> Option<u8> {
-        let checkpoint = self.checkpoint.as_ref()?;
+        let checkpoint = self.results.checkpoint.as_ref()?;
         match &input.sources[self.source] {
             Source::File(path) => checkpoint.save(path),
             Source::Stdin => {
@@ -209,26 +184,39 @@ impl Search {
         }
     }
 
-    /// Searches all files, as often as the question needs. Returns the exit status if one cannot be opened.
+    /// Searches all files, several times if the question needs it. Returns the exit status if one cannot be opened.
     fn search(&mut self, input: &Input, timeout_s: u64) -> Result<Option<u8>> {
         loop {
             let mut assembler = Assembler::new(self.dialect, timeout_s, self.options.range);
-            if self.asked.follow {
-                self.follow(input, &mut assembler, timeout_s)?;
+            if self.results.asked.reading.follow {
+                let start_s = self.options.range.start_s;
+                follow::follow(&mut self.results, input, &mut assembler, start_s, timeout_s)?;
             } else if self.has_to_read_all() || !self.read_by_blocks(input, &mut assembler)? {
                 if let Some(status) = self.read(input, &mut assembler)? {
                     return Ok(Some(status));
                 }
             }
-            if !self.asked.reads_again() {
+            if !self.results.asked.reads_again() {
                 return Ok(None);
             }
         }
     }
 
-    /// Whether each event counts, also if it is not asked for.
+    /// Whether every event has to be read, even one that cannot match.
     fn has_to_read_all(&self) -> bool {
-        self.dialect.is_peer() || self.checkpoint.is_some()
+        self.dialect.is_peer() || self.results.checkpoint.is_some()
+    }
+
+    /// Reads the blocks that may hold an event that matches. False if all has to be read instead.
+    fn read_by_blocks(&mut self, input: &Input, assembler: &mut Assembler) -> Result<bool> {
+        let range = self.options.range;
+        index::read_by_blocks(
+            &mut self.results,
+            &mut self.progress,
+            input,
+            assembler,
+            range,
+        )
     }
 
     /// Reads all files. Returns the exit status if one cannot be opened.
@@ -239,7 +227,7 @@ impl Search {
             let text = match source.open(self.dialect)? {
                 Ok(text) => text,
                 Err(message) => {
-                    self.flush()?;
+                    self.results.flush()?;
                     say!("{message}");
                     return Ok(Some(NOTHING));
                 }
@@ -248,19 +236,19 @@ impl Search {
             while let Some(line) = lines.next_line().map_err(|error| source.error(error))? {
                 self.progress.add(line.len() as u64);
                 add(assembler, line, self.dialect);
-                if self.events(assembler)?.is_break() {
+                if self.results.take(assembler)?.is_break() {
                     return Ok(None);
                 }
                 self.say_bad_times(assembler);
             }
             if number == last {
-                match (&self.checkpoint, self.dialect) {
+                match (&self.results.checkpoint, self.dialect) {
                     (None, _) => assembler.finish(),
                     // The next search tells events that may go on.
                     (Some(_), Dialect::Three) => {}
                     (Some(_), _) => assembler.finish_ended(),
                 }
-                if self.events(assembler)?.is_break() {
+                if self.results.take(assembler)?.is_break() {
                     return Ok(None);
                 }
             }
@@ -273,54 +261,6 @@ impl Search {
             let text = String::from_utf8_lossy(&text).into_owned();
             say!("Error extracting time stamp ({text})");
         }
-    }
-
-    /// Prints the complete events that match and are new. Breaks off after the first with `--just-one`, and if the
-    /// checkpoint cannot be right.
-    fn events(&mut self, assembler: &mut Assembler) -> Result<ControlFlow<()>> {
-        while let Some(event) = assembler.pop() {
-            let is_match = self.matcher.matches(&event);
-            let decision = match &mut self.checkpoint {
-                Some(checkpoint) if is_match => checkpoint.decide(&event),
-                _ => Decision::Print,
-            };
-            if let Decision::End(status) = decision {
-                self.ended = Some(status);
-                return Ok(ControlFlow::Break(()));
-            }
-            let is_printed = self.print(&event, is_match && decision == Decision::Print)?;
-            let is_peer = self.dialect.is_peer();
-            let is_last = self.options.just_one && (is_printed || (is_match && is_peer));
-            if let Some(checkpoint) = self.checkpoint.as_mut().filter(|_| !is_last || !is_peer) {
-                checkpoint.note(&event);
-            }
-            if is_last {
-                return Ok(ControlFlow::Break(()));
-            }
-            assembler.recycle(event);
-        }
-        Ok(ControlFlow::Continue(()))
-    }
-
-    /// Prints an event if it is asked for; `is_match` tells what ausearch's options say. Returns whether it was.
-    fn print(&mut self, event: &Event, is_match: bool) -> io::Result<bool> {
-        match self.asked.event(event, is_match, &mut self.out) {
-            Taken::No => return Ok(false),
-            Taken::Print => self.printer.print(event, self.dialect, &mut self.out),
-            Taken::Printed => {}
-        }
-        self.is_found = true;
-        if self.out.len() >= OUTPUT_BYTES || self.options.line_buffered {
-            self.flush()?;
-        }
-        Ok(true)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        let mut stdout = io::stdout().lock();
-        stdout.write_all(&self.out)?;
-        self.out.clear();
-        stdout.flush()
     }
 }
 

@@ -17,22 +17,30 @@ pub(crate) enum Format {
 }
 
 /// What `tarsier search` was asked for.
-pub(crate) struct Options {
+pub(crate) struct SearchOptions {
     pub(crate) filter: Filter,
     pub(crate) range: TimeRange,
-    pub(crate) format: Format,
+    pub(crate) output: OutputOptions,
     pub(crate) input: Option<PathBuf>,
     /// Read the logs even if standard input is a pipe.
     pub(crate) use_logs: bool,
     pub(crate) just_one: bool,
-    pub(crate) line_buffered: bool,
     pub(crate) timeout_s: Option<u64>,
-    pub(crate) extra: Extra,
-    pub(crate) escape: Escape,
-    pub(crate) is_debug: bool,
     pub(crate) checkpoint: Option<PathBuf>,
     /// `-ts checkpoint`.
     pub(crate) is_checkpoint_time: bool,
+}
+
+/// How `tarsier search` prints what it finds.
+#[derive(Clone, Copy)]
+pub(crate) struct OutputOptions {
+    pub(crate) format: Format,
+    /// Further columns of CSV.
+    pub(crate) extra: Extra,
+    pub(crate) escape: Escape,
+    pub(crate) is_debug: bool,
+    /// Write each event at once.
+    pub(crate) line_buffered: bool,
 }
 
 /// What to do instead of a search.
@@ -95,21 +103,23 @@ impl<'w> Words<'w> {
     }
 }
 
-impl Options {
+impl SearchOptions {
     /// Reads the words after `ausearch` or `tarsier search --dialect D`.
-    pub(crate) fn parse(words: &[String], dialect: Dialect) -> Result<Options> {
-        let mut options = Options {
+    pub(crate) fn parse(words: &[String], dialect: Dialect) -> Result<SearchOptions> {
+        let mut options = SearchOptions {
             filter: Filter::default(),
             range: TimeRange::default(),
-            format: Format::Default,
+            output: OutputOptions {
+                format: Format::Default,
+                extra: Extra::default(),
+                escape: Escape::default(),
+                is_debug: false,
+                line_buffered: false,
+            },
             input: None,
             use_logs: false,
             just_one: false,
-            line_buffered: false,
             timeout_s: None,
-            extra: Extra::default(),
-            escape: Escape::default(),
-            is_debug: false,
             checkpoint: None,
             is_checkpoint_time: false,
         };
@@ -129,22 +139,22 @@ impl Options {
             return Err(fault.to_owned().into());
         }
         options.filter.is_interpreted = matches!(
-            options.format,
+            options.output.format,
             Format::Interpret | Format::Csv | Format::Text
         );
         Ok(options)
     }
 
-    /// What is wrong with further columns: only one format has columns.
+    /// The error for further columns without the format that has columns.
     fn extra_fault(&self) -> Option<&'static str> {
         let Extra {
             time, labels, keys, ..
-        } = self.extra;
-        let is_wrong = (time || labels || keys) && self.format != Format::Csv;
+        } = self.output.extra;
+        let is_wrong = (time || labels || keys) && self.output.format != Format::Csv;
         is_wrong.then_some("--extra options requires format to be csv")
     }
 
-    /// An error, and behind it the one of further columns, as ausearch says both.
+    /// Adds the error for further columns to another one: ausearch prints both.
     fn with_extra_fault(&self, instead: Instead) -> Instead {
         match (instead, self.extra_fault()) {
             (Instead::Fail(message), Some(fault)) => Instead::Fail(format!("{message}\n{fault}")),
@@ -159,17 +169,17 @@ impl Options {
             "-w" | "--word" => self.filter.is_exact = true,
             "--input-logs" => self.use_logs = true,
             "--just-one" => self.just_one = true,
-            "-l" | "--line-buffered" => self.line_buffered = true,
+            "-l" | "--line-buffered" => self.output.line_buffered = true,
             "-if" | "--input" => self.input = Some(PathBuf::from(word.value()?)),
             "-r" | "--raw" => self.raw(word)?,
             "-i" | "--interpret" => self.interpret(word)?,
             "--escape" => self.escape(word)?,
-            "--debug" => self.is_debug = true,
+            "--debug" => self.output.is_debug = true,
             "--checkpoint" => self.checkpoint = Some(PathBuf::from(word.value()?)),
-            "--extra-keys" => flag(word, &mut self.extra.keys)?,
-            "--extra-labels" => flag(word, &mut self.extra.labels)?,
-            "--extra-obj2" => flag(word, &mut self.extra.second)?,
-            "--extra-time" => flag(word, &mut self.extra.time)?,
+            "--extra-keys" => flag(word, &mut self.output.extra.keys)?,
+            "--extra-labels" => flag(word, &mut self.output.extra.labels)?,
+            "--extra-obj2" => flag(word, &mut self.output.extra.second)?,
+            "--extra-time" => flag(word, &mut self.output.extra.time)?,
             "-ts" | "--start" if word.is_checkpoint() => {
                 word.taken += 1;
                 self.is_checkpoint_time = true;
@@ -191,35 +201,36 @@ impl Options {
     }
 
     fn raw(&mut self, word: &mut Words<'_>) -> Result<()> {
-        if self.format != Format::Default {
+        if self.output.format != Format::Default {
             return Err("Conflicting output format --raw".to_owned().into());
         }
         if word.value().is_ok() {
             return Err("Argument is NOT required for --raw".to_owned().into());
         }
-        self.format = Format::Raw;
+        self.output.format = Format::Raw;
         Ok(())
     }
 
     fn interpret(&mut self, word: &mut Words<'_>) -> Result<()> {
-        if self.format != Format::Default {
+        if self.output.format != Format::Default {
             return Err(format!("Conflicting output format {}", word.option).into());
         }
-        self.format = Format::Interpret;
+        self.output.format = Format::Interpret;
         flag(word, &mut true)
     }
 
     fn escape(&mut self, word: &mut Words<'_>) -> Result<()> {
         let name = word.value()?;
-        self.escape = Escape::from_name(name).ok_or_else(|| format!("Unknown option ({name})"))?;
+        self.output.escape =
+            Escape::from_name(name).ok_or_else(|| format!("Unknown option ({name})"))?;
         Ok(())
     }
 
     fn format(&mut self, word: &mut Words<'_>) -> Result<()> {
-        if self.format != Format::Default {
+        if self.output.format != Format::Default {
             return Err("Multiple output formats, use only 1".to_owned().into());
         }
-        self.format = match word.value()? {
+        self.output.format = match word.value()? {
             "raw" => Format::Raw,
             "default" => Format::Default,
             name if name.starts_with("interp") => Format::Interpret,

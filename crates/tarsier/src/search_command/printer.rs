@@ -1,8 +1,8 @@
-//! How found events are printed.
+//! Prints found events.
 
-use super::options::Format;
+use super::options::{Format, OutputOptions};
 use daemon::stderr::say;
-use query::{Columns, Dialect, Event, Extra, Interpreted, Interpreter, Sentences};
+use query::{Columns, Dialect, Event, Interpreted, Interpreter, Sentences};
 
 /// Prints events in one format.
 pub(crate) struct Printer {
@@ -20,18 +20,18 @@ enum How {
 
 impl Printer {
     pub(crate) fn new(
-        format: Format,
-        extra: Extra,
-        is_debug: bool,
+        options: OutputOptions,
         is_by_name: bool,
         interpreter: Interpreter,
     ) -> Printer {
-        let how = match format {
+        let how = match options.format {
             Format::Raw => How::Raw,
             Format::Default => How::Default,
             Format::Interpret => How::Interpreted(Interpreted::new(is_by_name)),
-            Format::Csv => How::Columns(Columns::new(extra)),
-            Format::Text => How::Sentences(Sentences { is_debug }),
+            Format::Csv => How::Columns(Columns::new(options.extra)),
+            Format::Text => How::Sentences(Sentences {
+                is_debug: options.is_debug,
+            }),
         };
         Printer { how, interpreter }
     }

@@ -1,23 +1,23 @@
-//! How far a search is, on a terminal, if it takes longer than a second.
+//! Shows on a terminal how far a search is, if it takes longer than a second.
 
 use super::logs::{Input, Source};
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// Before the first line.
+/// Time before the first line.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Bytes between two looks at the clock.
+/// Bytes after which the clock is read again.
 const STEP_BYTES: u64 = 1 << 20;
-/// Between two lines.
+/// Time between two lines.
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// Counts what is read.
 pub(super) struct Progress {
-    /// `None` if nobody looks.
+    /// Time of the next line; `None` if standard error is not a terminal.
     next: Option<Instant>,
     total: u64,
     done: u64,
-    /// Bytes at which the clock is looked at.
+    /// Number of bytes at which the clock is read next.
     look_at: u64,
     is_shown: bool,
 }
@@ -42,7 +42,7 @@ impl Progress {
         }
     }
 
-    /// Counts bytes that were read or need not be.
+    /// Counts bytes that were read or left out.
     pub(super) fn add(&mut self, bytes: u64) {
         self.done += bytes;
         let Some(next) = self.next.filter(|_| self.done >= self.look_at) else {

@@ -7,14 +7,14 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// More of them do not make the memory faster.
+/// Number of threads; more do not make the memory faster.
 const THREADS_MAX: usize = 2;
-/// Bytes that are searched at once: they stay in a processor's cache.
+/// Bytes searched at once, few enough for a processor's cache.
 const PIECE_BYTES: u64 = 1 << 18;
-/// How a line of `log_format = JSON` begins.
+/// Beginning of a line of `log_format = JSON`.
 const JSON_LINE: &[u8] = b"\n{";
 
-/// Runs `work` for the numbers below `count`, in two threads, and returns what it gave, in order.
+/// Runs `work` for the numbers below `count`, in two threads, and returns the results in order.
 fn in_parallel<T: Send>(
     count: u64,
     work: impl Fn(u64, &mut Vec<u8>) -> io::Result<T> + Sync,
@@ -51,8 +51,8 @@ fn in_parallel<T: Send>(
     Ok(all.into_iter().map(|(_, found)| found).collect())
 }
 
-/// Whether the literal of `matcher` is in each piece of 1 MiB of the first `length` bytes. Texts over the end of a
-/// piece count to the piece in which they begin. `None` if a line is JSON, where the text may stand in other words.
+/// Whether the literal of `matcher` is in each piece of 1 MiB of the first `length` bytes. A literal across the end
+/// of a piece counts for the piece in which it begins. `None` if a line is JSON, where it may be written differently.
 pub(super) fn hits(
     file: &File,
     length: u64,

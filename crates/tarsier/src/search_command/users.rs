@@ -6,7 +6,7 @@ use std::ffi::CString;
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
-/// Bytes for the texts of an entry; longer ones count as unknown.
+/// Size of the buffer for an entry's texts; users with longer entries count as unknown.
 const TEXT_BYTES: usize = 1 << 16;
 
 macro_rules! lookup {

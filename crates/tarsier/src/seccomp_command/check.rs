@@ -119,7 +119,7 @@ fn other_kernel(args: &CheckArgs) -> Result<Option<Arch>> {
 /// x32 calls have no bitmap: their numbers are beyond its end.
 fn report_x32(out: &mut impl Write, chain: &Chain, model: &CostModel) -> Result<()> {
     let calls = Abi::X32.calls();
-    let cost = |(nr, name)| (chain.worst_path(Abi::X32.audit_arch(), nr), name);
+    let cost = |(nr, name)| (seccomp::worst_path(chain, Abi::X32.audit_arch(), nr), name);
     let Some((insns, name)) = calls.map(cost).max() else {
         return Ok(());
     };
@@ -142,7 +142,7 @@ fn report(
     let arch = table.arch.audit_arch();
     let worst = allow
         .lost()
-        .map(|bit| (chain.worst_path(arch, bit.nr), bit.nr))
+        .map(|bit| (seccomp::worst_path(chain, arch, bit.nr), bit.nr))
         .max();
     writeln!(
         out,
@@ -174,7 +174,7 @@ fn report(
         )?;
         if all {
             for bit in bits {
-                let insns = chain.worst_path(arch, bit.nr);
+                let insns = seccomp::worst_path(chain, arch, bit.nr);
                 let ns = model.worst_ns(chain, allow, bit.nr);
                 writeln!(
                     out,

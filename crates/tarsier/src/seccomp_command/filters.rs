@@ -9,13 +9,13 @@ use seccomp::{live, text, Chain, Filter};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-/// A chain and whose it is.
+/// A chain and the name of its owner.
 pub(super) struct Named {
     pub(super) name: String,
     pub(super) chain: Chain,
 }
 
-/// What the command line names; threads of a process with equal filters stand together.
+/// The chains that the command line names. Threads of a process with equal filters share one.
 pub(super) fn chains(args: &FilterArgs) -> Result<Vec<Named>> {
     if let Some(pid) = args.pid {
         return threads(pid);

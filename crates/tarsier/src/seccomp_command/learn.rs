@@ -1,4 +1,4 @@
-//! `tarsier seccomp learn`: a profile of what a program does.
+//! `tarsier seccomp learn`: a profile of the calls that a program makes.
 
 use super::{log_reader, source};
 use anyhow::{Context as _, Result};
@@ -11,7 +11,7 @@ use seccomp_kernel::calls::{CallCounter, CallCounts};
 use seccomp_kernel::launch::{Launch, Program};
 use std::io::Write;
 
-/// Status 0, or that of the program.
+/// Learns a profile. Returns 0, or the program's exit status.
 pub(super) fn learn(args: &LearnArgs) -> Result<u8> {
     let context = source::context(&args.with)?;
     let old = match &args.merge {

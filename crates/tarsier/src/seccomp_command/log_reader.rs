@@ -9,8 +9,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-/// What the SYSCALL records of a log say: RAW or ENRICHED, Tarsier's or auditd's.
-/// `exe`: only those of this executable. Lines that are not records do not count.
+/// The calls in the SYSCALL records of a log, RAW or ENRICHED, Tarsier's or auditd's. With `exe`,
+/// only those of this executable. Lines that are not records are ignored.
 ///
 /// # Errors
 /// The log cannot be read, or has no such record.
@@ -82,7 +82,7 @@ pub(super) fn frequencies(path: &Path) -> Result<Frequencies> {
     Ok(seen.calls.into_iter().collect())
 }
 
-/// Which argument of which call the kernel shall look at, on every ABI of this host.
+/// The call arguments that the kernel is to report, for every ABI of this host.
 pub(super) fn telling_calls() -> Vec<((u32, u32), u32)> {
     let family = Abi::native().family().iter();
     family

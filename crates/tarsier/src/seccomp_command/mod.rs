@@ -16,7 +16,7 @@ use anyhow::Result;
 use cli::seccomp::{Format, SeccompCommand};
 use daemon::stderr::say;
 
-/// Runs one of the subcommands. Status 2: it could not be done.
+/// Runs one of the subcommands. Status 2 means that it failed.
 pub(crate) fn seccomp(command: &SeccompCommand) -> Result<u8> {
     let result = match command {
         SeccompCommand::Compile(args) => compile::compile(args),
@@ -39,7 +39,7 @@ pub(crate) fn seccomp(command: &SeccompCommand) -> Result<u8> {
     }
 }
 
-/// An error with its causes, but for those that it tells itself.
+/// An error with its causes, without those that its own text already has.
 fn in_full(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -51,7 +51,7 @@ fn in_full(error: &anyhow::Error) -> String {
     text
 }
 
-/// Errors of our own output are judged by the caller.
+/// The caller decides about errors of this program's own output.
 fn is_io(error: &anyhow::Error) -> bool {
     error.downcast_ref::<std::io::Error>().is_some()
 }

@@ -5,17 +5,17 @@ use seccomp::policy::{Abi, Policy, Reason, Ruling};
 use seccomp::{Action, SeccompData};
 use std::collections::HashMap;
 
-/// Tells each denial once, and at the end how often it came again.
+/// Reports each denial once, and at the end how often it was repeated.
 pub(super) struct Reporter<'a> {
     policy: &'a Policy,
     profile: &'a str,
-    /// Further times of what was told, in the order in which it was told.
+    /// Repetitions of each reported denial, in the order of the reports.
     again: Vec<(String, u64)>,
     told: HashMap<(u32, u32, [u64; 6]), usize>,
     untold: u64,
 }
 
-/// Different denials that are told one by one.
+/// Most different denials that are reported one by one.
 const TOLD_MAX: usize = 1000;
 
 impl<'a> Reporter<'a> {
@@ -141,7 +141,7 @@ impl<'a> Reporter<'a> {
         }
     }
 
-    /// What came again.
+    /// The summary of repeated denials.
     pub(super) fn finish(&self) {
         for (call, again) in self.again.iter().filter(|row| row.1 > 0) {
             let times = if *again == 1 { "once" } else { "times" };
@@ -165,7 +165,7 @@ fn call_name(data: &SeccompData) -> String {
     }
 }
 
-/// `socket(0x11, 0x3, 0x300)`: as many arguments as are not 0 at the end.
+/// `socket(0x11, 0x3, 0x300)`: without the zeros at the end.
 fn call_text(data: &SeccompData) -> String {
     let count = data
         .args

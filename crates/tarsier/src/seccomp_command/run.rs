@@ -11,7 +11,7 @@ use seccomp_kernel::launch::{self, Install, Launch, Program};
 /// Status 127: the program cannot be run.
 const CANNOT_RUN: u8 = 127;
 
-/// Becomes the program, or supervises it. The program's status.
+/// Becomes the program, or supervises it. Returns the program's status.
 pub(super) fn run(args: &RunArgs) -> Result<u8> {
     let context = source::context(&args.with)?;
     let policy = source::policy(&args.profile, &context)?;

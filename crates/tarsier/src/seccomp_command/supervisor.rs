@@ -10,8 +10,8 @@ use seccomp_kernel::launch::Launch;
 use seccomp_kernel::listener::{Listener, Notification};
 use std::os::fd::AsFd;
 
-/// What the filter answers while it is supervised: denials come to us. ENOSYS stays with the kernel:
-/// programs ask for what their kernel may lack, and go on without.
+/// The verdicts of a supervised filter: denials go to the supervisor. ENOSYS stays with the kernel,
+/// because programs try calls that the kernel may lack, and go on without them.
 pub(super) fn supervised(verdict: Verdict) -> Verdict {
     match (verdict.action(), i32::from(verdict.data())) {
         (Action::Errno, libc::ENOSYS) => verdict,
@@ -22,8 +22,8 @@ pub(super) fn supervised(verdict: Verdict) -> Verdict {
     }
 }
 
-/// Lets the program run and answers its denied calls until the last process that has the filter
-/// ends. The program's status.
+/// Lets the program run, and answers denied calls until the last process with the filter ends.
+/// Returns the program's status.
 pub(super) fn supervise(mut launch: Launch, policy: &Policy, profile: &str) -> Result<u8> {
     launch.go();
     let listener = Listener::new(launch.listener()?);

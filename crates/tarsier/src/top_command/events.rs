@@ -6,7 +6,7 @@ use std::collections::{HashMap, VecDeque};
 
 /// Events that are kept.
 pub(super) const EVENTS_MAX: usize = 100_000;
-/// Labels per event that is kept, from which those that no event has are forgotten.
+/// Labels per kept event; with more, labels that no event has are forgotten.
 const LABELS_PER_EVENT: usize = 4;
 /// Files of an event that are kept.
 const FILES_MAX: usize = 4;
@@ -89,10 +89,10 @@ pub(super) struct Events {
     items: VecDeque<Item>,
     labels: Vec<Box<str>>,
     numbers: HashMap<Box<str>, u32>,
-    /// All events that were seen, those that are no longer kept too.
+    /// Number of all events seen, including those no longer kept.
     pub(super) seen: u64,
     pub(super) failed: u64,
-    /// Time of the latest.
+    /// Time of the latest event.
     pub(super) last_ms: u64,
 }
 
@@ -224,7 +224,7 @@ impl Events {
 }
 
 fn user(row: &Row<'_>) -> Vec<u8> {
-    match (row.facts.auid, &row.auid_name) {
+    match (row.facts.ids.auid, &row.auid_name) {
         (NO_LOGIN.., _) => b"no login".to_vec(),
         (_, Some(name)) => name.to_vec(),
         (auid, None) => format!("auid {auid}").into_bytes(),
@@ -234,7 +234,8 @@ fn user(row: &Row<'_>) -> Vec<u8> {
 fn process(row: &Row<'_>) -> Option<Vec<u8>> {
     let name = row.facts.exe.as_deref().or(row.facts.comm.as_deref());
     let name = name.unwrap_or(b"(no program)");
-    (row.facts.pid >= 0).then(|| [format!("{:>7} ", row.facts.pid).as_bytes(), name].concat())
+    (row.facts.ids.pid >= 0)
+        .then(|| [format!("{:>7} ", row.facts.ids.pid).as_bytes(), name].concat())
 }
 
 /// Text that a terminal shows as it is: no control characters.

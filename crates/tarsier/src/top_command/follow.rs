@@ -1,4 +1,4 @@
-//! The lines that are added to a log, over rotations.
+//! Reads the lines that are appended to a log, across rotations.
 
 use anyhow::{Context, Result};
 use journal::compact::{self, TimeRange as Frames};
@@ -15,11 +15,11 @@ const BLOCK_BYTES: usize = 1 << 18;
 /// Longest line that is put together.
 const LINE_BYTES_MAX: usize = 16 << 20;
 
-/// A log that is read on.
+/// A log that is read as it grows.
 pub(super) struct Follower {
     path: PathBuf,
     text: Text,
-    /// The beginning of a line whose end is not there yet.
+    /// The beginning of a line whose end is not written yet.
     partial: Vec<u8>,
     block: Vec<u8>,
 }
@@ -34,10 +34,10 @@ enum Text {
 }
 
 impl Follower {
-    /// Opens a log: from its beginning, or what is near its end.
+    /// Opens a log at its beginning or near its end.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The log cannot be read.
     pub(super) fn open(path: &Path, from_start: bool) -> Result<Follower> {
         let name = || path.display().to_string();
         let mut file = File::open(path).with_context(name)?;

@@ -1,4 +1,4 @@
-//! What keys mean.
+//! From keys to actions.
 
 use super::events::VIEWS;
 use super::model::Action;

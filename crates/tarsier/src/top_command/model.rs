@@ -1,4 +1,4 @@
-//! What `tarsier top` knows and shows. No terminal and no files here.
+//! State of `tarsier top`, independent of terminal and files.
 
 use super::events::{Events, Item, View, VIEWS};
 use std::cmp::Ordering;
@@ -41,7 +41,7 @@ pub(super) struct Line {
     pub(super) last_ms: u64,
 }
 
-/// A view with what it was narrowed to.
+/// A view, with the label that it is narrowed to.
 #[derive(Debug, Clone)]
 struct Level {
     view: View,

@@ -1,4 +1,4 @@
-//! Promises of the model and of what is drawn.
+//! Tests of the model and of the screen.
 
 use super::draw::{draw, Around};
 use super::events::View;

@@ -1,4 +1,4 @@
-//! Indexes change no answer, and are believed only as far as they may be.
+//! Indexes change no answer, and only valid ones are used.
 
 use crate::made::{call, found, output, search, task, write};
 use query::index::Index;
@@ -17,7 +17,7 @@ fn verify(log: &Path) -> (Option<i32>, String) {
     )
 }
 
-/// A log of `count` events, of which event 700 has the key `rare`, as does every one that is late.
+/// A log of `count` events. Event 700 and every late event have the key `rare`.
 fn long_log(count: u64) -> String {
     let mut log = String::new();
     for number in 0..count {
@@ -182,7 +182,7 @@ fn is_root() -> bool {
         .is_ok_and(|metadata| std::os::unix::fs::MetadataExt::uid(&metadata) == 0)
 }
 
-/// What a forged index can do: hide events. Only whoever may write the log could write it, and `verify --index` tells.
+/// A forged index can hide events. Only those who can write the log can forge it, and `verify --index` finds it.
 #[test]
 fn a_forged_index_hides_events_until_it_is_verified() {
     let dir = TempDir::new().expect("a directory");

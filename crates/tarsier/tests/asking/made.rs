@@ -1,4 +1,4 @@
-//! Logs that are made up, and searches in them.
+//! Synthetic logs, and searches in them.
 
 use std::fmt::Write as _;
 use std::fs;

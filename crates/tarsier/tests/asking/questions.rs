@@ -4,7 +4,7 @@ use crate::made::{call, found, output, search, task, write, BASE_S};
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// A shell, what it starts, and others that get the pids later.
+/// A shell, the processes that it starts, and later processes with the same pids.
 fn processes() -> String {
     [
         call(0, 1, 57, 201, &task(200, 1, "sh"), &[]),
@@ -108,7 +108,7 @@ fn serials(raw: &str) -> Vec<u64> {
     serials
 }
 
-/// A file that is made, renamed and linked; its inode was another file before.
+/// A file that is created, renamed and linked; its inode number belonged to another file before.
 fn renames() -> String {
     let path = |item: u32, name: &str, inode: u32, nametype: &str| {
         format!("PATH item={item} name=\"{name}\" inode={inode} dev=08:01 nametype={nametype}")

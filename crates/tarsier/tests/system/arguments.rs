@@ -13,7 +13,7 @@ const ARGUMENT_BYTES: usize = 100_000;
 /// A quarter of it is the limit of arguments and environment, but at most 6 MiB.
 const STACK_BYTES: u64 = 64 << 20;
 
-/// How many arguments the programs have that are run one after the other: each so many times.
+/// Numbers of arguments of the programs that run one after the other, each [`TIMES`] times.
 const ALONE: [usize; 4] = [0, 1, 20, 50];
 const TIMES: usize = 8;
 
@@ -21,7 +21,7 @@ fn rule() -> String {
     format!("-a always,exit -F arch=b64 -S execve -F gid={GID} -k mine\n")
 }
 
-/// A program that does nothing, with so many long arguments, each of another letter.
+/// A program that does nothing, with this number of long arguments, each of another letter.
 fn start(arguments: usize) -> Child {
     let letters = (b'a'..=b'z').cycle().map(char::from);
     let arguments = letters

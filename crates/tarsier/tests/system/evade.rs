@@ -1,4 +1,4 @@
-//! An attacker who knows how calls are recorded makes none that is not.
+//! No call of an attacker who knows how calls are recorded goes unrecorded.
 
 use crate::daemon::Setup;
 use crate::{machine, programs};

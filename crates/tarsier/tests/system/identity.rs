@@ -1,4 +1,4 @@
-//! Whose work an event is: the path of its cgroup, however short the cgroup's life and that of its processes.
+//! Workloads of events: the cgroup's path, however short the lives of the cgroup and its processes.
 
 use crate::daemon::{Daemon, Run, Setup};
 use crate::{machine, survival};
@@ -146,7 +146,7 @@ fn are_told(log: &Path, expected: &BTreeMap<String, Option<String>>) {
     }
 }
 
-/// What a program learns that reads the log and then asks /proc, as the usual ones do.
+/// What a program learns that reads the log and then /proc, as other tools do.
 #[derive(Default)]
 struct Usual {
     right: usize,
@@ -401,7 +401,7 @@ fn auditds_format_tells_identity_only_if_asked() {
     });
 }
 
-/// Waits until the log has word of so many reloads of the configuration.
+/// Waits until the log reports this number of configuration reloads.
 fn wait_for_reload(log: &Path, count: usize) {
     let end = Instant::now() + Duration::from_secs(600);
     loop {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 const GID: u32 = 61241;
-/// A part of every path that the caller names, and of no other.
+/// Text that every path named by the caller contains, and no other path.
 const NAMED: &str = "named-by-a-caller";
 const CALLS: &str =
     "mkdir,openat,chmod,rename,link,symlink,unlink,execve,stat,truncate,setxattr,rmdir";
@@ -56,7 +56,7 @@ fn make_all_calls(top: &Path) {
     assert!(workload.status().expect("the workload").success());
 }
 
-/// Makes calls on paths below `top`: such as find something, find nothing, and go through links.
+/// Makes calls on paths below `top` that exist, that do not exist, and that go through links.
 fn make_calls(top: &Path) -> Vec<i64> {
     let path = |name: &str| top.join(name);
     let script = path("script");
@@ -158,7 +158,7 @@ fn found(events: &[log::Event], top: &Path) {
     assert_eq!(name, Some("/no/such/interpreter"));
 }
 
-/// A file system that answers processes of group [`GID`] and nobody else. It ends with this.
+/// A file system that answers only processes of group [`GID`]; unmounted when dropped.
 struct DeadFilesystem {
     server: Child,
     dir: PathBuf,
@@ -182,7 +182,7 @@ impl DeadFilesystem {
         Some(DeadFilesystem { server, dir })
     }
 
-    /// Has a process make calls; how many of chmod and of execve.
+    /// Has a process make calls. Returns the number of chmod and of execve calls.
     fn call(&self, rounds: u32) -> [u64; 2] {
         let mut command = workload(&["call"], &self.dir);
         let (made, _) = programs::output_of(command.arg(rounds.to_string()));

@@ -17,7 +17,7 @@ const NO_CALL: Verdict = Verdict::new(Action::Errno, libc::ENOSYS as u16);
 pub(super) fn policy(settings: &[Setting], context: &Context) -> Result<Policy, ProfileError> {
     let mut unit = Unit::new(settings, context)?;
     unit.when("ProtectHostname", hostname)?;
-    unit.address_families()?;
+    families::address_families(&mut unit)?;
     unit.when("MemoryDenyWriteExecute", write_execute)?;
     unit.when("RestrictRealtime", realtime)?;
     let dynamic = unit.flag("DynamicUser")?;
@@ -44,8 +44,8 @@ pub(super) fn policy(settings: &[Setting], context: &Context) -> Result<Policy, 
     })?;
     unit.architectures()?;
     unit.lock_personality()?;
-    unit.log()?;
-    unit.filter()?;
+    filter::log(&mut unit)?;
+    filter::filter(&mut unit)?;
     if unit.policy.layers.is_empty() {
         return Err(ProfileError::new(
             "the unit",

@@ -57,57 +57,55 @@ const FAMILIES: [(&str, u64); 48] = [
     ("AF_UNSPEC", 0),
 ];
 
-impl Unit<'_> {
-    /// `RestrictAddressFamilies=`: socket(2) with another family fails with EAFNOSUPPORT. 32-bit
-    /// x86 also creates sockets with socketcall(2), whose arguments filters cannot see: as in
-    /// systemd, the directive has no effect there.
-    pub(super) fn address_families(&mut self) -> Result<(), ProfileError> {
-        let settings = self.all("RestrictAddressFamilies");
-        let Some(first) = settings.first() else {
-            return Ok(());
-        };
-        let is_allow_list = !first.list().0;
-        let mut families: Vec<u64> = Vec::new();
-        for setting in &settings {
-            let (inverted, names) = setting.list();
-            for name in names.filter(|&name| name != "none") {
-                let known = FAMILIES.iter().find(|row| row.0 == name);
-                let &(_, family) = known.ok_or_else(|| {
-                    let expected = "an address family such as AF_INET, or none";
-                    setting.refuse(name, expected, "correct its spelling")
-                })?;
-                families.retain(|&listed| listed != family);
-                if inverted != is_allow_list {
-                    families.push(family);
-                }
+/// `RestrictAddressFamilies=`: socket(2) with another family fails with EAFNOSUPPORT. 32-bit
+/// x86 also creates sockets with socketcall(2), whose arguments filters cannot see: as in
+/// systemd, the directive has no effect there.
+pub(super) fn address_families(unit: &mut Unit<'_>) -> Result<(), ProfileError> {
+    let settings = unit.all("RestrictAddressFamilies");
+    let Some(first) = settings.first() else {
+        return Ok(());
+    };
+    let is_allow_list = !first.list().0;
+    let mut families: Vec<u64> = Vec::new();
+    for setting in &settings {
+        let (inverted, names) = setting.list();
+        for name in names.filter(|&name| name != "none") {
+            let known = FAMILIES.iter().find(|row| row.0 == name);
+            let &(_, family) = known.ok_or_else(|| {
+                let expected = "an address family such as AF_INET, or none";
+                setting.refuse(name, expected, "correct its spelling")
+            })?;
+            families.retain(|&listed| listed != family);
+            if inverted != is_allow_list {
+                families.push(family);
             }
         }
-        families.sort_unstable();
-        let id = self.source(first.place());
-        let mut layer = self.permissive(first);
-        let refusal = Verdict::new(Action::Errno, libc::EAFNOSUPPORT as u16);
-        let conditions = match is_allow_list {
-            true => outside(&families),
-            false => families
-                .iter()
-                .map(|&family| vec![equals(family)])
-                .collect(),
-        };
-        for &abi in self.family.iter().filter(|&&abi| abi != Abi::I386) {
-            for conditions in &conditions {
-                add(&mut layer, abi, "socket", conditions.clone(), refusal, id);
-            }
-        }
-        if self.family.contains(&Abi::I386) && self.native != Abi::I386 {
-            self.policy.notes.push(format!(
-                "{}: no effect on 32-bit x86, where socketcall hides the family; add \
-                 SystemCallArchitectures=native",
-                first.place()
-            ));
-        }
-        self.policy.layers.push(layer);
-        Ok(())
     }
+    families.sort_unstable();
+    let id = unit.source(first.place());
+    let mut layer = unit.permissive(first);
+    let refusal = Verdict::new(Action::Errno, libc::EAFNOSUPPORT as u16);
+    let conditions = match is_allow_list {
+        true => outside(&families),
+        false => families
+            .iter()
+            .map(|&family| vec![equals(family)])
+            .collect(),
+    };
+    for &abi in unit.family.iter().filter(|&&abi| abi != Abi::I386) {
+        for conditions in &conditions {
+            add(&mut layer, abi, "socket", conditions.clone(), refusal, id);
+        }
+    }
+    if unit.family.contains(&Abi::I386) && unit.native != Abi::I386 {
+        unit.policy.notes.push(format!(
+            "{}: no effect on 32-bit x86, where socketcall hides the family; add \
+             SystemCallArchitectures=native",
+            first.place()
+        ));
+    }
+    unit.policy.layers.push(layer);
+    Ok(())
 }
 
 /// Condition that the family is this one. The kernel takes it from the lower 32 bits.

@@ -13,137 +13,136 @@ const KILL: Verdict = Verdict::new(Action::KillProcess, 0);
 /// assignment.
 type Listed = BTreeMap<String, (Option<Verdict>, usize)>;
 
-impl Unit<'_> {
-    pub(super) fn filter(&mut self) -> Result<(), ProfileError> {
-        let refusal = match self.last("SystemCallErrorNumber") {
-            Some(setting) => error(setting, &setting.value)?,
-            None => KILL,
-        };
-        let settings = self.all("SystemCallFilter");
-        let Some(first) = settings.first() else {
-            return Ok(());
-        };
-        let is_allow_list = !first.list().0;
-        let listed = self.listed("SystemCallFilter", &settings, is_allow_list)?;
-        let name = "SystemCallFilter=";
-        let (default, action) = match is_allow_list {
-            // Calls that systemd does not know are treated as too new.
-            true => (super::NO_CALL, Verdict::ALLOW),
-            false => (Verdict::ALLOW, refusal),
-        };
-        let mut layer = Layer::new(name, default, Verdict::ALLOW);
-        layer.default_source = first.place();
-        layer.abis = self
-            .family
-            .iter()
-            .map(|&abi| (abi, AbiRules::default()))
-            .collect();
-        self.add_listed(&mut layer, &settings, &listed, action);
-        if is_allow_list {
-            let id = self.source(format!("{}: not listed", first.place()));
-            for call in set("@known").unwrap_or_default() {
-                if !listed.contains_key(call) {
-                    for &abi in self.family {
-                        add(&mut layer, abi, call, Vec::new(), refusal, id);
-                    }
+/// `SystemCallFilter=`: the calls that are allowed, or with `~` denied.
+pub(super) fn filter(unit: &mut Unit<'_>) -> Result<(), ProfileError> {
+    let refusal = match unit.last("SystemCallErrorNumber") {
+        Some(setting) => error(setting, &setting.value)?,
+        None => KILL,
+    };
+    let settings = unit.all("SystemCallFilter");
+    let Some(first) = settings.first() else {
+        return Ok(());
+    };
+    let is_allow_list = !first.list().0;
+    let calls = listed(unit, "SystemCallFilter", &settings, is_allow_list)?;
+    let name = "SystemCallFilter=";
+    let (default, action) = match is_allow_list {
+        // Calls that systemd does not know are treated as too new.
+        true => (super::NO_CALL, Verdict::ALLOW),
+        false => (Verdict::ALLOW, refusal),
+    };
+    let mut layer = Layer::new(name, default, Verdict::ALLOW);
+    layer.default_source = first.place();
+    layer.abis = unit
+        .family
+        .iter()
+        .map(|&abi| (abi, AbiRules::default()))
+        .collect();
+    add_listed(unit, &mut layer, &settings, &calls, action);
+    if is_allow_list {
+        let id = unit.source(format!("{}: not listed", first.place()));
+        for call in set("@known").unwrap_or_default() {
+            if !calls.contains_key(call) {
+                for &abi in unit.family {
+                    add(&mut layer, abi, call, Vec::new(), refusal, id);
                 }
             }
         }
-        self.policy.layers.push(layer);
-        Ok(())
     }
+    unit.policy.layers.push(layer);
+    Ok(())
+}
 
-    /// `SystemCallLog=`: listed calls are allowed and logged; with `~`, all others are.
-    pub(super) fn log(&mut self) -> Result<(), ProfileError> {
-        let settings = self.all("SystemCallLog");
-        let Some(first) = settings.first() else {
-            return Ok(());
-        };
-        let is_list = !first.list().0;
-        let log = Verdict::new(Action::Log, 0);
-        let (default, action) = if is_list {
-            (Verdict::ALLOW, log)
-        } else {
-            (log, Verdict::ALLOW)
-        };
-        let listed = self.listed("SystemCallLog", &settings, is_list)?;
-        let mut layer = Layer::new("SystemCallLog=", default, Verdict::ALLOW);
-        layer.default_source = first.place();
-        layer.abis = self
-            .family
-            .iter()
-            .map(|&abi| (abi, AbiRules::default()))
-            .collect();
-        self.add_listed(&mut layer, &settings, &listed, action);
-        self.policy.layers.push(layer);
-        Ok(())
+/// `SystemCallLog=`: listed calls are allowed and logged; with `~`, all others are.
+pub(super) fn log(unit: &mut Unit<'_>) -> Result<(), ProfileError> {
+    let settings = unit.all("SystemCallLog");
+    let Some(first) = settings.first() else {
+        return Ok(());
+    };
+    let is_list = !first.list().0;
+    let log = Verdict::new(Action::Log, 0);
+    let (default, action) = if is_list {
+        (Verdict::ALLOW, log)
+    } else {
+        (log, Verdict::ALLOW)
+    };
+    let calls = listed(unit, "SystemCallLog", &settings, is_list)?;
+    let mut layer = Layer::new("SystemCallLog=", default, Verdict::ALLOW);
+    layer.default_source = first.place();
+    layer.abis = unit
+        .family
+        .iter()
+        .map(|&abi| (abi, AbiRules::default()))
+        .collect();
+    add_listed(unit, &mut layer, &settings, &calls, action);
+    unit.policy.layers.push(layer);
+    Ok(())
+}
+
+/// The calls that are listed by all assignments of a directive. The first one decides whether
+/// the list is one of allowed or denied calls; an assignment of the other kind removes calls,
+/// or gives them an errno of their own.
+fn listed(
+    unit: &mut Unit<'_>,
+    directive: &str,
+    settings: &[&Setting],
+    is_allow_list: bool,
+) -> Result<Listed, ProfileError> {
+    let mut listed = Listed::new();
+    let is_filter = directive == "SystemCallFilter";
+    if is_filter && is_allow_list {
+        let implied = set("@default").unwrap_or_default();
+        listed.extend(implied.into_iter().map(|call| (call.to_owned(), (None, 0))));
     }
-
-    /// The calls that are listed by all assignments of a directive. The first one decides whether
-    /// the list is one of allowed or denied calls; an assignment of the other kind removes calls,
-    /// or gives them an errno of their own.
-    fn listed(
-        &mut self,
-        directive: &str,
-        settings: &[&Setting],
-        is_allow_list: bool,
-    ) -> Result<Listed, ProfileError> {
-        let mut listed = Listed::new();
-        let is_filter = directive == "SystemCallFilter";
-        if is_filter && is_allow_list {
-            let implied = set("@default").unwrap_or_default();
-            listed.extend(implied.into_iter().map(|call| (call.to_owned(), (None, 0))));
-        }
-        for (index, setting) in settings.iter().enumerate() {
-            let (inverted, items) = setting.list();
-            let items: Vec<String> = items.map(str::to_owned).collect();
-            for item in &items {
-                let (name, own) = match item.split_once(':') {
-                    Some((name, errno)) if is_filter => (name, Some(error(setting, errno)?)),
-                    _ => (item.as_str(), None),
-                };
-                if own.is_some() && !inverted {
-                    let remedy = "delete it, or put ~ before the list";
-                    return Err(setting.refuse(
-                        item,
-                        "a call without an errno, as it is allowed",
-                        remedy,
-                    ));
-                }
-                for call in self.expand(setting, name)? {
-                    if inverted != is_allow_list || own.is_some() {
-                        listed.insert(call, (own, index));
-                    } else {
-                        listed.remove(&call);
-                    }
+    for (index, setting) in settings.iter().enumerate() {
+        let (inverted, items) = setting.list();
+        let items: Vec<String> = items.map(str::to_owned).collect();
+        for item in &items {
+            let (name, own) = match item.split_once(':') {
+                Some((name, errno)) if is_filter => (name, Some(error(setting, errno)?)),
+                _ => (item.as_str(), None),
+            };
+            if own.is_some() && !inverted {
+                let remedy = "delete it, or put ~ before the list";
+                return Err(setting.refuse(
+                    item,
+                    "a call without an errno, as it is allowed",
+                    remedy,
+                ));
+            }
+            for call in unit.expand(setting, name)? {
+                if inverted != is_allow_list || own.is_some() {
+                    listed.insert(call, (own, index));
+                } else {
+                    listed.remove(&call);
                 }
             }
         }
-        Ok(listed)
     }
+    Ok(listed)
+}
 
-    fn add_listed(
-        &mut self,
-        layer: &mut Layer,
-        settings: &[&Setting],
-        listed: &Listed,
-        action: Verdict,
-    ) {
-        let ids: Vec<RuleId> = settings
-            .iter()
-            .map(|setting| self.source(setting.place()))
-            .collect();
-        for (call, &(own, index)) in listed {
-            for &abi in self.family {
-                add(
-                    layer,
-                    abi,
-                    call,
-                    Vec::new(),
-                    own.unwrap_or(action),
-                    ids[index],
-                );
-            }
+fn add_listed(
+    unit: &mut Unit<'_>,
+    layer: &mut Layer,
+    settings: &[&Setting],
+    listed: &Listed,
+    action: Verdict,
+) {
+    let ids: Vec<RuleId> = settings
+        .iter()
+        .map(|setting| unit.source(setting.place()))
+        .collect();
+    for (call, &(own, index)) in listed {
+        for &abi in unit.family {
+            add(
+                layer,
+                abi,
+                call,
+                Vec::new(),
+                own.unwrap_or(action),
+                ids[index],
+            );
         }
     }
 }

@@ -1,0 +1,67 @@
+//! Conditions that ausearch does not have: `--unit`, `--container`, `--where`.
+
+use query::expr::Expr;
+use query::index::Needed;
+use query::{Dialect, Event, Interpreter, RecordFields};
+
+/// What an event must fulfil beyond ausearch's options. Without conditions every event does.
+#[derive(Default)]
+pub(super) struct Conditions {
+    /// Names of units; the event must be of each of them.
+    pub(super) units: Vec<Vec<u8>>,
+    /// Prefixes of container ids; the event must be of each of these containers.
+    pub(super) containers: Vec<Vec<u8>>,
+    pub(super) exprs: Vec<Expr>,
+}
+
+impl Conditions {
+    /// Adds what blocks of logs must hold.
+    pub(super) fn add_needed(&self, needed: &mut Needed) {
+        for text in self.units.iter().chain(&self.containers) {
+            needed.add_text(text, false);
+        }
+    }
+
+    /// Whether an event fulfils all conditions.
+    pub(super) fn hold(&self, event: &Event, interpreter: &Interpreter) -> bool {
+        self.exprs
+            .iter()
+            .all(|expr| expr.matches(event, interpreter))
+            && self.units.iter().all(|unit| {
+                has_workload(event, &[b"unit", b"user_unit"], |name| is_unit(name, unit))
+            })
+            && self
+                .containers
+                .iter()
+                .all(|id| has_workload(event, &[b"container"], |name| name.starts_with(id)))
+    }
+}
+
+fn is_unit(name: &[u8], unit: &[u8]) -> bool {
+    name == unit || name.strip_suffix(b".service") == Some(unit)
+}
+
+/// Whether a field of one of these names, from ENRICHED or from a message, has a value that `is_it` takes.
+fn has_workload(event: &Event, fields: &[&[u8]], is_it: impl Fn(&[u8]) -> bool) -> bool {
+    event.records().any(|record| {
+        let record = RecordFields::read(&record, Dialect::Own);
+        fields.iter().any(|field| {
+            let name = record.names.as_ref().and_then(|names| names.get(field));
+            name.or_else(|| record.get(field))
+                .is_some_and(|value| is_it(&unquoted(value)))
+        })
+    })
+}
+
+fn unquoted(value: &[u8]) -> Vec<u8> {
+    match value {
+        [b'"', inner @ .., b'"'] => inner.to_vec(),
+        // A container's id is 64 hex digits in quotes; without quotes they are encoded text.
+        _ if !value.is_empty() && event::text::is_hex(value) && value.len() % 2 == 0 => {
+            let mut text = Vec::new();
+            event::text::unhex(&mut text, value);
+            text
+        }
+        _ => value.to_vec(),
+    }
+}
