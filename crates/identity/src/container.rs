@@ -2,6 +2,7 @@
 
 use crate::escape::{unescaped, without_mark};
 use std::borrow::Cow;
+use std::mem;
 
 /// What made a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,15 +54,18 @@ pub(crate) struct Containers<'a> {
 /// Finds the containers in the names of a path, outermost first.
 pub(crate) fn containers<'a>(names: impl Iterator<Item = &'a [u8]>) -> Containers<'a> {
     let mut found = Containers::default();
+    let mut above = Containers::default();
     let mut parent: &[u8] = b"";
     for name in names {
         let name = without_mark(name);
         if let Some(container) = container(parent, name) {
-            let above = found.inner.replace(container);
-            found.outer = found.outer.or(above.map(|above| above.id));
+            let outermost = found.inner.as_ref().map(|inner| inner.id.clone());
+            let outer = found.outer.clone().or(outermost);
+            let inner = Some(container);
+            above = mem::replace(&mut found, Containers { inner, outer });
         } else if name == b"supervisor" && machine(parent).is_some() {
-            // systemd-nspawn itself, on the host.
-            found.inner = None;
+            // systemd-nspawn itself, outside the container that it makes.
+            found = mem::take(&mut above);
         }
         parent = name;
     }
