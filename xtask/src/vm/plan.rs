@@ -94,13 +94,7 @@ const USUAL: [Line; 6] = [
     Line {
         roles: &[Role::Newest],
         variants: &["stock"],
-        tests: &[
-            "workload",
-            "lifecycle",
-            "lookups",
-            "seccomp",
-            "exact",
-        ],
+        tests: &["workload", "lifecycle", "lookups", "seccomp", "exact"],
     },
     OLD_ON_ARM64,
     OF_ARM64,
