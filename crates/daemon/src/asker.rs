@@ -1,4 +1,4 @@
-//! Who asked for a change: the process at the other end of a socket, or the sender of a signal.
+//! The process that asked for a change: the one at the other end of a socket, or the sender of a signal.
 
 use crate::daemon_records::Who;
 use event::put;

@@ -31,7 +31,7 @@ pub(super) struct Succeeded {
 
 /// Replaces the earlier capture of a pipeline.
 pub(super) struct Succession {
-    /// Its engine is the earlier capture.
+    /// The pipeline, whose engine is the earlier capture.
     pub(super) pipeline: Pipeline,
 }
 

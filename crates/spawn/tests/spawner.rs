@@ -180,12 +180,16 @@ fn starts(top: &Path) -> usize {
     text.lines().count()
 }
 
-fn a_killed_spawner_is_replaced_and_its_programs_live_on(launcher: &Launcher, top: &Path) {
-    let (read, mut write) = pipe();
+/// Starts the plugin `one` anew. Its standard input is the other end of the pipe.
+fn start_one(launcher: &Launcher, top: &Path) -> (Child, File) {
+    let (read, write) = pipe();
     std::fs::remove_file(top.join("one.out")).expect("there was one");
-    let mut child = launcher
-        .launch(&plugin(top, "one"), Some(read))
-        .expect("the plugin");
+    let child = launcher.launch(&plugin(top, "one"), Some(read));
+    (child.expect("the plugin"), write)
+}
+
+fn a_killed_spawner_is_replaced_and_its_programs_live_on(launcher: &Launcher, top: &Path) {
+    let (mut child, mut write) = start_one(launcher, top);
     until("its first line", || {
         text_of(top, "one").contains("a b").then_some(())
     });
@@ -320,11 +324,7 @@ fn a_service_starts_programs_that_are_its_own_children(top: &Path) {
     let path = service(top);
     let launcher = Launcher::connect(&path).expect("a connection");
     let (first, standby) = both(&launcher);
-    let (read, mut write) = pipe();
-    std::fs::remove_file(top.join("one.out")).expect("there was one");
-    let mut child = launcher
-        .launch(&plugin(top, "one"), Some(read))
-        .expect("the plugin");
+    let (mut child, mut write) = start_one(&launcher, top);
     until("its first line", || {
         (text_of(top, "one") == format!("{first} a b\n")).then_some(())
     });

@@ -167,7 +167,7 @@ impl Hooks {
     }
 }
 
-/// What is checked beside the maps.
+/// The parts beside the maps that a check reads: control words, trampolines, and whether probes are in use.
 fn read<'h>(
     control: &'h Control,
     trampolines: &'h Option<Trampolines>,

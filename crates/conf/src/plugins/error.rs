@@ -48,7 +48,7 @@ pub enum PluginError {
     Incomplete {
         /// The file.
         path: PathBuf,
-        /// What is missing or wrong.
+        /// The key that is missing or wrong, and how.
         found: String,
         /// What to do.
         remedy: &'static str,

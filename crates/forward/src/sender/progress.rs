@@ -1,4 +1,4 @@
-//! What is durable about the progress, and what is about to be: the cursor, and whether the disk has it.
+//! Progress of a sender: the cursor, and how much of it is on the disk.
 
 use std::io;
 

@@ -2,7 +2,7 @@
 
 use super::super::{set, unit::Setting};
 use super::{add, Unit};
-use crate::policy::{AbiRules, Layer, RuleId};
+use crate::policy::{Layer, RuleId};
 use crate::profile::{words, ProfileError};
 use crate::{Action, Verdict};
 use std::collections::BTreeMap;
@@ -25,19 +25,13 @@ pub(super) fn filter(unit: &mut Unit<'_>) -> Result<(), ProfileError> {
     };
     let is_allow_list = !first.list().0;
     let calls = listed(unit, "SystemCallFilter", &settings, is_allow_list)?;
-    let name = "SystemCallFilter=";
     let (default, action) = match is_allow_list {
         // Calls that systemd does not know are treated as too new.
         true => (super::NO_CALL, Verdict::ALLOW),
         false => (Verdict::ALLOW, refusal),
     };
-    let mut layer = Layer::new(name, default, Verdict::ALLOW);
-    layer.default_source = first.place();
-    layer.abis = unit
-        .family
-        .iter()
-        .map(|&abi| (abi, AbiRules::default()))
-        .collect();
+    let mut layer = unit.permissive(first);
+    layer.default = default;
     add_listed(unit, &mut layer, &settings, &calls, action);
     if is_allow_list {
         let id = unit.source(format!("{}: not listed", first.place()));
@@ -67,13 +61,8 @@ pub(super) fn log(unit: &mut Unit<'_>) -> Result<(), ProfileError> {
         (log, Verdict::ALLOW)
     };
     let calls = listed(unit, "SystemCallLog", &settings, is_list)?;
-    let mut layer = Layer::new("SystemCallLog=", default, Verdict::ALLOW);
-    layer.default_source = first.place();
-    layer.abis = unit
-        .family
-        .iter()
-        .map(|&abi| (abi, AbiRules::default()))
-        .collect();
+    let mut layer = unit.permissive(first);
+    layer.default = default;
     add_listed(unit, &mut layer, &settings, &calls, action);
     unit.policy.layers.push(layer);
     Ok(())
