@@ -8,7 +8,7 @@ use rustix::thread::{
 use std::io;
 
 /// The capabilities of the daemon, with what needs each.
-pub(crate) const KEPT: [(CapabilitySet, &str); 14] = [
+pub(crate) const KEPT: [(CapabilitySet, &str); 13] = [
     (CapabilitySet::BPF, "loads programs and maps at a reload"),
     (CapabilitySet::PERFMON, "attaches programs"),
     (
@@ -28,10 +28,6 @@ pub(crate) const KEPT: [(CapabilitySet, &str); 14] = [
     ),
     (CapabilitySet::DAC_READ_SEARCH, "opens cgroups by id"),
     (CapabilitySet::CHOWN, "gives log files to log_group"),
-    (
-        CapabilitySet::KILL,
-        "ends helpers and plugins of other users",
-    ),
     (
         CapabilitySet::SYS_NICE,
         "raises its priority when rings fill up",

@@ -14,6 +14,8 @@ use spawn::{Child, Launcher, Request};
 const EOF_PATIENCE: Duration = Duration::from_millis(100);
 /// Time that a program gets after SIGTERM before it is killed.
 const TERM_PATIENCE: Duration = Duration::from_secs(2);
+/// Time for which a program is waited for after SIGKILL.
+const KILL_PATIENCE: Duration = Duration::from_millis(200);
 
 /// A running program and this side of its standard input.
 pub(crate) struct Process {
@@ -85,9 +87,9 @@ impl Ending {
         }
         let waited = self.since.elapsed();
         if waited >= EOF_PATIENCE + TERM_PATIENCE {
-            // A program cannot ignore this.
+            // A program cannot ignore this; one that waits for a device is left to end after that.
             self.child.signal(Signal::KILL);
-            let _ = self.child.wait();
+            self.child.wait_at_most(KILL_PATIENCE);
             return true;
         }
         if waited >= EOF_PATIENCE && !self.is_told {

@@ -1,14 +1,17 @@
 //! A process that was started for this one, whoever's child it is.
 
+use crate::members::Members;
+use crate::message::Request;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{
     kill_process, pidfd_open, pidfd_send_signal, waitpid, Pid, PidfdFlags, Signal, WaitOptions,
 };
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::sync::{Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 /// A process that was started for this one. As with [`std::process::Child`], dropping it neither ends nor reaps it.
@@ -18,6 +21,8 @@ pub struct Child {
     /// A descriptor of it, if it is the child of a spawner. Such a child is reaped there, and nobody else gets to know
     /// its exit status: it counts as 0.
     foreign: Option<OwnedFd>,
+    /// Who sends it the signals that this process may not send.
+    spawners: Weak<Mutex<Members>>,
     /// How it ended, once it is reaped.
     status: Option<ExitStatus>,
 }
@@ -28,6 +33,7 @@ impl Child {
         Child {
             pid,
             foreign: None,
+            spawners: Weak::new(),
             status: None,
         }
     }
@@ -41,6 +47,11 @@ impl Child {
             foreign: Some(pidfd_open(pid, PidfdFlags::empty())?),
             ..Child::of(pid)
         })
+    }
+
+    /// The same, with spawners that may send it any signal of [`Request::Signal`].
+    pub(crate) fn with(self, spawners: Weak<Mutex<Members>>) -> Child {
+        Child { spawners, ..self }
     }
 
     /// The process id.
@@ -74,21 +85,43 @@ impl Child {
     }
 
     /// How it ended, if it does so in this time.
-    pub(crate) fn wait_at_most(&mut self, longest: Duration) -> Option<ExitStatus> {
+    pub fn wait_at_most(&mut self, longest: Duration) -> Option<ExitStatus> {
         if let Ok(pidfd) = pidfd_open(self.pid, PidfdFlags::empty()) {
             let _ = has_ended(&pidfd, Some(longest));
         }
         self.try_wait().ok().flatten()
     }
 
-    /// Sends a signal, unless it is reaped: another process may have its number then.
+    /// Sends a signal, unless it is reaped: another process may have its number then. A child that has become another
+    /// user's gets it from a spawner, if it is one of TERM, KILL and HUP.
     pub fn signal(&self, signal: Signal) {
-        // It may have ended, but it is not reaped yet.
-        let _ = match (&self.foreign, self.status) {
+        let sent = match (&self.foreign, self.status) {
             (_, Some(_)) => Ok(()),
             (Some(pidfd), None) => pidfd_send_signal(pidfd, signal),
             (None, None) => kill_process(self.pid, signal),
         };
+        if sent == Err(Errno::PERM) {
+            // It may have ended, but it is not reaped yet.
+            let _ = self.have_sent(signal);
+        }
+    }
+
+    fn have_sent(&self, signal: Signal) -> io::Result<()> {
+        let spawners = self.spawners.upgrade().ok_or(io::ErrorKind::NotConnected)?;
+        let own;
+        let pidfd = match &self.foreign {
+            Some(pidfd) => pidfd,
+            None => {
+                own = pidfd_open(self.pid, PidfdFlags::empty())?;
+                &own
+            }
+        };
+        let request = Request::Signal {
+            number: signal.as_raw(),
+        };
+        let mut members = spawners.lock().unwrap_or_else(PoisonError::into_inner);
+        members.ask(&request, Some(pidfd.as_fd()))?;
+        Ok(())
     }
 
     fn wait_with(&mut self, blocks: bool) -> io::Result<Option<ExitStatus>> {

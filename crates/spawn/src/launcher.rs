@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Starts programs.
 #[derive(Clone, Default)]
@@ -61,6 +61,13 @@ impl Launcher {
         Launcher::Spawners(Spawners(Arc::new(Mutex::new(members))))
     }
 
+    fn weak(&self) -> Weak<Mutex<Members>> {
+        match self {
+            Launcher::Here => Weak::new(),
+            Launcher::Spawners(all) => Arc::downgrade(&all.0),
+        }
+    }
+
     fn members(&self) -> Option<MutexGuard<'_, Members>> {
         match self {
             Launcher::Here => None,
@@ -84,7 +91,7 @@ impl Launcher {
             return Ok(Child::of(Pid::from_child(&child)));
         };
         match members.ask(request, stdin.as_ref().map(AsFd::as_fd))? {
-            Answer::Started(child) => Ok(child),
+            Answer::Started(child) => Ok(child.with(self.weak())),
             Answer::Done(_) => Err(io::ErrorKind::InvalidData.into()),
         }
     }

@@ -17,6 +17,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 const AFTER_END: Duration = Duration::from_secs(1);
 
 /// A spawner.
+#[derive(Debug)]
 pub(crate) struct Member {
     socket: OwnedFd,
     /// It, once its process id is known.

@@ -20,6 +20,7 @@ const PACE: Duration = Duration::from_millis(100);
 const PACE_AFTER_FAILURE: Duration = Duration::from_secs(10);
 
 /// Where spawners come from.
+#[derive(Debug)]
 pub(crate) enum Source {
     /// Each starts the next.
     Siblings,
@@ -28,6 +29,7 @@ pub(crate) enum Source {
 }
 
 /// The spawners.
+#[derive(Debug)]
 pub(crate) struct Members {
     source: Source,
     /// The first is asked.

@@ -61,6 +61,12 @@ pub enum Request {
     Command,
     /// Another spawner, which is asked through its standard input.
     Spawner,
+    /// No program: a signal to what a spawner has started, and what has become of another user since. In place of a
+    /// standard input comes a descriptor of the process.
+    Signal {
+        /// SIGTERM, SIGKILL or SIGHUP.
+        number: i32,
+    },
     /// No program: the machine is halted, for auditctl's -f 2.
     Halt,
     /// No program: what the daemon cannot put away itself at its end.

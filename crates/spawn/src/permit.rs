@@ -13,6 +13,9 @@ use std::path::{Path, PathBuf};
 /// The program that changes the run level, as in auditd.
 pub const INIT: &str = "/sbin/init";
 
+/// Signals of [`Request::Signal`].
+const SIGNALS: [i32; 3] = [libc::SIGTERM, libc::SIGKILL, libc::SIGHUP];
+
 /// The programs of the configuration since the spawner was started.
 pub(crate) struct Permits {
     config: PathBuf,
@@ -64,6 +67,7 @@ impl Permits {
             Request::Mail { program } => program == Path::new(conf::SENDMAIL),
             Request::Runlevel { program, level } => program == Path::new(INIT) && *level <= 1,
             Request::Log(change) => self.logs.iter().any(|log| log_files::is_of(change, log)),
+            Request::Signal { number } => SIGNALS.contains(number),
             // As Runlevel.
             Request::Halt => true,
             Request::Lookup { .. } | Request::Command | Request::Spawner | Request::Tidy => true,
@@ -157,7 +161,9 @@ mod tests {
         let mut permits = Permits::of(&config, None);
         let may = |permits: &mut Permits, request: &Request| permits.check(request).is_ok();
         assert!(may(&mut permits, &plugin(&program, &["a", "b"])));
+        assert!(may(&mut permits, &Request::Signal { number: 9 }));
         for refused in [
+            Request::Signal { number: 19 },
             plugin(&program, &["a"]),
             plugin(&program, &["a", "b", "c"]),
             plugin(&other, &[]),

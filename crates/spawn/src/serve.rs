@@ -14,7 +14,7 @@ use rustix::process::{
 };
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -25,6 +25,8 @@ const OOM_SCORE: &str = "/proc/self/oom_score_adj";
 const NEVER: &str = "-1000";
 /// Signals of a terminal or service manager. The daemon gets them too, and still needs the spawner.
 const IGNORED: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+/// How the names of the spawners' units begin.
+const UNIT: &str = "tarsier-spawner@";
 /// CAP_AUDIT_CONTROL (linux/capability.h): whoever has it may ask.
 const AUDIT_CONTROL: u32 = 30;
 
@@ -132,10 +134,8 @@ impl Daemon {
         let peer = rustix::net::sockopt::socket_peercred(socket)?;
         let pidfd = pidfd_open(peer.pid, PidfdFlags::empty())?;
         let path = format!("/proc/{}/status", peer.pid.as_raw_nonzero());
-        let status = std::fs::read_to_string(path)?;
-        let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-        let bits = line.and_then(|line| u64::from_str_radix(line.trim(), 16).ok());
-        let may_ask = bits.is_some_and(|bits| bits >> AUDIT_CONTROL & 1 == 1);
+        let bits = u64::from_str_radix(&field(&path, "CapEff:")?, 16);
+        let may_ask = bits.is_ok_and(|bits| bits >> AUDIT_CONTROL & 1 == 1);
         match peer.uid.is_root() && may_ask {
             true => Ok(Daemon::Peer {
                 pidfd,
@@ -196,6 +196,26 @@ impl Daemon {
         }
     }
 
+    /// Sends a signal to a process that a spawner has started.
+    fn signal(&self, pidfd: &OwnedFd, number: i32) -> io::Result<()> {
+        let refused = || io::Error::from(io::ErrorKind::PermissionDenied);
+        let pid = pid_of(pidfd)?;
+        let is_started = match self {
+            Daemon::Parent(daemon) => Some(*daemon) == parent_of(pid)?,
+            // The children of a spawner that was killed have no other mark than its service's.
+            Daemon::Peer { children, .. } => {
+                let own = |child: &Own| child.pid.as_raw_nonzero().get() == pid;
+                children.iter().any(own) || is_of_service(pid)?
+            }
+        };
+        // It was this process whose files were read only if it is not reaped yet.
+        if !is_started || pid_of(pidfd)? != pid {
+            return Err(refused());
+        }
+        let signal = Signal::from_named_raw(number).ok_or_else(refused)?;
+        Ok(pidfd_send_signal(pidfd, signal)?)
+    }
+
     /// The daemon is gone: so its plugins end.
     fn gone(&self) {
         if let Daemon::Peer { children, .. } = self {
@@ -246,6 +266,11 @@ impl Spawner {
                 answer(gate, &Reply::Done, None);
             }
             Request::Halt => rustix::system::reboot(rustix::system::RebootCommand::Halt)?,
+            Request::Signal { number } => {
+                let pidfd = stdin.ok_or(io::ErrorKind::InvalidInput)?;
+                self.daemon.signal(&pidfd, *number)?;
+                answer(gate, &Reply::Done, None);
+            }
             Request::Log(change) => {
                 let file = log_files::make(change)?;
                 answer(gate, &Reply::Done, file.as_ref());
@@ -303,6 +328,31 @@ impl Spawner {
         }
         command.exec()
     }
+}
+
+/// The number of the process of a descriptor: `Pid:` of proc(5), which is not above 0 once it is reaped.
+fn pid_of(pidfd: &OwnedFd) -> io::Result<i32> {
+    let path = format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd());
+    let number = field(&path, "Pid:")?.parse().ok().filter(|pid| *pid > 0);
+    number.ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+fn parent_of(pid: i32) -> io::Result<Option<u32>> {
+    Ok(field(&format!("/proc/{pid}/status"), "PPid:")?.parse().ok())
+}
+
+/// Whether a process is in the control group of a spawner of the service.
+fn is_of_service(pid: i32) -> io::Result<bool> {
+    let group = field(&format!("/proc/{pid}/cgroup"), "0::")?;
+    Ok(group.split('/').any(|unit| unit.starts_with(UNIT)))
+}
+
+/// The rest of the line of a file of proc(5) that begins with `name`.
+fn field(path: &str, name: &str) -> io::Result<String> {
+    let text = std::fs::read_to_string(path)?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    let value = line.ok_or(io::ErrorKind::InvalidData)?;
+    Ok(value.trim().to_owned())
 }
 
 /// Answers through a gate. Nobody may be there any more.

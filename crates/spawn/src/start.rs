@@ -72,9 +72,11 @@ pub(crate) fn command(
             command.process_group(0);
             command
         }
-        Request::Spawner | Request::Halt | Request::Tidy | Request::Log(_) => {
-            return Err(io::ErrorKind::Unsupported.into())
-        }
+        Request::Spawner
+        | Request::Signal { .. }
+        | Request::Halt
+        | Request::Tidy
+        | Request::Log(_) => return Err(io::ErrorKind::Unsupported.into()),
         Request::Command => {
             let Some((program, args)) = surroundings.command.split_first() else {
                 return Err(io::ErrorKind::InvalidInput.into());

@@ -32,6 +32,7 @@ fn main() {
     what_cannot_be_executed_is_told_and_leaves_no_zombie(&launcher, top);
     the_command_has_its_own_exit_status(&launcher);
     files_of_the_log_are_changed_and_no_others(&launcher, top);
+    what_is_another_users_is_ended_by_its_spawner(&launcher, top);
     a_killed_spawner_is_replaced_and_its_programs_live_on(&launcher, top);
     nothing_is_started_twice_or_left_out(&launcher, top);
     no_zombie_is_left(&launcher);
@@ -301,6 +302,36 @@ fn both_killed_at_once_are_named(launcher: &Launcher) {
     assert!(error.to_string().contains("restart tarsier"), "{error}");
 }
 
+/// Ends a program that has become another user's, as a daemon without CAP_KILL.
+fn what_is_another_users_is_ended_by_its_spawner(launcher: &Launcher, top: &Path) {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: programs of other users: only root can start them");
+        return;
+    }
+    let text = format!(
+        "#!/bin/sh\nexec setpriv --reuid=65534 --clear-groups sh -c 'echo $$ >&3; exec sleep 1000' 3>{}\n",
+        top.join("one.out").display()
+    );
+    std::fs::write(top.join("one"), text).expect("written");
+    let (mut child, _write) = start_one(launcher, top);
+    until("its first line", || {
+        (text_of(top, "one") == format!("{}\n", child.id())).then_some(())
+    });
+    let before = rustix::thread::capabilities(None).expect("capabilities");
+    let mut fewer = before;
+    fewer.effective -= rustix::thread::CapabilitySet::KILL;
+    rustix::thread::set_capabilities(None, fewer).expect("fewer");
+    let own = kill_process(child.pid(), Signal::KILL);
+    child.signal(Signal::KILL);
+    rustix::thread::set_capabilities(None, before).expect("as before");
+    assert_eq!(own, Err(rustix::io::Errno::PERM));
+    let ended = until("its end", || {
+        child.try_wait().expect("it is known").map(Some)
+    });
+    assert!(ended.is_some());
+    script(top, "one");
+}
+
 /// A service whose spawners are this program.
 fn service(top: &Path) -> PathBuf {
     let path = top.join("spawner.sock");
@@ -359,6 +390,7 @@ fn a_service_starts_programs_that_are_its_own_children(top: &Path) {
         .expect("a new connection");
     third.wait().expect("its end");
     assert_eq!(starts(top), count + 1);
+    what_is_another_users_is_ended_by_its_spawner(&launcher, top);
     // A plugin ends with the connection.
     let (read, _write) = pipe();
     let mut child = launcher
