@@ -207,7 +207,7 @@ impl<T: Tally> Composer<T> {
             }
             FrameKind::Result => {
                 let result = OperationResult::parse(frame)?;
-                let Some(frame) = self.operations.completed(&result)? else {
+                let Some(frame) = self.operations.completed(&result, frame)? else {
                     return Ok(Outcome::Part);
                 };
                 Ok(self.event(cpu, &Event::parse(&frame)?, out, live))

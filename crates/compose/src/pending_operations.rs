@@ -3,7 +3,7 @@
 use crate::system::System;
 use event::wire::{self, Event, OperationResult, WireError};
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 /// Largest number of operations that the programs remember. If more events wait here, results were lost because a ring
@@ -15,6 +15,9 @@ const UID_BYTES_MAX: usize = 32 << 20;
 const BYTES_MAX: usize = 256 << 20;
 /// Time after which a SILENT operation, which posts no completion when it succeeds, counts as successful.
 const SILENT_AFTER_NS: u64 = 2_000_000_000;
+/// Largest size of the results that wait for their events, in bytes, and the longest time for which they do.
+const EARLY_BYTES_MAX: usize = 4 << 20;
+const EARLY_NS_MAX: u64 = 60_000_000_000;
 /// Interval at which waiting events are checked.
 const LOOK_EVERY_NS: u64 = 1_000_000_000;
 
@@ -26,6 +29,47 @@ pub struct PendingOperations {
     bytes_by_uid: HashMap<u32, usize>,
     bytes: usize,
     looked_at_ns: Option<u64>,
+    early: EarlyResults,
+    /// Further events of results that had come early.
+    whole: Vec<Vec<u8>>,
+}
+
+/// Results that came before their events: a task that is preempted while it writes to its CPU's ring holds up what is
+/// behind it, and meanwhile the operation ends on another CPU.
+#[derive(Default)]
+struct EarlyResults {
+    /// Id, time of arrival and frame of each, oldest first.
+    all: VecDeque<(u64, u64, Vec<u8>)>,
+    bytes: usize,
+}
+
+impl EarlyResults {
+    /// Keeps a result, and forgets those whose events cannot be expected any more.
+    fn keep(&mut self, id: u64, now_ns: u64, frame: &[u8]) {
+        self.bytes += frame.len();
+        self.all.push_back((id, now_ns, frame.to_vec()));
+        let is_old = |since_ns: u64| now_ns.saturating_sub(since_ns) > EARLY_NS_MAX;
+        while let Some((_, since_ns, frame)) = self.all.front() {
+            if self.bytes <= EARLY_BYTES_MAX && !is_old(*since_ns) {
+                break;
+            }
+            self.bytes -= frame.len();
+            self.all.pop_front();
+        }
+    }
+
+    /// Takes the results of an operation, oldest first.
+    fn take(&mut self, id: u64) -> Vec<Vec<u8>> {
+        let mut found = Vec::new();
+        self.all.retain_mut(|(of, _, frame)| {
+            if *of == id {
+                self.bytes -= frame.len();
+                found.push(std::mem::take(frame));
+            }
+            *of != id
+        });
+        found
+    }
 }
 
 struct Pending {
@@ -44,19 +88,24 @@ impl PendingOperations {
             bytes_by_uid: HashMap::new(),
             bytes: 0,
             looked_at_ns: None,
+            early: EarlyResults::default(),
+            whole: Vec::new(),
         }
     }
 
-    /// Keeps a PENDING event, with its frame, until its result arrives. If there is no room for it, its frame is
-    /// returned, as that of an event without a result.
+    /// Keeps a PENDING event, with its frame, until its result arrives. If that has come before, the frame of the complete
+    /// event is returned (of several, the first; [`overdue`](Self::overdue) has the others), and if there is no room for it,
+    /// that of an event without a result.
     ///
     /// # Errors
-    /// The frame has no event.
+    /// The frame has no event, or a result does not fit it.
     pub(crate) fn submitted(
         &mut self,
         event: &Event<'_>,
         frame: &[u8],
     ) -> Result<Option<Vec<u8>>, WireError> {
+        let id = event.header().frame.id;
+        let results = self.early.take(id);
         let uid = event.header().uid;
         let of_uid = self.bytes_by_uid.get(&uid).copied().unwrap_or(0);
         if of_uid + frame.len() > UID_BYTES_MAX || self.bytes + frame.len() > BYTES_MAX {
@@ -64,7 +113,6 @@ impl PendingOperations {
             wire::end_pending(&mut frame, None)?;
             return Ok(Some(frame));
         }
-        let id = event.header().frame.id;
         self.forget(id);
         self.bytes += frame.len();
         *self.bytes_by_uid.entry(uid).or_default() += frame.len();
@@ -75,7 +123,15 @@ impl PendingOperations {
             is_silent: event.has_flag(wire::TARSIER_SILENT),
         };
         self.pending.insert(id, pending);
-        Ok(None)
+        let mut first = None;
+        for result in &results {
+            let whole = self.completed(&OperationResult::parse(result)?, result)?;
+            match first {
+                None => first = whole,
+                Some(_) => self.whole.extend(whole),
+            }
+        }
+        Ok(first)
     }
 
     /// Takes out what waits with this id.
@@ -91,26 +147,28 @@ impl PendingOperations {
         Some(pending)
     }
 
-    /// The frame of the event completed by `result`; `None` if the event was lost. If more results follow (multishot),
-    /// the event goes on waiting.
+    /// The frame of the event completed by `result`, which `frame` has; `None` if the event has not come yet, or was lost.
+    /// If more results follow (multishot), the event goes on waiting.
     ///
     /// # Errors
     /// The result does not fit the event's frame.
     pub(crate) fn completed(
         &mut self,
         result: &OperationResult<'_>,
+        frame: &[u8],
     ) -> Result<Option<Vec<u8>>, WireError> {
         let id = result.header.frame.id;
-        let frame = if result.has_flag(wire::TARSIER_RESULT_MORE) {
+        let waiting = if result.has_flag(wire::TARSIER_RESULT_MORE) {
             self.pending.get(&id).map(|pending| pending.frame.clone())
         } else {
             self.forget(id).map(|pending| pending.frame)
         };
-        let Some(mut frame) = frame else {
+        let Some(mut waiting) = waiting else {
+            self.early.keep(id, self.system.monotonic_ns(), frame);
             return Ok(None);
         };
-        result.complete(&mut frame)?;
-        Ok(Some(frame))
+        result.complete(&mut waiting)?;
+        Ok(Some(waiting))
     }
 
     /// Whether events wait and were last checked, by [`Composer::overdue`](crate::Composer::overdue), a second or more
@@ -122,12 +180,12 @@ impl PendingOperations {
 
     /// Whether no event waits.
     pub fn is_empty(&self) -> bool {
-        self.pending.is_empty()
+        self.pending.is_empty() && self.whole.is_empty()
     }
 
-    /// Number of waiting events.
+    /// Number of events that are lost if the daemon is killed now: those that wait here, and those whose results do.
     pub fn len(&self) -> usize {
-        self.pending.len()
+        self.pending.len() + self.whole.len() + self.early.all.len()
     }
 
     /// Whether more events wait than the programs can remember, so that some results can never arrive.
@@ -135,14 +193,17 @@ impl PendingOperations {
         self.pending.len() > IN_FLIGHT_MAX
     }
 
-    /// Takes the SILENT events that have waited for two seconds, as frames with exit 0, in the order of their ids.
+    /// Takes the complete events that are left, and the SILENT ones that have waited for two seconds, as frames with exit
+    /// 0, in the order of their ids.
     pub(crate) fn overdue(&mut self) -> Vec<Vec<u8>> {
         let now_ns = self.system.monotonic_ns();
         self.looked_at_ns = Some(now_ns);
         let is_over = |pending: &Pending| {
             pending.is_silent && now_ns.saturating_sub(pending.since_ns) >= SILENT_AFTER_NS
         };
-        self.take(is_over, Some(0))
+        let mut frames = std::mem::take(&mut self.whole);
+        frames.extend(self.take(is_over, Some(0)));
+        frames
     }
 
     /// Drops the events that are not `in_flight`, except SILENT ones: their results were lost, and counted as lost.
@@ -162,7 +223,8 @@ impl PendingOperations {
 
     /// Takes all events at the end of the recording: SILENT ones with exit 0, the others without a result.
     pub(crate) fn take_all(&mut self) -> Vec<Vec<u8>> {
-        let mut frames = self.take(|pending| pending.is_silent, Some(0));
+        let mut frames = std::mem::take(&mut self.whole);
+        frames.extend(self.take(|pending| pending.is_silent, Some(0)));
         frames.extend(self.take(|_| true, None));
         frames
     }
@@ -209,6 +271,11 @@ mod tests {
         assert_eq!(operations.submitted(&event, &frame), Ok(None));
     }
 
+    fn complete(operations: &mut PendingOperations, frame: &[u8]) -> Option<Vec<u8>> {
+        let result = OperationResult::parse(frame).expect("a frame");
+        operations.completed(&result, frame).expect("it fits")
+    }
+
     fn result_of(frame: &[u8]) -> Option<i64> {
         Event::parse(frame).expect("a frame").exit()
     }
@@ -218,11 +285,47 @@ mod tests {
         let mut operations = PendingOperations::new(Arc::new(StaticSystem::default()));
         submit(&mut operations, 5, 0);
         let result = result_frame(5, -2);
-        let result = OperationResult::parse(&result).expect("a frame");
-        let whole = operations.completed(&result).expect("it fits");
+        let whole = complete(&mut operations, &result);
         assert_eq!(whole.as_deref().and_then(result_of), Some(-2));
-        assert_eq!(operations.completed(&result), Ok(None));
+        assert_eq!(complete(&mut operations, &result), None);
         assert!(operations.is_empty());
+    }
+
+    #[test]
+    fn results_that_come_before_their_event_complete_it() {
+        let mut operations = PendingOperations::new(Arc::new(StaticSystem::default()));
+        let mut first = result_frame(5, 3);
+        let at = std::mem::offset_of!(wire::tarsier_result, flags);
+        first[at..at + 4].copy_from_slice(&wire::TARSIER_RESULT_MORE.to_ne_bytes());
+        for result in [&first, &result_frame(6, 0), &result_frame(5, 4)] {
+            assert_eq!(complete(&mut operations, result), None);
+        }
+        let frame = pending(5, 0);
+        let event = Event::parse(&frame).expect("a frame");
+        let whole = operations.submitted(&event, &frame).expect("they fit");
+        assert_eq!(whole.as_deref().and_then(result_of), Some(3));
+        assert!(operations.is_due());
+        let further: Vec<_> = operations.overdue().iter().map(|f| result_of(f)).collect();
+        assert_eq!(further, [Some(4)]);
+        assert!(operations.is_empty());
+        assert_eq!(operations.len(), 1, "the other result's");
+    }
+
+    #[test]
+    fn results_whose_events_do_not_come_are_forgotten() {
+        let system = Arc::new(StaticSystem::default());
+        let mut operations = PendingOperations::new(system.clone());
+        let most = EARLY_BYTES_MAX / result_frame(0, 0).len();
+        for id in 0..most as u64 + 10 {
+            complete(&mut operations, &result_frame(id, 0));
+        }
+        assert_eq!(operations.early.all.len(), most);
+        assert!(operations.early.bytes <= EARLY_BYTES_MAX);
+        system
+            .monotonic_ns
+            .store(EARLY_NS_MAX + 1, Ordering::Relaxed);
+        complete(&mut operations, &result_frame(1, 0));
+        assert_eq!(operations.early.all.len(), 1);
     }
 
     #[test]
@@ -288,8 +391,7 @@ mod tests {
         assert!(event.has_flag(wire::TARSIER_NO_RETURN) && !event.has_flag(wire::TARSIER_PENDING));
         assert_eq!(submitted(2 << 32, 2), None);
         let result = result_frame(0, 0);
-        let result = OperationResult::parse(&result).expect("a frame");
-        assert!(operations.completed(&result).expect("it fits").is_some());
+        assert!(complete(&mut operations, &result).is_some());
         let frame = frame_of(1 << 32, 1);
         let event = Event::parse(&frame).expect("a frame");
         assert_eq!(operations.submitted(&event, &frame), Ok(None));
