@@ -4,6 +4,7 @@ use crate::calls::{call, Arg, Call, Caller};
 use crate::{log, machine};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
+use std::time::{Duration, Instant};
 
 const GID: u32 = 61312;
 const ESRCH: i64 = -3;
@@ -19,13 +20,17 @@ fn rule() -> String {
 struct Victim(Child);
 
 impl Victim {
+    /// Its name is `sleep` when this returns: the kernel lets the parent of a vfork go on just before it sets the name.
     fn start() -> Victim {
-        Victim(
-            Command::new("/bin/sleep")
-                .arg("600")
-                .spawn()
-                .expect("sleep"),
-        )
+        let child = Command::new("/bin/sleep").arg("600").spawn();
+        let victim = Victim(child.expect("sleep"));
+        let comm = format!("/proc/{}/comm", victim.0.id());
+        let end = Instant::now() + Duration::from_secs(60);
+        while std::fs::read_to_string(&comm).expect("it runs") != "sleep\n" {
+            assert!(Instant::now() < end, "no program was executed");
+            std::thread::yield_now();
+        }
+        victim
     }
 }
 
