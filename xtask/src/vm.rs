@@ -327,7 +327,7 @@ fn file_argument(path: &Path) -> String {
 }
 
 /// Runs a command to its end. Returns its standard output; if it fails, an error with its standard error.
-fn output_of(command: &mut Command) -> Result<String> {
+pub(crate) fn output_of(command: &mut Command) -> Result<String> {
     let output = command
         .stdin(std::process::Stdio::null())
         .output()

@@ -1,18 +1,22 @@
 //! A process that was started for this one, whoever's child it is.
 
-use crate::members::Members;
-use crate::message::Request;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{
     kill_process, pidfd_open, pidfd_send_signal, waitpid, Pid, PidfdFlags, Signal, WaitOptions,
 };
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
-use std::sync::{Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
+
+/// Who sends signals that this process may not send.
+pub(crate) trait Signals: std::fmt::Debug + Send + Sync {
+    /// Sends a signal to the process of a descriptor.
+    fn send(&self, pidfd: &OwnedFd, signal: Signal) -> io::Result<()>;
+}
 
 /// A process that was started for this one. As with [`std::process::Child`], dropping it neither ends nor reaps it.
 #[derive(Debug)]
@@ -22,7 +26,7 @@ pub struct Child {
     /// its exit status: it counts as 0.
     foreign: Option<OwnedFd>,
     /// Who sends it the signals that this process may not send.
-    spawners: Weak<Mutex<Members>>,
+    spawners: Option<Weak<dyn Signals>>,
     /// How it ended, once it is reaped.
     status: Option<ExitStatus>,
 }
@@ -33,7 +37,7 @@ impl Child {
         Child {
             pid,
             foreign: None,
-            spawners: Weak::new(),
+            spawners: None,
             status: None,
         }
     }
@@ -49,8 +53,9 @@ impl Child {
         })
     }
 
-    /// The same, with spawners that may send it any signal of [`Request::Signal`].
-    pub(crate) fn with(self, spawners: Weak<Mutex<Members>>) -> Child {
+    /// The same, with spawners that may send it signals.
+    pub(crate) fn with(self, spawners: Weak<dyn Signals>) -> Child {
+        let spawners = Some(spawners);
         Child { spawners, ..self }
     }
 
@@ -107,21 +112,12 @@ impl Child {
     }
 
     fn have_sent(&self, signal: Signal) -> io::Result<()> {
-        let spawners = self.spawners.upgrade().ok_or(io::ErrorKind::NotConnected)?;
-        let own;
-        let pidfd = match &self.foreign {
-            Some(pidfd) => pidfd,
-            None => {
-                own = pidfd_open(self.pid, PidfdFlags::empty())?;
-                &own
-            }
-        };
-        let request = Request::Signal {
-            number: signal.as_raw(),
-        };
-        let mut members = spawners.lock().unwrap_or_else(PoisonError::into_inner);
-        members.ask(&request, Some(pidfd.as_fd()))?;
-        Ok(())
+        let spawners = self.spawners.as_ref().and_then(Weak::upgrade);
+        let spawners: Arc<dyn Signals> = spawners.ok_or(io::ErrorKind::NotConnected)?;
+        match &self.foreign {
+            Some(pidfd) => spawners.send(pidfd, signal),
+            None => spawners.send(&pidfd_open(self.pid, PidfdFlags::empty())?, signal),
+        }
     }
 
     fn wait_with(&mut self, blocks: bool) -> io::Result<Option<ExitStatus>> {

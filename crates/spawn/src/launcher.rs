@@ -1,12 +1,12 @@
 //! The daemon's side.
 
-use crate::child::Child;
+use crate::child::{Child, Signals};
 use crate::link;
 use crate::member::{Answer, Member, PATIENCE};
 use crate::members::{Ended, Members, Source, State};
 use crate::message::{LogChange, Request};
 use crate::start::{self, Surroundings};
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -26,6 +26,15 @@ pub enum Launcher {
 /// The spawners, as the daemon sees them.
 #[derive(Clone)]
 pub struct Spawners(Arc<Mutex<Members>>);
+
+impl Signals for Mutex<Members> {
+    fn send(&self, pidfd: &OwnedFd, signal: Signal) -> io::Result<()> {
+        let number = signal.as_raw();
+        let mut members = self.lock().unwrap_or_else(PoisonError::into_inner);
+        members.ask(&Request::Signal { number }, Some(pidfd.as_fd()))?;
+        Ok(())
+    }
+}
 
 impl Launcher {
     /// Starts the spawners: this program, anew, with a command that is not in its help. They permit what `config` names,
@@ -61,13 +70,6 @@ impl Launcher {
         Launcher::Spawners(Spawners(Arc::new(Mutex::new(members))))
     }
 
-    fn weak(&self) -> Weak<Mutex<Members>> {
-        match self {
-            Launcher::Here => Weak::new(),
-            Launcher::Spawners(all) => Arc::downgrade(&all.0),
-        }
-    }
-
     fn members(&self) -> Option<MutexGuard<'_, Members>> {
         match self {
             Launcher::Here => None,
@@ -91,7 +93,13 @@ impl Launcher {
             return Ok(Child::of(Pid::from_child(&child)));
         };
         match members.ask(request, stdin.as_ref().map(AsFd::as_fd))? {
-            Answer::Started(child) => Ok(child.with(self.weak())),
+            Answer::Started(child) => Ok(match self {
+                Launcher::Here => child,
+                Launcher::Spawners(all) => {
+                    let all: Weak<Mutex<Members>> = Arc::downgrade(&all.0);
+                    child.with(all)
+                }
+            }),
             Answer::Done(_) => Err(io::ErrorKind::InvalidData.into()),
         }
     }

@@ -4,12 +4,14 @@
 //! * [`circles`]: the files of a crate have no circular dependencies.
 //! * [`arrows`]: crates depend on each other as the architecture page says.
 //! * [`parts`]: no type is spread over many files or owns many things.
+//! * [`rust_version`]: everything can be built with the stated version of Rust.
 //! * [`versions`]: nothing depends on the version of the kernel.
 
 mod arrows;
 mod circles;
 mod length;
 mod parts;
+mod rust_version;
 mod source;
 mod versions;
 
@@ -54,6 +56,7 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     offences.extend(parts::offences(&sources));
     offences.extend(versions::offences(&sources));
     offences.extend(arrows::offences(root)?);
+    offences.extend(rust_version::offences(root)?);
     let errors = judged(offences, &EXCEPTIONS);
     match errors.len() {
         0 => Ok(()),
