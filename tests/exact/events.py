@@ -92,11 +92,13 @@ def read_events(path, is_kernel_made):
         if event.is_harness:
             continue
         # Records without a call come by another socket, so that later events of the process may precede them in the log.
-        time = float(stamp.split(":")[0])
+        time, serial = stamp.split(":")
+        time = float(time)
         if event.call:
             time = latest[event.pid] = max(time, latest.get(event.pid, 0))
-        events.append((event.pid, time, bool(event.call), event))
-    return [event for *_, event in sorted(events, key=lambda entry: entry[:3])]
+        # The kernel's records of one processor may precede earlier ones of another, which have smaller serials.
+        events.append((event.pid, time, bool(event.call), int(serial) if is_kernel_made else 0, event))
+    return [event for *_, event in sorted(events, key=lambda entry: entry[:4])]
 
 
 def is_twice(sequence, k):

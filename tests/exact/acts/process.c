@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,22 +74,34 @@ static long vchild(struct script *script, char **args, int count)
 	return pid;
 }
 
-static void *thread_calls(void *script)
+/* A thread's calls, which begin when the call that made it has ended, so that every log has the same order. */
+struct thread_start {
+	struct script script;
+	atomic_bool may_begin;
+};
+
+static void *thread_calls(void *argument)
 {
-	run_calls(script);
+	struct thread_start *start = argument;
+
+	/* Waiting makes no call. */
+	while (!atomic_load(&start->may_begin))
+		;
+	run_calls(&start->script);
 	return NULL;
 }
 
 /* thread: another thread runs the calls up to `end`. */
 static long thread(struct script *script, char **args, int count)
 {
-	struct script mine = *script;
+	struct thread_start start = { .script = *script };
 	pthread_t id;
-	int error = pthread_create(&id, NULL, thread_calls, &mine);
+	int error = pthread_create(&id, NULL, thread_calls, &start);
 
 	(void)args, (void)count;
 	if (error)
 		return -error;
+	atomic_store(&start.may_begin, true);
 	pthread_join(id, NULL);
 	skip_calls(script);
 	return 0;
