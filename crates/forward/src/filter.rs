@@ -107,7 +107,7 @@ fn json_keys(rest: &[u8], found: &mut Vec<Vec<u8>>) {
 
 fn unhex(text: &[u8]) -> Option<Vec<u8>> {
     let digit = |byte: u8| (byte as char).to_digit(16);
-    if text.is_empty() || text.len() % 2 != 0 {
+    if text.is_empty() || !text.len().is_multiple_of(2) {
         return None;
     }
     text.chunks_exact(2)

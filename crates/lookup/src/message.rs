@@ -128,7 +128,7 @@ impl Content<'_> {
                 return matches!(self, Content::Number(_)) || self.is_empty()
             }
             Question::Above(..) => {
-                let is_whole = |bytes: &[u8]| bytes.len() % OBJECT_BYTES == 0;
+                let is_whole = |bytes: &[u8]| bytes.len().is_multiple_of(OBJECT_BYTES);
                 let is_list = matches!(self, Content::Bytes(bytes) if is_whole(bytes));
                 return is_list || self.is_empty();
             }

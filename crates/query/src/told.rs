@@ -52,7 +52,7 @@ fn text(value: &[u8]) -> Option<Vec<u8>> {
         [b'"', inner @ ..] => Some(inner.strip_suffix(b"\"").unwrap_or(inner).to_vec()),
         b"(null)" | b"(none)" | b"?" => None,
         _ if value.len() >= 2
-            && value.len() % 2 == 0
+            && value.len().is_multiple_of(2)
             && value.iter().all(u8::is_ascii_hexdigit) =>
         {
             unescape(value)

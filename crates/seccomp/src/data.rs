@@ -24,7 +24,7 @@ impl SeccompData {
             12 => (self.instruction_pointer >> 32) as u32,
             16..=60 => {
                 let arg = self.args[(offset as usize - 16) / 8];
-                if offset % 8 == 0 {
+                if offset.is_multiple_of(8) {
                     arg as u32
                 } else {
                     (arg >> 32) as u32
@@ -49,7 +49,7 @@ impl SeccompData {
             8 | 12 => self.instruction_pointer = half(self.instruction_pointer, offset == 12),
             16..=60 => {
                 let arg = &mut self.args[(offset as usize - 16) / 8];
-                *arg = half(*arg, offset % 8 != 0);
+                *arg = half(*arg, !offset.is_multiple_of(8));
             }
             _ => {}
         }

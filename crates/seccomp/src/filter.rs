@@ -26,7 +26,7 @@ impl Filter {
     /// # Errors
     /// The length is not a multiple of 8, or the program breaks a rule.
     pub fn from_bytes(bytes: &[u8]) -> Result<Filter, Invalid> {
-        if bytes.len() % 8 != 0 {
+        if !bytes.len().is_multiple_of(8) {
             return Err(Invalid::size(bytes.len()));
         }
         let insns: Vec<Insn> = bytes

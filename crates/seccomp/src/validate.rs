@@ -99,7 +99,7 @@ fn instruction(insn: Insn, at: usize, len: usize) -> Result<(), Fault> {
     use code::*;
     let k = insn.k;
     match insn.code {
-        LD_ABS if k >= DATA_SIZE || k % 4 != 0 => Err(Fault::Load(k)),
+        LD_ABS if k >= DATA_SIZE || !k.is_multiple_of(4) => Err(Fault::Load(k)),
         LD_ABS | LD_IMM | LDX_IMM | LD_LEN | LDX_LEN | TAX | TXA | NEG | RET_K | RET_A => Ok(()),
         LD_MEM | LDX_MEM | ST | STX if k >= SCRATCH_WORDS => Err(Fault::Scratch(k)),
         LD_MEM | LDX_MEM | ST | STX => Ok(()),

@@ -192,7 +192,7 @@ pub fn hex_byte(pair: &[u8]) -> Option<u8> {
 /// Whether the text encodes bytes in hex: pairs of upper-case digits, at least one pair.
 pub fn is_hex(text: &[u8]) -> bool {
     !text.is_empty()
-        && text.len() % 2 == 0
+        && text.len().is_multiple_of(2)
         && text
             .iter()
             .all(|byte| matches!(byte, b'0'..=b'9' | b'A'..=b'F'))

@@ -104,7 +104,7 @@ pub fn frame_kind(bytes: &[u8]) -> Result<(FrameKind, tarsier_frame), WireError>
     if frame.version as u32 != TARSIER_WIRE_VERSION {
         return Err(WireError::Version(frame.version));
     }
-    if frame.size as usize != bytes.len() || frame.size % 8 != 0 {
+    if frame.size as usize != bytes.len() || !frame.size.is_multiple_of(8) {
         return Err(WireError::Size {
             said: frame.size,
             have: bytes.len(),

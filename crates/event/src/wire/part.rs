@@ -234,7 +234,7 @@ impl Length {
             Length::UpTo(most) => len <= most,
             Length::Exactly(size) => len == size,
             Length::AtLeast(least) => len >= least,
-            Length::MultipleOf(size) => len % size == 0,
+            Length::MultipleOf(size) => len.is_multiple_of(size),
         }
     }
 }

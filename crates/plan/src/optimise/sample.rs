@@ -141,7 +141,7 @@ impl Sampler {
             entry,
             nr,
             args: [(); 4].map(|()| u64::from(number())),
-            result: (nr % 7 != 0).then_some(result),
+            result: (!nr.is_multiple_of(7)).then_some(result),
             pid: number(),
             ppid: number(),
             auid: number(),

@@ -7,7 +7,7 @@ pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -41,7 +41,11 @@ pub(super) fn span_text(seconds: u64) -> String {
         _ => (86_400, "day"),
     };
     let number = seconds / unit_s;
-    let about = if seconds % unit_s == 0 { "" } else { "about " };
+    let about = if seconds.is_multiple_of(unit_s) {
+        ""
+    } else {
+        "about "
+    };
     let plural = if number == 1 { "" } else { "s" };
     format!("{about}{number} {unit}{plural}")
 }

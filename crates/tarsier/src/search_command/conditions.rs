@@ -57,7 +57,7 @@ fn unquoted(value: &[u8]) -> Vec<u8> {
     match value {
         [b'"', inner @ .., b'"'] => inner.to_vec(),
         // A container's id is 64 hex digits in quotes; without quotes they are encoded text.
-        _ if !value.is_empty() && event::text::is_hex(value) && value.len() % 2 == 0 => {
+        _ if !value.is_empty() && event::text::is_hex(value) && value.len().is_multiple_of(2) => {
             let mut text = Vec::new();
             event::text::unhex(&mut text, value);
             text

@@ -90,7 +90,7 @@ impl Top {
         let mut next = Instant::now();
         while !self.model.has_quit {
             if Instant::now() >= next {
-                if tick % DAEMON_TICKS == 0 {
+                if tick.is_multiple_of(DAEMON_TICKS) {
                     self.ask_daemon(run_dir);
                 }
                 tick = tick.wrapping_add(1);
