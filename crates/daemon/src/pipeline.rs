@@ -239,7 +239,8 @@ impl Pipeline {
             output.hurry();
         }
         reading.has_more = is_cut;
-        if !is_cut {
+        let is_held_up = engine.stream().is_some_and(|stream| stream.is_held_up());
+        if !is_cut && !is_held_up {
             reading.heard.until_ns = now_ns;
         }
         self.give_back(batch);

@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const HEADER: u64 = 8;
-const BUSY: u32 = 1 << 31;
+pub(crate) const BUSY: u32 = 1 << 31;
 const DISCARD: u32 = 1 << 30;
 
 /// A mapped ring.
@@ -116,6 +116,11 @@ impl Ring {
             }
             return Some(self.record(header));
         }
+    }
+
+    /// Whether the next record before position `limit` is still being written.
+    pub(crate) fn is_held_up(&self, limit: u64) -> bool {
+        self.position < limit && self.header() & BUSY != 0
     }
 
     /// Skips the record that [`Ring::peek`] returned.

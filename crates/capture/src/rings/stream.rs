@@ -15,6 +15,7 @@ pub struct Stream {
     rings: Vec<Ring>,
     limits: Vec<u64>,
     heap: BinaryHeap<Reverse<(u64, usize)>>,
+    is_held_up: bool,
 }
 
 impl Stream {
@@ -26,12 +27,19 @@ impl Stream {
             rings,
             limits,
             heap,
+            is_held_up: false,
         }
     }
 
     /// Whether all rings are empty, even of unfinished records.
     pub fn is_empty(&self) -> bool {
         self.rings.iter().all(|ring| ring.unread() == 0)
+    }
+
+    /// Whether the last pass met a record that is still being written, by a task that is preempted, say. What is behind
+    /// it in that ring waits, so that frames of other CPUs may come first.
+    pub fn is_held_up(&self) -> bool {
+        self.is_held_up
     }
 
     /// Number of unread bytes in all rings.
@@ -144,6 +152,8 @@ impl Stream {
             }
             self.offer(cpu, now_ns);
         }
+        let mut limits = self.rings.iter().zip(&self.limits);
+        self.is_held_up = limits.any(|(ring, limit)| ring.is_held_up(*limit));
         frames
     }
 
@@ -166,7 +176,7 @@ pub fn frame_time(frame: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rings::ring::fake;
+    use crate::rings::ring::{fake, BUSY};
     use zerocopy::IntoBytes;
 
     fn frame(time_ns: u64, tag: u8) -> Vec<u8> {
@@ -209,6 +219,25 @@ mod tests {
         assert_eq!(tags(&mut stream, 50), [1]);
         one.push(&frame(55, 2), 0);
         assert_eq!(tags(&mut stream, 100), [2, 3]);
+    }
+
+    #[test]
+    fn a_record_that_is_being_written_holds_up_its_ring_and_is_told() {
+        let (mut one, ring_one) = fake::ring(4096, 0);
+        let (mut two, ring_two) = fake::ring(4096, 0);
+        one.push(&frame(10, 1), BUSY);
+        one.push(&frame(20, 2), 0);
+        two.push(&frame(30, 3), 0);
+        let mut stream = Stream::new(vec![ring_one, ring_two]);
+        assert!(tags(&mut stream, 5).is_empty());
+        assert!(stream.is_held_up());
+        assert_eq!(tags(&mut stream, 100), [3]);
+        assert!(stream.is_held_up());
+        let (mut three, ring_three) = fake::ring(4096, 0);
+        three.push(&frame(40, 4), 0);
+        let mut stream = Stream::new(vec![ring_three]);
+        assert_eq!(tags(&mut stream, 100), [4]);
+        assert!(!stream.is_held_up());
     }
 
     #[test]
