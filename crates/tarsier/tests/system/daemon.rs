@@ -4,7 +4,8 @@ use crate::programs;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::process::{pidfd_open, Pid, PidfdFlags, Signal};
 use std::ffi::{OsStr, OsString};
-use std::io::{BufRead, BufReader, Read};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
@@ -155,6 +156,7 @@ impl Run {
     fn spawn_saying_to(self, stderr: Stdio) -> Daemon {
         let mut names = self.environment.iter().map(|(name, _)| *name);
         let is_planted = names.any(|name| name == "TARSIER_PLANTED");
+        let log_from = std::fs::metadata(&self.log).map_or(0, |log| log.len());
         let mut command = Command::new(&self.program);
         command
             .arg("run")
@@ -191,6 +193,7 @@ impl Run {
             reader,
             run_dir: self.run_dir,
             log: self.log,
+            log_from,
             is_planted,
             ended: None,
         }
@@ -273,6 +276,8 @@ pub(crate) struct Daemon {
     reader: Option<JoinHandle<()>>,
     run_dir: PathBuf,
     log: PathBuf,
+    /// Size of the log when it was started.
+    log_from: u64,
     is_planted: bool,
     ended: Option<ExitStatus>,
 }
@@ -369,13 +374,24 @@ impl Daemon {
 
     /// The records of its own calls that its filter refused.
     fn refused(&self) -> Vec<String> {
-        let text = std::fs::read(&self.log).unwrap_or_default();
+        let mut text = Vec::new();
+        if let Ok(mut log) = File::open(&self.log) {
+            // It may have been rotated since.
+            let from = Some(self.log_from)
+                .filter(|from| log.metadata().is_ok_and(|log| log.len() > *from));
+            log.seek(SeekFrom::Start(from.unwrap_or(0)))
+                .expect("a file");
+            log.read_to_end(&mut text).expect("the log is read");
+        }
         let own = format!(" pid={} ", self.child.id());
-        let text = String::from_utf8_lossy(&text);
-        let lines = text.lines().map(str::to_owned);
-        lines
-            .filter(|line| line.contains("type=SECCOMP ") && line.contains(&own))
-            .collect()
+        let lines = text.split(|byte| *byte == b'\n');
+        let refused = lines.filter(|line| {
+            line.windows(13)
+                .take(64)
+                .any(|text| text == b"type=SECCOMP ")
+        });
+        let refused = refused.map(|line| String::from_utf8_lossy(line).into_owned());
+        refused.filter(|line| line.contains(&own)).collect()
     }
 
     /// Stops it with SIGTERM, as an administrator does.
