@@ -24,6 +24,8 @@ static char *page;
 /* A descriptor of the working directory. */
 static int here;
 static _Atomic bool is_done;
+/* How often the argument was changed, and back. */
+static _Atomic unsigned long flips;
 static struct thread flipper;
 
 static void flip_name(void *unused)
@@ -37,6 +39,7 @@ static void flip_name(void *unused)
 	while (!is_done) {
 		*part = outside;
 		*part = inside;
+		flips++;
 	}
 }
 
@@ -46,6 +49,7 @@ static void flip_protection(void *unused)
 	while (!is_done) {
 		mprotect(page, 4096, PROT_NONE);
 		mprotect(page, 4096, PROT_READ | PROT_WRITE);
+		flips++;
 	}
 }
 
@@ -57,6 +61,7 @@ static void flip_family(void *unused)
 	while (!is_done) {
 		*family = AF_INET;
 		*family = AF_UNIX;
+		flips++;
 	}
 }
 
@@ -183,6 +188,15 @@ static void link_round(void)
 		made_tagged(tag);
 }
 
+/* Waits, for a second at most, until the other thread has gone on: it may have to share its processor. */
+static void await_flip(void)
+{
+	unsigned long seen = flips;
+
+	for (int i = 0; flips == seen && i < 10000; i++)
+		usleep(100);
+}
+
 static void flip(int count, void (*flipping)(void *), void (*round)(void))
 {
 	here = open(".", O_PATH);
@@ -190,6 +204,8 @@ static void flip(int count, void (*flipping)(void *), void (*round)(void))
 		fail("setrlimit: %s", strerror(errno));
 	flip_with(flipping);
 	for (int i = 0; i < count || (made_so_far() < MADE_MIN && i < ROUNDS_MORE * count); i++) {
+		if (i >= count || i % 10 == 0)
+			await_flip();
 		begin_round(i);
 		round();
 		close(tag);
@@ -262,6 +278,8 @@ static void bind_family_flipped(int count)
 	for (int i = 0; i < count; i++) {
 		int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
+		if (i % 10 == 0)
+			await_flip();
 		unlink("socket");
 		if (selected(SYS_bind, fd, (long)page, sizeof(address), 0) == 0)
 			made(1);
