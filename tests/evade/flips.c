@@ -24,8 +24,8 @@ static char *page;
 /* A descriptor of the working directory. */
 static int here;
 static _Atomic bool is_done;
-/* How often the argument was changed, and back. */
-static _Atomic unsigned long flips;
+/* How often the argument was changed, and back. Volatile, not atomic, which would slow the attack. */
+static volatile unsigned long flips;
 static struct thread flipper;
 
 static void flip_name(void *unused)
