@@ -147,7 +147,7 @@ void copy_file(const char *source, const char *path)
 
 const char *program(void)
 {
-	static char path[sizeof(top) + 8];
+	static _Thread_local char path[sizeof(top) + 8];
 
 	snprintf(path, sizeof(path), "%s/evade", top);
 	return path;
