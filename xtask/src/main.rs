@@ -16,6 +16,7 @@
 //!   them. See [`vm`].
 
 mod bindings;
+mod command;
 mod dist;
 mod docs;
 mod man;

@@ -29,9 +29,10 @@ mod workloads;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::sync::Mutex;
 
+use crate::command::output_of;
 use anyhow::{bail, Context, Result};
 use guest::Guest;
 use judges::Test;
@@ -324,17 +325,4 @@ fn target_dir() -> PathBuf {
 /// QEMU's argument for a port whose output goes to a file.
 fn file_argument(path: &Path) -> String {
     format!("file:{}", path.display())
-}
-
-/// Runs a command to its end. Returns its standard output; if it fails, an error with its standard error.
-pub(crate) fn output_of(command: &mut Command) -> Result<String> {
-    let output = command
-        .stdin(std::process::Stdio::null())
-        .output()
-        .with_context(|| format!("starting {command:?}"))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        bail!("{command:?}: {}\n{}", output.status, said.trim_end());
-    }
-    String::from_utf8(output.stdout).with_context(|| format!("the output of {command:?}"))
 }

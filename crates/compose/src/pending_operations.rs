@@ -15,7 +15,8 @@ const UID_BYTES_MAX: usize = 32 << 20;
 const BYTES_MAX: usize = 256 << 20;
 /// Time after which a SILENT operation, which posts no completion when it succeeds, counts as successful.
 const SILENT_AFTER_NS: u64 = 2_000_000_000;
-/// Largest size of the results that wait for their events, in bytes, and the longest time for which they do.
+/// Largest number and size, in bytes, of the results that wait for their events, and the longest time for which they do.
+const EARLY_MAX: usize = 1 << 16;
 const EARLY_BYTES_MAX: usize = 4 << 20;
 const EARLY_NS_MAX: u64 = 60_000_000_000;
 /// Interval at which waiting events are checked.
@@ -38,36 +39,34 @@ pub struct PendingOperations {
 /// behind it, and meanwhile the operation ends on another CPU.
 #[derive(Default)]
 struct EarlyResults {
-    /// Id, time of arrival and frame of each, oldest first.
-    all: VecDeque<(u64, u64, Vec<u8>)>,
+    /// Frames by the id of the event, oldest first.
+    frames: HashMap<u64, Vec<Vec<u8>>>,
     bytes: usize,
+    /// Id and time of each arrival, oldest first, also of those that have been taken since.
+    arrivals: VecDeque<(u64, u64)>,
 }
 
 impl EarlyResults {
     /// Keeps a result, and forgets those whose events cannot be expected any more.
     fn keep(&mut self, id: u64, now_ns: u64, frame: &[u8]) {
         self.bytes += frame.len();
-        self.all.push_back((id, now_ns, frame.to_vec()));
-        let is_old = |since_ns: u64| now_ns.saturating_sub(since_ns) > EARLY_NS_MAX;
-        while let Some((_, since_ns, frame)) = self.all.front() {
-            if self.bytes <= EARLY_BYTES_MAX && !is_old(*since_ns) {
+        self.frames.entry(id).or_default().push(frame.to_vec());
+        self.arrivals.push_back((id, now_ns));
+        while let Some(&(first, since_ns)) = self.arrivals.front() {
+            let is_old = now_ns.saturating_sub(since_ns) > EARLY_NS_MAX;
+            let is_full = self.bytes > EARLY_BYTES_MAX || self.arrivals.len() > EARLY_MAX;
+            if !is_old && !is_full {
                 break;
             }
-            self.bytes -= frame.len();
-            self.all.pop_front();
+            self.arrivals.pop_front();
+            self.take(first);
         }
     }
 
     /// Takes the results of an operation, oldest first.
     fn take(&mut self, id: u64) -> Vec<Vec<u8>> {
-        let mut found = Vec::new();
-        self.all.retain_mut(|(of, _, frame)| {
-            if *of == id {
-                self.bytes -= frame.len();
-                found.push(std::mem::take(frame));
-            }
-            *of != id
-        });
+        let found = self.frames.remove(&id).unwrap_or_default();
+        self.bytes -= found.iter().map(Vec::len).sum::<usize>();
         found
     }
 }
@@ -185,7 +184,7 @@ impl PendingOperations {
 
     /// Number of events that are lost if the daemon is killed now: those that wait here, and those whose results do.
     pub fn len(&self) -> usize {
-        self.pending.len() + self.whole.len() + self.early.all.len()
+        self.pending.len() + self.whole.len() + self.early.frames.len()
     }
 
     /// Whether more events wait than the programs can remember, so that some results can never arrive.
@@ -315,17 +314,18 @@ mod tests {
     fn results_whose_events_do_not_come_are_forgotten() {
         let system = Arc::new(StaticSystem::default());
         let mut operations = PendingOperations::new(system.clone());
-        let most = EARLY_BYTES_MAX / result_frame(0, 0).len();
+        let most = EARLY_MAX.min(EARLY_BYTES_MAX / result_frame(0, 0).len());
         for id in 0..most as u64 + 10 {
             complete(&mut operations, &result_frame(id, 0));
         }
-        assert_eq!(operations.early.all.len(), most);
+        assert_eq!(operations.early.frames.len(), most);
         assert!(operations.early.bytes <= EARLY_BYTES_MAX);
         system
             .monotonic_ns
             .store(EARLY_NS_MAX + 1, Ordering::Relaxed);
         complete(&mut operations, &result_frame(1, 0));
-        assert_eq!(operations.early.all.len(), 1);
+        assert_eq!(operations.early.frames.len(), 1);
+        assert_eq!(operations.early.bytes, result_frame(1, 0).len());
     }
 
     #[test]

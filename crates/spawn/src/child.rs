@@ -12,7 +12,7 @@ use std::process::ExitStatus;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// Who sends signals that this process may not send.
+/// A sender of the signals that this process may not send.
 pub(crate) trait Signals: std::fmt::Debug + Send + Sync {
     /// Sends a signal to the process of a descriptor.
     fn send(&self, pidfd: &OwnedFd, signal: Signal) -> io::Result<()>;
@@ -25,7 +25,7 @@ pub struct Child {
     /// A descriptor of it, if it is the child of a spawner. Such a child is reaped there, and nobody else gets to know
     /// its exit status: it counts as 0.
     foreign: Option<OwnedFd>,
-    /// Who sends it the signals that this process may not send.
+    /// The spawners, which send the child what this process may not send.
     spawners: Option<Weak<dyn Signals>>,
     /// How it ended, once it is reaped.
     status: Option<ExitStatus>,

@@ -30,10 +30,13 @@ pub struct Spawners(Arc<Mutex<Members>>);
 impl Signals for Mutex<Members> {
     fn send(&self, pidfd: &OwnedFd, signal: Signal) -> io::Result<()> {
         let number = signal.as_raw();
-        let mut members = self.lock().unwrap_or_else(PoisonError::into_inner);
-        members.ask(&Request::Signal { number }, Some(pidfd.as_fd()))?;
+        lock(self).ask(&Request::Signal { number }, Some(pidfd.as_fd()))?;
         Ok(())
     }
+}
+
+fn lock(members: &Mutex<Members>) -> MutexGuard<'_, Members> {
+    members.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Launcher {
@@ -73,7 +76,7 @@ impl Launcher {
     fn members(&self) -> Option<MutexGuard<'_, Members>> {
         match self {
             Launcher::Here => None,
-            Launcher::Spawners(all) => Some(all.0.lock().unwrap_or_else(PoisonError::into_inner)),
+            Launcher::Spawners(all) => Some(lock(&all.0)),
         }
     }
 
@@ -82,7 +85,7 @@ impl Launcher {
     /// # Errors
     /// It cannot be started, or the spawner refuses it, or all have ended.
     pub fn launch(&self, request: &Request, stdin: Option<OwnedFd>) -> io::Result<Child> {
-        let Some(mut members) = self.members() else {
+        let Launcher::Spawners(Spawners(all)) = self else {
             let surroundings = Surroundings {
                 config: Path::new(""),
                 log: None,
@@ -92,14 +95,10 @@ impl Launcher {
             let child = start::command(request, stdin, &surroundings)?.spawn()?;
             return Ok(Child::of(Pid::from_child(&child)));
         };
-        match members.ask(request, stdin.as_ref().map(AsFd::as_fd))? {
-            Answer::Started(child) => Ok(match self {
-                Launcher::Here => child,
-                Launcher::Spawners(all) => {
-                    let all: Weak<Mutex<Members>> = Arc::downgrade(&all.0);
-                    child.with(all)
-                }
-            }),
+        let spawners: Weak<Mutex<Members>> = Arc::downgrade(all);
+        let answer = lock(all).ask(request, stdin.as_ref().map(AsFd::as_fd))?;
+        match answer {
+            Answer::Started(child) => Ok(child.with(spawners)),
             Answer::Done(_) => Err(io::ErrorKind::InvalidData.into()),
         }
     }

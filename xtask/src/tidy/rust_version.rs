@@ -10,13 +10,12 @@ pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.args(["metadata", "--format-version", "1", "--locked"]);
-    let text = crate::vm::output_of(command.current_dir(root))?;
+    let text = crate::command::output_of(command.current_dir(root))?;
     newer(&serde_json::from_str(&text).context("the output of cargo metadata")?)
 }
 
 fn newer(metadata: &serde_json::Value) -> Result<Vec<Offence>> {
     let packages = metadata["packages"].as_array().context("no packages")?;
-    let named = |package: &serde_json::Value| package["name"].as_str().map(str::to_owned);
     let own = packages
         .iter()
         .find(|package| package["source"].is_null())
@@ -26,7 +25,7 @@ fn newer(metadata: &serde_json::Value) -> Result<Vec<Offence>> {
         .iter()
         .filter(|package| version(package) > Some(stated));
     let offences = newer.map(|package| {
-        let name = named(package).unwrap_or_default();
+        let name = package["name"].as_str().unwrap_or_default();
         let asked = package["rust_version"].as_str().unwrap_or_default();
         Offence {
             place: "Cargo.toml".to_owned(),

@@ -20,7 +20,7 @@ fn rule() -> String {
 struct Victim(Child);
 
 impl Victim {
-    /// Its name is `sleep` when this returns: the kernel lets the parent of a vfork go on just before it sets the name.
+    /// The name of the process is `sleep` when this returns: the kernel lets the parent of a vfork go on just before it sets the name.
     fn start() -> Victim {
         let child = Command::new("/bin/sleep").arg("600").spawn();
         let victim = Victim(child.expect("sleep"));
