@@ -19,7 +19,7 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
     };
     // The console of the machine, over all its starts.
     let console = read(&dir.join("../../console.log"))?;
-    let durable = ids(&console, "durable ", "\r");
+    let durable = ids_said_durable(&console)?;
     ensure!(
         durable.len() >= DURABLE_MIN,
         "{} events were reported as durable before the cut, expected {DURABLE_MIN}",
@@ -46,9 +46,60 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
     ))
 }
 
+/// The event ids of the lines `durable TIME:SERIAL` that the console shows whole.
+///
+/// The machine's power may be cut while it writes such a line. The first line of its next start
+/// then follows the torn one without a line break.
+fn ids_said_durable(console: &str) -> Result<BTreeSet<&str>> {
+    let (whole, torn): (BTreeSet<_>, BTreeSet<_>) = ids(console, "durable ", "\r")
+        .into_iter()
+        .partition(|id| is_event_id(id));
+    ensure!(
+        torn.len() <= 1,
+        "one cut tears one line of the console at most, not these: {torn:?}"
+    );
+    Ok(whole)
+}
+
+/// Tells whether `text` is `SECONDS.MILLISECONDS:SERIAL`.
+fn is_event_id(text: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let parts = text
+        .split_once(':')
+        .and_then(|(time, serial)| Some((time.split_once('.')?, serial)));
+    parts.is_some_and(|((seconds, milliseconds), serial)| {
+        is_number(seconds)
+            && milliseconds.len() == 3
+            && is_number(milliseconds)
+            && is_number(serial)
+    })
+}
+
 /// Every text between `before` and `after`.
 fn ids<'t>(text: &'t str, before: &str, after: &str) -> BTreeSet<&'t str> {
     let rest = text.split(before).skip(1);
     rest.filter_map(|rest| Some(rest.split_once(after)?.0))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_the_cut_tore_is_no_report() {
+        for torn in ["17956039", "1795603943.427:12", ""] {
+            let console = format!(
+                "durable 1795603943.426:7\r\ndurable {torn}vm: disk on 6.12\r\nvm: disk ended\r\n"
+            );
+            let durable = ids_said_durable(&console).unwrap();
+            assert_eq!(durable, BTreeSet::from(["1795603943.426:7"]));
+        }
+    }
+
+    #[test]
+    fn two_torn_lines_are_an_error() {
+        let console = "durable 17\r\ndurable x.427:8\r\n";
+        assert!(ids_said_durable(console).is_err());
+    }
 }
