@@ -3,7 +3,7 @@
 use super::logs::Scratch;
 use forward::format::{format, ForwardEvent, Stamp, FORMATS};
 use forward::position::Series;
-use forward::verify::{print, to_json, verdict, verify, KeySource, Request};
+use forward::verify::{print, to_json, verdict, verify, KeySource, Origin, Request};
 use std::path::Path;
 
 /// Lines of an event. Every format but `raw` makes one JSON object on one line of them, whatever they are.
@@ -54,7 +54,7 @@ pub(crate) fn stored(data: &[u8]) {
 
 fn check(path: &Path, keys: KeySource) {
     let request = Request {
-        from: path.to_owned(),
+        from: Origin::Files(path.to_owned()),
         hosts: Vec::new(),
         keys,
         age_max: None,

@@ -2,16 +2,41 @@
 
 use clap::{ArgGroup, Args};
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
+
+/// Where messages are verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum From {
+    /// In a Kafka topic.
+    Kafka,
+    /// In a stream of NATS JetStream.
+    Nats,
+    /// In files.
+    Path(PathBuf),
+}
+
+impl FromStr for From {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<From, Self::Err> {
+        Ok(match text {
+            "kafka" => From::Kafka,
+            "nats" => From::Nats,
+            path => From::Path(path.into()),
+        })
+    }
+}
 
 #[derive(Args, Debug)]
 #[group(skip)]
 #[command(group = ArgGroup::new("seals").required(true).args(["key", "keys", "no_seals"]))]
 pub struct CentralVerifyArgs {
-    /// What consumers stored: a directory with a directory for each host, or with files whose
-    /// messages name their hosts; or one such file
-    #[arg(long, value_name = "PATH")]
-    pub from: PathBuf,
+    /// What to verify: `kafka` or `nats` for all that the server of the configuration has, or what
+    /// consumers stored: a directory with a directory for each host, or with files whose messages
+    /// name their hosts; or one such file
+    #[arg(long, value_name = "kafka|nats|PATH")]
+    pub from: From,
     /// Verification key of all hosts, which `tarsier seal init` created
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,

@@ -80,7 +80,8 @@ pub enum Command {
     #[command(subcommand)]
     Seal(SealCommand),
     /// Verify that a sealed log is unaltered (status 0: intact, 1: altered, 2: not verifiable,
-    /// 3: intact, but its end may be missing)
+    /// 3: intact, but its end may be missing); with --from, verify what hosts have sent, by
+    /// tarsier-forward: see `tarsier forward verify -h`
     Verify(VerifyArgs),
     /// Make, learn, inspect and apply seccomp filters
     #[command(subcommand)]

@@ -2,7 +2,8 @@
 //!
 //! * [`position`]: where something is in the log of a host.
 //! * [`spool`]: links that keep rotated files until they are sent.
-//! * [`events`], [`filter`]: from bytes to events, and which of them are sent.
+//! * [`events`], [`filter`], [`mod@likeness`]: from bytes to events, which of them are sent, and which are counted
+//!   together.
 //! * [`mod@format`]: what an event looks like at the far side.
 //! * [`batch`]: a range of the log as messages.
 //! * [`cursor`]: what is durable about the progress.
@@ -17,6 +18,7 @@ pub mod events;
 pub mod filter;
 pub mod format;
 mod http;
+pub mod likeness;
 pub mod metrics;
 mod net;
 pub mod position;

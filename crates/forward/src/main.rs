@@ -32,8 +32,8 @@ fn run(cli: &ForwardCli) -> anyhow::Result<u8> {
         None | Some(ForwardCommand::Run) => send(&cli.config, load()?),
         Some(ForwardCommand::Status) => status(&load()?),
         Some(ForwardCommand::Check) => check(&load()?),
-        // At the far side, where no configuration is.
-        Some(ForwardCommand::Verify(args)) => forward::verify::command(args),
+        // At the far side, where a configuration is needed only to ask a server.
+        Some(ForwardCommand::Verify(args)) => forward::verify::command(args, &cli.config),
         Some(ForwardCommand::Replay(args)) => {
             println!("{}", replay::replay(&load()?, &args.from)?);
             Ok(0)

@@ -5,7 +5,7 @@ use conf::{Config, FailureAction, Flush, SizeAction, SpaceLimit};
 use forward::batch::Kind;
 use forward::position::{Position, Series};
 use forward::verify::stored::Headers;
-use forward::verify::{print, verdict, verify, KeySource, Request, Verdict};
+use forward::verify::{print, verdict, verify, KeySource, Origin, Request, Verdict};
 use journal::seal::{init, seal_path};
 use journal::{log_files, Journal};
 use std::fs;
@@ -115,7 +115,7 @@ impl Scene {
 
     fn request(&self) -> Request {
         Request {
-            from: self.dir.path().join("store"),
+            from: Origin::Files(self.dir.path().join("store")),
             hosts: Vec::new(),
             keys: KeySource::One(self.key.clone()),
             age_max: None,
@@ -144,6 +144,7 @@ fn push(messages: &mut Vec<Message>, kind: Kind, at: &mut Position, to: Position
         to,
         events: u64::from(kind == Kind::Event),
         filtered: 0,
+        missing: 0,
         bytes: body.len() as u64,
     };
     *at = to;
@@ -327,7 +328,7 @@ fn envelopes_of_several_hosts_may_be_in_one_file() {
     }
     fs::write(&path, text).expect("written");
     let request = Request {
-        from: path,
+        from: Origin::Files(path),
         ..scene.request()
     };
     let hosts = verify(&request).expect("a store");
@@ -408,6 +409,18 @@ fn a_gap_that_the_sender_tells_is_told() {
 }
 
 #[test]
+fn a_batch_in_which_something_is_missing_tells_it() {
+    let scene = Scene::new(true);
+    let mut messages = scene.messages();
+    messages[10].headers.missing = 2;
+    let (verdict, text) = scene.said(&messages);
+    assert_eq!(verdict, Verdict::Altered, "{text}");
+    assert!(text.contains("DROPPED by the sender"), "{text}");
+    assert!(text.contains("2 events"), "{text}");
+    assert!(text.contains(": 60 events"), "{text}");
+}
+
+#[test]
 fn the_wrong_key_and_a_store_that_is_none_are_unknown() {
     let scene = Scene::new(true);
     scene.store(&scene.messages());
@@ -422,7 +435,7 @@ fn the_wrong_key_and_a_store_that_is_none_are_unknown() {
     assert_eq!(said(&request).0, Verdict::Intact);
     request.keys = KeySource::None;
     assert_eq!(said(&request).0, Verdict::Intact);
-    request.from = scene.dir.path().join("nothing");
+    request.from = Origin::Files(scene.dir.path().join("nothing"));
     assert!(verify(&request).is_err());
     let junk = scene.dir.path().join("store/web1/junk");
     fs::write(&junk, "type=USER msg=audit(1.000:1): text\n").expect("written");
@@ -470,7 +483,7 @@ fn the_seed_for_fuzzing_is_an_intact_store() {
     fs::write(&key, &seed[..end]).expect("written");
     fs::write(&from, &seed[end + 1..]).expect("written");
     let request = Request {
-        from,
+        from: Origin::Files(from),
         hosts: Vec::new(),
         keys: KeySource::One(key),
         age_max: None,

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::repeats::Repeats;
 use super::{Batch, Kind, Message, Recipe};
 use crate::cursor::Cursor;
 use crate::events::{is_complete, EventLines, Events};
@@ -104,6 +105,7 @@ pub fn make(
         want,
         format,
         filter: Filter::of(&recipe.keys, &recipe.types),
+        repeats: Repeats::new(&recipe.aggregate),
         messages: Vec::new(),
         bytes: Vec::new(),
         refused: Vec::new(),
@@ -126,6 +128,7 @@ struct Maker<'a> {
     want: Want,
     format: Box<dyn Format>,
     filter: Filter,
+    repeats: Repeats,
     messages: Vec<Message>,
     bytes: Vec<u8>,
     refused: Vec<Refusal>,
@@ -138,9 +141,12 @@ struct Maker<'a> {
 
 impl Maker<'_> {
     /// Reads text of one file, or else seal of it, after going on to the next file if nothing is
-    /// left of this one.
+    /// left of this one. A gap is a batch of its own: some sinks send a batch as one message, which has one kind.
     fn fill(&mut self) -> Result<(), MakeError> {
         loop {
+            if self.want.until.is_none() && !self.messages.is_empty() {
+                return Ok(());
+            }
             let Some(number) = self.spool.from(self.at.file.max(1)) else {
                 return Ok(());
             };
@@ -226,7 +232,8 @@ impl Maker<'_> {
     /// Takes the events of `text` that are complete. True if there were any.
     fn events(&mut self, text: &[u8], is_all: bool, is_whole: bool) -> bool {
         let base = self.at;
-        let mut taken = false;
+        let mut taken = Vec::new();
+        let mut sent = 0;
         let mut events = match is_whole {
             true => Events::of_whole(text),
             false => Events::new(text),
@@ -241,23 +248,38 @@ impl Maker<'_> {
             if !is_done {
                 break;
             }
-            self.at.offset = base.offset + (event.start + event.lines.len()) as u64;
-            self.event(base, event);
-            taken = true;
-            let is_full = self.bytes.len() >= self.want.bytes_max
-                || self.messages.len() >= self.want.messages_max;
+            let fate = self.event(base, event, taken.len());
+            taken.push((event, fate));
+            sent += usize::from(matches!(fate, Fate::Sent(..) | Fate::Refused));
+            let is_full = self.bytes.len() >= self.want.bytes_max || sent >= self.want.messages_max;
             if is_full && self.want.until.is_none() {
                 break;
             }
         }
-        taken
+        for (number, (event, fate)) in taken.iter().enumerate() {
+            let start = base.offset + event.start as u64;
+            self.at.offset = start + event.lines.len() as u64;
+            self.tell(event, *fate, number, base);
+        }
+        !taken.is_empty()
     }
 
-    fn event(&mut self, base: Position, event: EventLines<'_>) {
+    /// Formats an event, unless it is filtered or like an earlier one. `number`: its number among those taken.
+    fn event(&mut self, base: Position, event: EventLines<'_>, number: usize) -> Fate {
         if !self.filter.passes(event.lines) {
-            self.filtered += 1;
-            return;
+            return Fate::Filtered;
         }
+        let at = Position {
+            offset: base.offset + event.start as u64,
+            ..base
+        };
+        if self.repeats.add(event.lines, number, at) {
+            return Fate::Repeats;
+        }
+        self.formatted(base, event)
+    }
+
+    fn formatted(&mut self, base: Position, event: EventLines<'_>) -> Fate {
         let begin = self.bytes.len();
         let given = ForwardEvent {
             lines: event.lines,
@@ -268,16 +290,45 @@ impl Maker<'_> {
             stamp: event.stamp,
         };
         match self.format.event(&given, &mut self.bytes) {
-            Ok(()) => self.message(Kind::Event, 1, ms(event.stamp), begin),
+            Ok(()) => Fate::Sent(begin, self.bytes.len()),
             Err(refused) => {
                 self.bytes.truncate(begin);
                 self.refused.push(Refusal {
-                    at: self.at,
+                    at: Position {
+                        offset: given.start + event.lines.len() as u64,
+                        ..base
+                    },
                     reason: refused.0,
                     lines: event.lines.to_vec(),
                 });
-                self.gap(1, "refused-by-format");
+                Fate::Refused
             }
+        }
+    }
+
+    /// Makes the message of an event that ends at `self.at`, or counts it.
+    fn tell(&mut self, event: &EventLines<'_>, fate: Fate, number: usize, base: Position) {
+        match fate {
+            Fate::Filtered => self.filtered += 1,
+            Fate::Sent(begin, end) => self.message(Kind::Event, 1, ms(event.stamp), (begin, end)),
+            Fate::Refused => self.gap(1, "refused-by-format"),
+            Fate::Repeats => match self.repeats.ending_at(number) {
+                // A count is no shorter than the event itself.
+                Some(group) if group.events == 1 => {
+                    let fate = self.formatted(base, *event);
+                    self.tell(event, fate, number, base);
+                }
+                Some(group) => {
+                    self.filtered += 1;
+                    self.own_record(
+                        Kind::Repeats,
+                        group.events,
+                        &format!("op=forward-repeats first={}", group.first),
+                        "res=success",
+                    );
+                }
+                None => self.filtered += 1,
+            },
         }
     }
 
@@ -306,16 +357,21 @@ impl Maker<'_> {
         let begin = self.bytes.len();
         self.bytes.extend_from_slice(&seal);
         self.at.seal = end;
-        self.message(Kind::Seal, 0, now_ms(), begin);
+        self.message(Kind::Seal, 0, now_ms(), (begin, self.bytes.len()));
         true
     }
 
     /// Says at the far side what is missing from the last message to here.
     fn gap(&mut self, events: u64, cause: &str) {
+        let end = format!("cause={cause} res=failed");
+        self.own_record(Kind::Gap, events, "op=forward-gap", &end);
+    }
+
+    /// Adds a message with a record of this program's own, about events from the last message to here.
+    fn own_record(&mut self, kind: Kind, events: u64, what: &str, end: &str) {
         let now = now_ms();
         let line = format!(
-            "type=DAEMON_ERR msg=audit({}.{:03}:0): op=forward-gap series={} from={} to={} \
-             events={events} cause={cause} res=failed\n",
+            "type=DAEMON_ERR msg=audit({}.{:03}:0): {what} series={} from={} to={} events={events} {end}\n",
             now / 1000,
             now % 1000,
             self.series,
@@ -339,10 +395,10 @@ impl Maker<'_> {
             self.bytes.truncate(begin);
             self.bytes.extend_from_slice(line.trim_end().as_bytes());
         }
-        self.message(Kind::Gap, events, now, begin);
+        self.message(kind, events, now, (begin, self.bytes.len()));
     }
 
-    fn message(&mut self, kind: Kind, events: u64, time_ms: u64, begin: usize) {
+    fn message(&mut self, kind: Kind, events: u64, time_ms: u64, body: (usize, usize)) {
         self.messages.push(Message {
             kind,
             from: self.from,
@@ -350,7 +406,7 @@ impl Maker<'_> {
             events,
             filtered: std::mem::take(&mut self.filtered),
             time_ms,
-            body: (begin, self.bytes.len()),
+            body,
         });
         self.from = self.at;
     }
@@ -377,6 +433,17 @@ impl Maker<'_> {
             refused: self.refused,
         })
     }
+}
+
+/// What becomes of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Filtered,
+    /// Its message's first byte in the batch's bytes, and the byte after the last.
+    Sent(usize, usize),
+    Refused,
+    /// It is like an earlier one.
+    Repeats,
 }
 
 fn ms(stamp: Stamp) -> u64 {

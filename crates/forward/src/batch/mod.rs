@@ -4,6 +4,7 @@
 //! whose fate is not known is made again, the same.
 
 mod make;
+mod repeats;
 
 pub use make::{make, Made, MakeError, Refusal, Want};
 
@@ -19,6 +20,8 @@ pub enum Kind {
     Seal,
     /// Word of events that are not sent.
     Gap,
+    /// Word of events that are like an earlier one of the batch, and are not sent.
+    Repeats,
 }
 
 impl Kind {
@@ -28,6 +31,7 @@ impl Kind {
             Kind::Event => "event",
             Kind::Seal => "seal",
             Kind::Gap => "gap",
+            Kind::Repeats => "repeats",
         }
     }
 }
@@ -41,9 +45,9 @@ pub struct Message {
     pub from: Position,
     /// Where it ends: everything up to here was sent, filtered or counted.
     pub to: Position,
-    /// Number of events in it; of a gap, number of events that are missing.
+    /// Number of events in it; of a gap or repeats, number of events that it stands for.
     pub events: u64,
-    /// Number of events from `from` to `to` that the filters kept back.
+    /// Number of events from `from` to `to` that the filters kept back, or that repeats count.
     pub filtered: u64,
     /// Time of the event, in milliseconds since 1970.
     pub time_ms: u64,
@@ -113,6 +117,8 @@ pub struct Recipe {
     pub keys: Words,
     /// Types that are sent.
     pub types: Words,
+    /// Keys of events that are aggregated; none if it says nothing.
+    pub aggregate: Words,
 }
 
 impl Recipe {
@@ -123,6 +129,7 @@ impl Recipe {
             host: host.to_owned(),
             keys: config.filter_keys.clone(),
             types: config.filter_types.clone(),
+            aggregate: config.aggregate_keys.clone(),
         }
     }
 
@@ -134,7 +141,11 @@ impl Recipe {
             all.join(",")
         };
         let (keys, types) = (list(&self.keys), list(&self.types));
-        format!("{}\t{}\t{keys}\t{types}", self.format, self.host)
+        let aggregate = list(&self.aggregate);
+        format!(
+            "{}\t{}\t{keys}\t{types}\t{aggregate}",
+            self.format, self.host
+        )
     }
 
     /// Reads [`Recipe::to_text`]; `None` for any other text.
@@ -156,6 +167,8 @@ impl Recipe {
             host,
             keys: words(parts.next()?),
             types: words(parts.next()?),
+            // Cursors of versions that did not aggregate lack it.
+            aggregate: words(parts.next().unwrap_or_default()),
         })
     }
 }

@@ -19,6 +19,7 @@ fn recipe(exclude: &[&str]) -> Recipe {
             ..Words::default()
         },
         types: Words::default(),
+        aggregate: Words::default(),
     }
 }
 
@@ -57,7 +58,7 @@ fn spool(dir: &Path, files: &[std::ops::Range<usize>]) -> Spool {
 fn timeless(batch: &Batch) -> Vec<(Kind, Position, Position, u64, u64, Vec<u8>)> {
     let one = |m: &Message| {
         let body = match m.kind {
-            Kind::Gap => Vec::new(),
+            Kind::Gap | Kind::Repeats => Vec::new(),
             _ => batch.body(m).to_vec(),
         };
         (m.kind, m.from, m.to, m.events, m.filtered, body)
@@ -132,6 +133,62 @@ fn filtered_events_are_counted_in_the_message_that_follows_or_ends_the_batch() {
 }
 
 #[test]
+fn events_that_are_alike_are_counted_where_the_last_of_them_ends() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let line = |number: usize, what: &str| {
+        format!("type=SYSCALL msg=audit(1.000:{number}): pid={number} name={what} key=\"k\"\n")
+    };
+    let acts = ["a", "b", "a", "a", "c", "b", "d", "a"];
+    let mut spool =
+        Spool::open(&dir.path().join("forward"), &dir.path().join("audit.log")).expect("a spool");
+    let text: String = (0..800).map(|n| line(n, acts[n % 8])).collect();
+    std::fs::write(dir.path().join("audit.log"), text).expect("write");
+    spool.refresh(Start::Oldest).expect("refresh");
+    let recipe = Recipe {
+        aggregate: Words {
+            include: vec!["k".into()],
+            ..Words::default()
+        },
+        ..recipe(&[])
+    };
+    for (bytes_max, sent) in [(1, 800), (1 << 20, 4)] {
+        let messages = all(&spool, Cursor::default(), &recipe, bytes_max);
+        let mut from = Position::default();
+        for (message, _) in &messages {
+            assert_eq!(message.from, from);
+            from = message.to;
+        }
+        let of = |kind| messages.iter().filter(move |(m, _)| m.kind == kind);
+        let count = |kind| of(kind).map(|(m, _)| m.events).sum::<u64>();
+        let filtered: u64 = messages.iter().map(|(m, _)| m.filtered).sum();
+        assert_eq!(count(Kind::Event), sent, "{bytes_max}");
+        assert_eq!(count(Kind::Event) + filtered, 800, "{bytes_max}");
+        assert_eq!(count(Kind::Repeats), filtered, "{bytes_max}");
+    }
+    let messages = all(&spool, Cursor::default(), &recipe, 1 << 20);
+    let (last, body) = messages.last().expect("a message");
+    let body = String::from_utf8_lossy(body);
+    assert_eq!((last.kind, last.events), (Kind::Repeats, 399));
+    assert!(
+        body.contains("op=forward-repeats first=1/0/0 ") && body.contains(" events=399 "),
+        "{body}"
+    );
+    // Two are no more than an event and a count.
+    let only = Recipe {
+        aggregate: recipe.aggregate.clone(),
+        ..recipe
+    };
+    std::fs::write(
+        dir.path().join("audit.log"),
+        [line(0, "a"), line(1, "a")].concat(),
+    )
+    .expect("write");
+    let messages = all(&spool, Cursor::default(), &only, 1 << 20);
+    let kinds: Vec<Kind> = messages.iter().map(|(m, _)| m.kind).collect();
+    assert_eq!(kinds, [Kind::Event, Kind::Event]);
+}
+
+#[test]
 fn an_event_whose_end_is_not_known_waits() {
     let dir = tempfile::tempdir().expect("a directory");
     let spool = spool(dir.path(), &[0..1]);
@@ -195,8 +252,18 @@ fn recipes_are_read_as_they_are_written() {
             include: vec!["EXECVE".into()],
             ..Words::default()
         },
+        aggregate: Words {
+            exclude: vec!["c".into()],
+            ..Words::default()
+        },
         ..recipe(&["a", "b"])
     };
-    assert_eq!(Recipe::from_text(&recipe.to_text()), Some(recipe));
+    let text = recipe.to_text();
+    let (of_before, _) = text.rsplit_once('\t').expect("columns");
+    assert_eq!(
+        Recipe::from_text(of_before).map(|recipe| recipe.aggregate),
+        Some(Words::default())
+    );
+    assert_eq!(Recipe::from_text(&text), Some(recipe));
     assert_eq!(Recipe::from_text("raw"), None);
 }

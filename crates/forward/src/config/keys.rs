@@ -113,6 +113,9 @@ keys! {
         |c, v| words(v).map(|x| c.filter_keys = x);
     filter_types, "all", "the same with types of records",
         |c, v| words(v).map(|x| c.filter_types = x);
+    aggregate_keys, "none",
+        "keys of events that are counted if the batch has one like them",
+        |c, v| words(v).map(|x| c.aggregate_keys = x);
     urgent_keys, "none", "keys of events that do not wait for `linger`",
         |c, v| words(v).map(|x| c.urgent_keys = x);
     hold, "20G", "bytes of the log that may wait to be sent",
@@ -158,10 +161,14 @@ pub(super) fn apply(config: &mut Config, name: &str, value: &str) -> Result<(), 
     })
 }
 
-/// A name that is one token of a subject, a header and a line.
-fn host(config: &mut Config, value: &str) -> Result<(), Wrong> {
+/// Whether `text` can name a host: it is a token of a subject, a header and a line, and names a file with its key.
+pub fn is_host_name(text: &str) -> bool {
     let is_fine = |c: char| c.is_ascii_alphanumeric() || "._-:".contains(c);
-    match value.len() <= 253 && value.chars().all(is_fine) {
+    (1..=253).contains(&text.len()) && text.chars().all(is_fine)
+}
+
+fn host(config: &mut Config, value: &str) -> Result<(), Wrong> {
+    match is_host_name(value) {
         true => config.host = Some(value.into()),
         false => return Err(wrong(value, "a name of letters, digits and any of . _ - :")),
     }

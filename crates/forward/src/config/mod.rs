@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use conf::Place;
 
-pub use keys::{described_keys, KeyDescription};
+pub use keys::{described_keys, is_host_name, KeyDescription};
 
 /// Where the configuration is unless `--config` says otherwise.
 pub const DEFAULT_PATH: &str = "/etc/tarsier/forward.conf";
@@ -155,6 +155,8 @@ pub struct Config {
     pub filter_keys: Words,
     /// Types of records, one of which an event must have to be sent.
     pub filter_types: Words,
+    /// Keys of events of which a batch has the first of those alike, and a count of the others.
+    pub aggregate_keys: Words,
     /// Keys of events for which nothing waits.
     pub urgent_keys: Words,
     /// Bytes of the log that may wait to be sent.
@@ -198,6 +200,7 @@ impl Config {
             timeout: Duration::from_secs(10),
             filter_keys: Words::default(),
             filter_types: Words::default(),
+            aggregate_keys: Words::default(),
             urgent_keys: Words::default(),
             hold_bytes: 20 << 30,
             overflow_action: TroubleAction::Syslog,

@@ -225,7 +225,8 @@ impl Sender {
         if let [message] = &batch.messages[..] {
             dead_letter::write_one(&self.config.spool_dir(), made.to, why, batch.body(message))?;
             self.report.metrics.kept.refused += 1;
-            self.progress.put_aside(message.kind, made.to);
+            self.progress
+                .put_aside(message.kind, message.events, made.to);
         } else {
             self.target.refused(batch.messages.len());
         }

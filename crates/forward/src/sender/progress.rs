@@ -142,7 +142,7 @@ impl Progress {
     }
 
     /// The only message of a batch was refused and put aside: a gap takes its place.
-    pub(super) fn put_aside(&mut self, kind: Kind, to: Position) {
+    pub(super) fn put_aside(&mut self, kind: Kind, events: u64, to: Position) {
         if kind == Kind::Gap {
             // Word of a gap is refused, too: it is only in the dead-letter file.
             self.cursor.gap = None;
@@ -150,7 +150,7 @@ impl Progress {
         } else {
             self.cursor.gap = Some(Gap {
                 to,
-                events: u64::from(kind == Kind::Event),
+                events,
                 cause: "refused-by-sink".into(),
             });
         }
@@ -318,7 +318,7 @@ mod tests {
         );
         progress.intend(at(2, 90), &recipe());
         progress.refused();
-        progress.put_aside(Kind::Event, at(2, 90));
+        progress.put_aside(Kind::Event, 1, at(2, 90));
         let gap = progress.cursor().gap.clone().expect("a gap");
         assert_eq!((gap.to, gap.events), (at(2, 90), 1));
         assert_eq!(progress.needed().from, 2);

@@ -10,9 +10,16 @@ pub use kafka::{decode_answer, partition_of};
 pub use nats::parse_line as parse_nats_line;
 pub use otlp::encode as encode_otlp;
 
+use std::time::Duration;
+
 use crate::batch::Batch;
 use crate::config::{Config, SinkKind};
 use crate::cursor::SinkState;
+
+/// Number of times that reading back is tried again before it fails.
+const READ_AGAIN_MAX: u32 = 5;
+/// Time between two tries.
+const READ_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// What a sink takes at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +100,58 @@ pub fn open(config: &Config, host: &str) -> Result<Box<dyn Sink>, SinkError> {
     })
 }
 
+/// A message as the far side has it.
+#[derive(Debug)]
+pub enum Held<'a> {
+    /// It has headers, as a sender of ours writes them or not.
+    Message {
+        /// Where it is, in the far side's terms: `partition 2, offset 17`.
+        place: &'a str,
+        /// Names and values of its headers; `host` is the host.
+        headers: &'a [(String, String)],
+        /// Its body.
+        body: &'a [u8],
+    },
+    /// It is not what its sender says.
+    Forged {
+        /// Where it is.
+        place: &'a str,
+        /// Why.
+        why: String,
+    },
+}
+
+/// Takes what the far side has, message by message.
+///
+/// # Errors
+/// Reading ends with this error.
+pub type TakeHeld<'a> = dyn FnMut(Held<'_>) -> Result<(), String> + 'a;
+
+/// Reads everything that a Kafka topic or a NATS stream holds when this begins, of all hosts.
+///
+/// # Errors
+/// The far side cannot be read to the end, keeps no messages, or `take` fails.
+pub fn read_back(config: &Config, take: &mut TakeHeld<'_>) -> Result<(), String> {
+    match config.sink {
+        SinkKind::Kafka => kafka::read_back(config, take),
+        SinkKind::Nats => nats::read_back(config, take),
+        SinkKind::Otlp | SinkKind::File | SinkKind::Stdout => {
+            Err("only kafka and nats give back what they were sent; for the others, name a file or directory".into())
+        }
+    }
+}
+
+/// Tries something again for some seconds: a server may just have been restarted.
+fn patiently<T>(mut what: impl FnMut() -> Result<T, String>) -> Result<T, String> {
+    for _ in 0..READ_AGAIN_MAX {
+        match what() {
+            Ok(done) => return Ok(done),
+            Err(_) => std::thread::sleep(READ_AGAIN_AFTER),
+        }
+    }
+    what()
+}
+
 /// What may go away by itself.
 fn retry(error: impl ToString) -> SinkError {
     SinkError::Retry(error.to_string())
@@ -110,15 +169,15 @@ fn state_number(state: &SinkState, name: &str) -> u64 {
 ///
 /// # Errors
 /// The file cannot be read.
-fn secret(config: &Config) -> Result<String, SinkError> {
+fn secret(config: &Config) -> Result<String, String> {
     let Some(path) = &config.secret_file else {
         return Ok(String::new());
     };
     let text = std::fs::read_to_string(path).map_err(|error| {
-        SinkError::Retry(format!(
+        format!(
             "{}: cannot read the secret: {error}; make the file readable for the sender",
             path.display()
-        ))
+        )
     })?;
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }

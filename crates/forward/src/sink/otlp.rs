@@ -32,7 +32,7 @@ impl Otlp {
     pub(super) fn new(config: &Config) -> Result<Otlp, SinkError> {
         let url = config.server.first().map_or("", String::as_str);
         let url = Url::parse(url, "/v1/logs").map_err(SinkError::Retry)?;
-        let secret = secret(config)?;
+        let secret = secret(config).map_err(SinkError::Retry)?;
         Ok(Otlp {
             client: Client::new(config, url).map_err(SinkError::Retry)?,
             authorization: match config.auth {

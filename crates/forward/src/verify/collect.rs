@@ -1,7 +1,8 @@
 //! Finds the messages of a store, host by host.
 
+use super::fetch::{self, server_name};
 use super::stored::{self, Stored};
-use super::{Request, StoreError};
+use super::{Origin, Request, StoreError};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -14,6 +15,8 @@ pub(super) struct Store {
     pub(super) sources: Vec<PathBuf>,
     /// Its hosts by name.
     pub(super) hosts: BTreeMap<String, Arrived>,
+    /// Directory of the file with what a server sent.
+    pub(super) scratch: Option<tempfile::TempDir>,
 }
 
 /// The messages of a host.
@@ -26,32 +29,39 @@ pub(super) struct Arrived {
 
 /// Finds the messages that are asked for.
 pub(super) fn collect(request: &Request) -> Result<Store, StoreError> {
-    let failed = |source| StoreError::Io {
-        path: request.from.clone(),
-        source,
+    let (mut store, name) = match &request.from {
+        Origin::Files(path) => (of_files(path, &request.hosts)?, path.display().to_string()),
+        Origin::Server(config) => (fetch::fetch(config)?, server_name(config)),
     };
-    let mut store = Store::default();
-    if request.from.is_file() {
-        store.file(&request.from, None);
-    } else {
-        for path in entries(&request.from).map_err(failed)? {
-            store.entry(&path, &request.hosts);
-        }
-    }
     let is_asked = |host: &String| request.hosts.is_empty() || request.hosts.contains(host);
     store.hosts.retain(|host, _| is_asked(host));
     for host in &request.hosts {
         let arrived = store.hosts.entry(host.clone()).or_default();
         if arrived.messages.is_empty() && arrived.error.is_none() {
-            arrived.error = Some(format!("{}: no message of it", request.from.display()));
+            arrived.error = Some(format!("{name}: no message of it"));
         }
     }
-    match store.hosts.is_empty() {
-        true => Err(StoreError::NoHost {
-            path: request.from.clone(),
-        }),
-        false => Ok(store),
+    match (&request.from, store.hosts.is_empty()) {
+        (_, false) => Ok(store),
+        (Origin::Files(path), true) => Err(StoreError::NoHost { path: path.clone() }),
+        (Origin::Server(_), true) => Err(StoreError::Empty(name)),
     }
+}
+
+fn of_files(path: &Path, hosts: &[String]) -> Result<Store, StoreError> {
+    let mut store = Store::default();
+    if path.is_file() {
+        store.file(path, None);
+        return Ok(store);
+    }
+    let entries = entries(path).map_err(|source| StoreError::Io {
+        path: path.to_owned(),
+        source,
+    })?;
+    for path in entries {
+        store.entry(&path, hosts);
+    }
+    Ok(store)
 }
 
 /// What is in a directory, in the order of its names.

@@ -1,24 +1,26 @@
 //! `tarsier-forward verify`.
 
-use super::{print, to_json, verdict, verify, KeySource, Request};
-use anyhow::Result;
-use cli::central::CentralVerifyArgs;
+use super::{print, to_json, verdict, verify, KeySource, Origin, Request};
+use crate::config::{self, SinkKind};
+use anyhow::{ensure, Context, Result};
+use cli::central::{CentralVerifyArgs, From};
 use std::io::{self, Write};
+use std::path::Path;
 
 /// Verifies what hosts sent, and prints what is there. Returns the exit status, which means what that of
 /// `tarsier verify` does: 0 complete and intact, 1 something is missing or altered, 2 nothing can be said, 3 intact
-/// up to a time, and not closed.
+/// up to a time, and not closed. `path`: the configuration that says how a server is reached.
 ///
 /// # Errors
 /// The store cannot be read.
-pub fn command(args: &CentralVerifyArgs) -> Result<u8> {
+pub fn command(args: &CentralVerifyArgs, path: &Path) -> Result<u8> {
     let keys = match (&args.key, &args.keys) {
         (Some(key), _) => KeySource::One(key.clone()),
         (None, Some(keys)) => KeySource::Directory(keys.clone()),
         (None, None) => KeySource::None,
     };
     let hosts = verify(&Request {
-        from: args.from.clone(),
+        from: origin(&args.from, path)?,
         hosts: args.hosts.clone(),
         keys,
         age_max: args.max_age,
@@ -30,4 +32,23 @@ pub fn command(args: &CentralVerifyArgs) -> Result<u8> {
         false => print(&hosts, &mut out)?,
     }
     Ok(verdict as u8)
+}
+
+/// Where the messages are: for a server, as the configuration says.
+fn origin(from: &From, path: &Path) -> Result<Origin> {
+    let (name, kind) = match from {
+        From::Path(path) => return Ok(Origin::Files(path.clone())),
+        From::Kafka => ("kafka", SinkKind::Kafka),
+        From::Nats => ("nats", SinkKind::Nats),
+    };
+    let config = config::load(path).with_context(|| {
+        format!("--from {name} needs to know the server and who asks: sink, server and so on, as the hosts' forward.conf")
+    })?;
+    ensure!(
+        config.sink == kind,
+        "{}: another sink than {name}; name a configuration with `sink = {name}` by --config, or write ./{name} for a \
+         file of that name",
+        path.display()
+    );
+    Ok(Origin::Server(Box::new(config)))
 }

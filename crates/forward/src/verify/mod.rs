@@ -6,11 +6,13 @@
 
 mod collect;
 mod command;
+mod fetch;
 pub mod ranges;
 pub mod rebuild;
 mod report;
 pub mod stored;
 
+use crate::config::Config;
 use crate::position::Series;
 use collect::Arrived;
 use journal::seal::verify::{End, Finding, Options, Report, VerifyError};
@@ -79,11 +81,20 @@ pub enum KeySource {
     None,
 }
 
+/// Where the messages are.
+#[derive(Clone, Debug)]
+pub enum Origin {
+    /// A directory with a directory for each host, or with files whose messages name their hosts; or one such file.
+    Files(PathBuf),
+    /// The Kafka topic or the NATS stream of this configuration.
+    Server(Box<Config>),
+}
+
 /// What is asked for.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// A directory with a directory for each host, or with files whose messages name their hosts; or one such file.
-    pub from: PathBuf,
+    /// Where the messages are.
+    pub from: Origin,
     /// Hosts; none: all.
     pub hosts: Vec<String>,
     /// Where the keys are.
@@ -109,6 +120,15 @@ pub enum StoreError {
         /// The directory.
         path: PathBuf,
     },
+    /// The server cannot be read to the end.
+    #[error("{0}; nothing was verified")]
+    Server(String),
+    /// The server has no messages.
+    #[error("{0}: no messages; is this where the hosts send to?")]
+    Empty(String),
+    /// What a server sends cannot be kept until it is verified.
+    #[error("a temporary file: {0}; set TMPDIR to a directory with room for twice the log")]
+    Scratch(io::Error),
 }
 
 /// Checks the hosts of a store, in the order of their names.

@@ -33,7 +33,7 @@ pub struct Ranges {
     pub to: Position,
     /// Number of events that arrived.
     pub events: u64,
-    /// Number of events that the host's filters kept back.
+    /// Number of events that the host's filters kept back, or that it counted with others like them.
     pub filtered: u64,
     /// Number of messages that arrived more than once, the same each time.
     pub repeated: u64,
@@ -91,15 +91,20 @@ impl Ranges {
                 why: Why::Missing,
             });
         }
-        match headers.kind {
-            Kind::Event => self.events += headers.events,
-            Kind::Seal => {}
-            Kind::Gap => self.holes.push(Hole {
-                from: headers.from,
-                to: headers.to,
-                why: Why::Dropped(headers.events),
-            }),
+        let dropped = match headers.kind {
+            Kind::Gap => Some(headers.events),
+            Kind::Event | Kind::Seal | Kind::Repeats => {
+                Some(headers.missing).filter(|missing| *missing > 0)
+            }
+        };
+        if headers.kind == Kind::Event {
+            self.events += headers.events;
         }
+        self.holes.extend(dropped.map(|events| Hole {
+            from: headers.from,
+            to: headers.to,
+            why: Why::Dropped(events),
+        }));
         self.filtered += headers.filtered;
         self.to = headers.to;
         self.messages.push(message);

@@ -37,7 +37,10 @@ fn print_series(host: &str, report: &SeriesReport, out: &mut impl Write) -> io::
         ranges.from,
         ranges.to,
         ranges.events,
-        count(ranges.filtered, ", %n kept back by filters"),
+        count(
+            ranges.filtered,
+            ", %n kept back by filters or counted with others"
+        ),
         count(ranges.repeated, ", %n messages repeated"),
     )?;
     let lines = ranges.holes.iter().map(hole_text);

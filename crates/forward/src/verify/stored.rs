@@ -7,11 +7,12 @@
 //! type=SYSCALL msg=audit(…): …
 //! ```
 //!
-//! `bytes` is the length of the body, so that it may hold anything; `events=1` and `filtered=0` may be left out. Or
-//! one JSON object per line, as the sinks `file` and `stdout` write it with `envelope = yes`. `docs/guide/fleet.md`
+//! `bytes` is the length of the body, so that it may hold anything; `events=1`, `filtered=0` and `missing=0` may be
+//! left out. Or one JSON object per line, as the sinks `file` and `stdout` write it with `envelope = yes`. `docs/guide/fleet.md`
 //! says where such files come from.
 
 use crate::batch::Kind;
+use crate::config::is_host_name;
 use crate::position::{Position, Series};
 use base64::prelude::{Engine, BASE64_STANDARD};
 use serde_json::Value;
@@ -39,10 +40,12 @@ pub struct Headers {
     pub from: Position,
     /// Where it ends.
     pub to: Position,
-    /// Number of events in it; of a gap, of those that are missing.
+    /// Number of events in it; of a gap or repeats, of those that it stands for.
     pub events: u64,
-    /// Number of events from `from` to `to` that filters kept back.
+    /// Number of events from `from` to `to` that filters kept back, or that repeats count.
     pub filtered: u64,
+    /// Number of events from `from` to `to` that are missing; 0 for a gap, which says it in `events`.
+    pub missing: u64,
     /// Length of the body, in bytes.
     pub bytes: u64,
 }
@@ -77,13 +80,14 @@ impl Headers {
     /// The line of a host, with its newline.
     pub fn to_line(&self, host: &str) -> String {
         format!(
-            "{MAGIC}host={host},series={},kind={},from={},to={},events={},filtered={},bytes={}\n",
+            "{MAGIC}host={host},series={},kind={},from={},to={},events={},filtered={},missing={},bytes={}\n",
             self.series,
             self.kind.name(),
             self.from,
             self.to,
             self.events,
             self.filtered,
+            self.missing,
             self.bytes
         )
     }
@@ -110,7 +114,11 @@ impl Headers {
         Headers::of(value, bytes)
     }
 
-    fn of(
+    /// Reads headers that `value` finds by their names: the host, if they name one, and the others.
+    ///
+    /// # Errors
+    /// What is expected instead.
+    pub(super) fn of(
         value: impl Fn(&str) -> Option<String>,
         bytes: u64,
     ) -> Result<(Option<String>, Headers), &'static str> {
@@ -123,8 +131,20 @@ impl Headers {
             Some("event") => Kind::Event,
             Some("seal") => Kind::Seal,
             Some("gap") => Kind::Gap,
-            _ => return Err("kind: event, seal or gap"),
+            Some("repeats") => Kind::Repeats,
+            _ => return Err("kind: event, seal, gap or repeats"),
         };
+        let missing = number("missing", 0).ok_or("missing: a number")?;
+        let events = number("events", 1).ok_or("events: a number")?;
+        let (events, missing) = match kind {
+            // A batch of NATS says apart how many events arrive with it and how many are missing.
+            Kind::Gap if missing > 0 => (missing, 0),
+            _ => (events, missing),
+        };
+        let host = value("host").filter(|host| !host.is_empty());
+        if host.as_deref().is_some_and(|host| !is_host_name(host)) {
+            return Err("host: a name of letters, digits and any of . _ - :");
+        }
         let headers = Headers {
             series: value("series")
                 .and_then(|text| text.parse().ok())
@@ -132,12 +152,13 @@ impl Headers {
             kind,
             from: position("from").ok_or("from: FILE/BYTE/SEALBYTE")?,
             to: position("to").ok_or("to: FILE/BYTE/SEALBYTE")?,
-            events: number("events", 1).ok_or("events: a number")?,
+            events,
             filtered: number("filtered", 0).ok_or("filtered: a number")?,
+            missing,
             bytes,
         };
         match headers.bytes <= BODY_BYTES_MAX && headers.from <= headers.to {
-            true => Ok((value("host").filter(|host| !host.is_empty()), headers)),
+            true => Ok((host, headers)),
             false => Err("a body of at most 64 MiB, and from not behind to"),
         }
     }

@@ -75,6 +75,17 @@ impl Nats {
         assert!(answer["error"].is_null(), "{answer}");
     }
 
+    /// Publishes a message with these headers, each with its line break, and waits until it is stored.
+    pub fn publish(&self, subject: &str, headers: &str, body: &str) {
+        let mut reader = self.connect();
+        let headers = format!("NATS/1.0\r\n{headers}\r\n");
+        let (head, all) = (headers.len(), headers.len() + body.len());
+        let text = format!("HPUB {subject} answers {head} {all}\r\n{headers}{body}\r\n");
+        reader.get_mut().write_all(text.as_bytes()).expect("write");
+        let answer = answer(&mut reader);
+        assert!(answer["error"].is_null(), "{answer}");
+    }
+
     /// Asks with a connection of its own.
     fn ask(&self, subject: &str, body: &Value) -> Value {
         let mut asked = self.connect();
@@ -103,20 +114,25 @@ impl Nats {
         let body = body.to_string();
         let text = format!("PUB {subject} answers {}\r\n{body}\r\n", body.len());
         reader.get_mut().write_all(text.as_bytes()).expect("write");
-        loop {
-            let mut line = String::new();
-            reader.read_line(&mut line).expect("a line");
-            let length = line
-                .split_ascii_whitespace()
-                .last()
-                .and_then(|w| w.parse().ok());
-            if let (true, Some(length)) = (line.starts_with("MSG "), length) {
-                let mut payload: Vec<u8> = vec![0; length];
-                reader.read_exact(&mut payload).expect("a payload");
-                return serde_json::from_slice(&payload).expect("JSON");
-            }
-            assert!(!line.starts_with("-ERR") && !line.is_empty(), "{line}");
+        answer(reader)
+    }
+}
+
+/// The next answer.
+fn answer(reader: &mut BufReader<TcpStream>) -> Value {
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).expect("a line");
+        let length = line
+            .split_ascii_whitespace()
+            .last()
+            .and_then(|w| w.parse().ok());
+        if let (true, Some(length)) = (line.starts_with("MSG "), length) {
+            let mut payload: Vec<u8> = vec![0; length];
+            reader.read_exact(&mut payload).expect("a payload");
+            return serde_json::from_slice(&payload).expect("JSON");
         }
+        assert!(!line.starts_with("-ERR") && !line.is_empty(), "{line}");
     }
 }
 

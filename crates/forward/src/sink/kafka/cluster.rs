@@ -4,7 +4,9 @@ use super::connection::Connection;
 use super::error::{self, code};
 use super::login::Login;
 use super::wire::{api, Garbage, In, Out};
+use crate::config::Config;
 use crate::net::Connector;
+use crate::sink::secret;
 
 /// Where the topic is, and how to get in.
 pub(super) struct Cluster {
@@ -25,6 +27,20 @@ pub(super) struct Topic {
 }
 
 impl Cluster {
+    /// The cluster of a configuration. Connects to nothing.
+    pub(super) fn new(config: &Config) -> Result<Cluster, String> {
+        Ok(Cluster {
+            connector: Connector::new(config, config.tls)?,
+            servers: config.server.clone(),
+            login: Login {
+                auth: config.auth,
+                user: config.user.clone(),
+                password: secret(config)?,
+            },
+            topic: config.topic.clone(),
+        })
+    }
+
     fn connect(&self, server: &str) -> Result<Connection, String> {
         let mut connection = Connection::open(&self.connector, server)?;
         self.login.prove(&mut connection)?;

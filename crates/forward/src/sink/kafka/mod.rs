@@ -6,25 +6,27 @@
 
 mod cluster;
 mod connection;
+mod decode;
 mod error;
 mod login;
+mod read_back;
 mod records;
 mod sasl;
 mod wire;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::{retry, secret, state_number, Limits, Receipt, Sink, SinkError};
+use super::{retry, state_number, Limits, Receipt, Sink, SinkError};
 use crate::batch::Batch;
 use crate::config::{Compression, Config};
 use crate::cursor::SinkState;
-use crate::net::Connector;
 use cluster::Cluster;
 use connection::Connection;
 use error::code;
-use login::Login;
 use records::{Encoder, Producer};
 use wire::{api, Garbage, In, Out};
+
+pub(super) use read_back::read_back;
 
 const BATCH_BYTES: usize = 1 << 20;
 const MESSAGES_MAX: usize = 1 << 14;
@@ -51,16 +53,7 @@ impl Kafka {
         let timeout_ms = config.timeout.as_millis().min(300_000) as i32;
         let is_compressed = config.compression != Some(Compression::None);
         Ok(Kafka {
-            cluster: Cluster {
-                connector: Connector::new(config, config.tls).map_err(SinkError::Retry)?,
-                servers: config.server.clone(),
-                login: Login {
-                    auth: config.auth,
-                    user: config.user.clone(),
-                    password: secret(config)?,
-                },
-                topic: config.topic.clone(),
-            },
+            cluster: Cluster::new(config).map_err(SinkError::Retry)?,
             host: host.to_owned(),
             partition: config.partition,
             limits: Limits {
@@ -175,6 +168,7 @@ fn produced(answer: &[u8]) -> Result<i16, Garbage> {
 pub fn decode_answer(bytes: &[u8]) {
     let _ = cluster::read(bytes, Some(0));
     let _ = produced(bytes);
+    read_back::decode_answer(bytes);
 }
 
 impl Sink for Kafka {

@@ -6,10 +6,15 @@ use std::io::{self, Read, Write};
 
 /// Largest answer that is read, in bytes.
 const ANSWER_BYTES_MAX: usize = 8 << 20;
+/// Largest answer with stored batches, in bytes: brokers send a batch whole, however few bytes were asked for.
+const FETCHED_BYTES_MAX: usize = 80 << 20;
 
 /// Request keys and the versions used.
 pub(super) mod api {
     pub(in super::super) const PRODUCE: (i16, i16) = (0, 7);
+    /// The first version that returns batches in zstd.
+    pub(in super::super) const FETCH: (i16, i16) = (1, 10);
+    pub(in super::super) const LIST_OFFSETS: (i16, i16) = (2, 1);
     pub(in super::super) const METADATA: (i16, i16) = (3, 5);
     pub(in super::super) const SASL_HANDSHAKE: (i16, i16) = (17, 1);
     pub(in super::super) const INIT_PRODUCER_ID: (i16, i16) = (22, 1);
@@ -63,10 +68,16 @@ pub(super) struct Garbage;
 pub(super) struct In<'a>(pub(super) &'a [u8]);
 
 impl<'a> In<'a> {
-    fn take(&mut self, count: usize) -> Result<&'a [u8], Garbage> {
+    pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8], Garbage> {
         let (taken, rest) = self.0.split_at_checked(count).ok_or(Garbage)?;
         self.0 = rest;
         Ok(taken)
+    }
+
+    pub(super) fn i8(&mut self) -> Result<i8, Garbage> {
+        Ok(i8::from_be_bytes(
+            self.take(1)?.try_into().map_err(|_| Garbage)?,
+        ))
     }
 
     pub(super) fn i16(&mut self) -> Result<i16, Garbage> {
@@ -85,6 +96,27 @@ impl<'a> In<'a> {
         Ok(i64::from_be_bytes(
             self.take(8)?.try_into().map_err(|_| Garbage)?,
         ))
+    }
+
+    /// A number in zigzag form, seven bits a byte.
+    pub(super) fn varint(&mut self) -> Result<i64, Garbage> {
+        let mut value = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.i8()? as u8;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok((value >> 1) as i64 ^ -((value & 1) as i64));
+            }
+        }
+        Err(Garbage)
+    }
+
+    /// Bytes after their length as a [`In::varint`]; none if they are null.
+    pub(super) fn varbytes(&mut self) -> Result<&'a [u8], Garbage> {
+        match self.varint()? {
+            -1 => Ok(&[]),
+            length => self.take(usize::try_from(length).map_err(|_| Garbage)?),
+        }
     }
 
     pub(super) fn skip(&mut self, count: usize) -> Result<(), Garbage> {
@@ -139,11 +171,15 @@ pub(super) fn ask(
     let mut start = [0; 8];
     stream.read_exact(&mut start)?;
     let garbage = || io::Error::new(io::ErrorKind::InvalidData, Garbage);
+    let bytes_max = match (key, version) {
+        api::FETCH => FETCHED_BYTES_MAX,
+        _ => ANSWER_BYTES_MAX,
+    };
     let length = i32::from_be_bytes([start[0], start[1], start[2], start[3]]);
     let length = usize::try_from(length)
         .ok()
         .and_then(|length| length.checked_sub(4))
-        .filter(|length| *length <= ANSWER_BYTES_MAX)
+        .filter(|length| *length <= bytes_max)
         .ok_or_else(garbage)?;
     if start[4..] != correlation.to_be_bytes() {
         return Err(garbage());

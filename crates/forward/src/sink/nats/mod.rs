@@ -3,6 +3,7 @@
 //! A batch is one message. It is published on the condition that the last message of the subject is
 //! the one before it; a repetition is refused, and the last message then says whether it is this.
 
+mod read_back;
 mod wire;
 
 use std::io;
@@ -17,6 +18,7 @@ use crate::cursor::SinkState;
 use crate::net::Connector;
 use wire::{Client, Reply};
 
+pub(super) use read_back::read_back;
 pub use wire::parse_line;
 
 const BATCH_BYTES: usize = 64 << 10;
@@ -49,15 +51,13 @@ pub(super) struct Nats {
 
 impl Nats {
     pub(super) fn new(config: &Config, host: &str) -> Result<Nats, SinkError> {
-        // A dot would make several tokens of the name.
-        let token = host.replace('.', "_");
         Ok(Nats {
             connector: Connector::new(config, config.tls).map_err(SinkError::Retry)?,
             servers: config.server.clone(),
-            subject: config.subject.replace("%h", &token),
+            subject: subject_of(&config.subject, host),
             auth: config.auth,
             user: config.user.clone(),
-            secret: secret(config)?,
+            secret: secret(config).map_err(SinkError::Retry)?,
             bytes: config.batch_bytes.unwrap_or(BATCH_BYTES),
             client: None,
         })
@@ -218,6 +218,11 @@ impl Nats {
             self.subject
         ))
     }
+}
+
+/// The subject of a host. A dot would make several tokens of its name.
+fn subject_of(pattern: &str, host: &str) -> String {
+    pattern.replace("%h", &host.replace('.', "_"))
 }
 
 /// `error` with the server's name before it, unless it has it.
