@@ -144,6 +144,18 @@ impl Guest {
         Ok(path)
     }
 
+    /// Path of `tarsier-forward`, which the machine with a disk runs. The build of the tests has it.
+    pub(super) fn forward() -> Result<PathBuf> {
+        let path = std::env::var_os("TARSIER_FORWARD_BIN")
+            .map_or_else(|| target_dir().join("debug/tarsier-forward"), PathBuf::from);
+        ensure!(
+            path.exists(),
+            "{} is not there; build it with: cargo build -p tarsier-forward",
+            path.display()
+        );
+        Ok(path)
+    }
+
     /// Path of the program of `tests/workload`. It makes calls that arm64 does not have.
     pub(super) fn workload(self) -> Result<Option<PathBuf>> {
         match self {

@@ -231,11 +231,20 @@ impl Machine<'_> {
     }
 }
 
+/// Makes a file system that holds `tarsier-forward`, without its symbols: no other machine needs it.
 fn make_disk(path: &Path) -> Result<PathBuf> {
+    let content = path.with_extension("content");
+    fs::create_dir_all(&content).with_context(|| format!("creating {}", content.display()))?;
+    output_of(
+        Command::new(Guest::Amd64.strip())
+            .arg("-o")
+            .arg(content.join("tarsier-forward"))
+            .arg(Guest::forward()?),
+    )?;
     output_of(
         Command::new("mkfs.ext4")
-            .args(["-q", "-F"])
-            .arg(path)
+            .args(["-q", "-F", "-d"])
+            .args([&content, path])
             .arg(format!("{DISK_MIB}M")),
     )?;
     Ok(path.to_owned())

@@ -35,6 +35,7 @@ mod reload;
 mod rings;
 mod seccomp;
 mod selection;
+mod sent;
 mod service;
 mod survival;
 mod targets;

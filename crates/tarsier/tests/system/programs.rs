@@ -14,6 +14,12 @@ pub(crate) fn tarsier() -> PathBuf {
     std::env::var_os("TARSIER_BIN").map_or_else(|| PathBuf::from(built), PathBuf::from)
 }
 
+/// `tarsier-forward`, which a build of the workspace's tests puts beside this one.
+pub(crate) fn forward() -> PathBuf {
+    let beside = Path::new(env!("CARGO_BIN_EXE_tarsier")).with_file_name("tarsier-forward");
+    std::env::var_os("TARSIER_FORWARD_BIN").map_or(beside, PathBuf::from)
+}
+
 /// The program of tests/workload.
 pub(crate) fn workload() -> PathBuf {
     if let Some(path) = std::env::var_os("TARSIER_WORKLOAD") {

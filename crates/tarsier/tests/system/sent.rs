@@ -1,0 +1,116 @@
+//! What `tarsier-forward` sends of a log whose daemon is killed. `TARSIER_FORWARD_KILLS=N` makes N kills, at 20,000
+//! calls a second; by default few, at fewer.
+
+use crate::daemon::Setup;
+use crate::numbered::{self, Caller, RULE};
+use crate::survival::{kill, more_than, pin_dir, pinned};
+use crate::{machine, programs};
+use rustix::process::Signal;
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longest time to wait for what is left of the log.
+const PATIENCE: Duration = Duration::from_secs(600);
+const KILLS: u32 = 6;
+const CALLS_PER_SECOND: u32 = 20_000;
+
+/// The sender of the test's log to a file that it syncs, as to a server.
+struct Sender(Child);
+
+impl Sender {
+    fn start(setup: &Setup, program: &PathBuf) -> Sender {
+        let text = format!(
+            "log_file = {}\nhost = web1\nsink = file\npath = {}\nformat = raw\nlinger = 5ms\n",
+            setup.path("audit.log").display(),
+            setup.path("far-side").display()
+        );
+        let config = setup.write("forward.conf", &text);
+        let said = File::options()
+            .create(true)
+            .append(true)
+            .open(setup.path("forward.err"));
+        let mut command = Command::new(program);
+        command.arg("--config").arg(config).arg("run");
+        let command = command.stdin(Stdio::null()).stderr(said.expect("a file"));
+        Sender(command.spawn().expect("tarsier-forward starts"))
+    }
+
+    fn kill(&mut self) {
+        self.0.kill().expect("it is killed");
+        self.0.wait().expect("it ends");
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// All of the test's log, oldest file first.
+fn log_text(setup: &Setup) -> Vec<u8> {
+    let files = journal::log_files(&setup.path("audit.log")).expect("the log's files");
+    let read = |file| std::fs::read(file).expect("a file of the log");
+    files.iter().flat_map(read).collect()
+}
+
+#[test]
+fn what_arrives_of_a_log_whose_daemon_is_killed_is_the_log() {
+    let program = programs::forward();
+    if !program.exists() {
+        println!("skipped: what is sent while the daemon is killed: cargo build -p tarsier-forward builds the sender");
+        return;
+    }
+    machine::test("kill -9 of a daemon whose log is sent", |setup| {
+        let asked = std::env::var("TARSIER_FORWARD_KILLS").ok();
+        let asked = asked.map(|text| text.parse::<u32>().expect("a number of kills"));
+        let start = || {
+            let run = pinned(setup, RULE);
+            setup.configure("flush = NONE\nmax_log_file_action = IGNORE\nnum_logs = 999\n");
+            run.start()
+        };
+        let mut daemon = start();
+        let caller = match asked {
+            Some(_) => Caller::paced(CALLS_PER_SECOND),
+            None => Caller::start(true),
+        };
+        let mut sender = Sender::start(setup, &program);
+        for number in 0..asked.unwrap_or(KILLS) {
+            more_than(&daemon, 0);
+            if number % 3 == 1 {
+                daemon.signal(Signal::USR1);
+            }
+            if number % 2 == 1 {
+                sender.kill();
+                sender = Sender::start(setup, &program);
+            }
+            kill(daemon);
+            daemon = start();
+        }
+        more_than(&daemon, 0);
+        let made = caller.stop();
+        let ended = daemon.stop();
+        assert!(ended.status.success(), "{}", ended.said);
+        assert!(!pin_dir().exists());
+        let log = log_text(setup);
+        let end = Instant::now() + PATIENCE;
+        let arrived = || std::fs::read(setup.path("far-side")).unwrap_or_default();
+        while arrived().len() < log.len() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let arrived = arrived();
+        let same = arrived.iter().zip(&log).take_while(|(a, b)| a == b).count();
+        assert!(
+            arrived == log,
+            "{} bytes arrived of {}, equal up to byte {same}; the sender says:\n{}",
+            arrived.len(),
+            log.len(),
+            setup.read("forward.err")
+        );
+        assert_eq!(numbered::count_once(&setup.path("far-side"), made), made);
+        println!("{made} calls, each arrived once");
+    });
+}
