@@ -34,11 +34,6 @@ impl Filter {
         }
     }
 
-    /// Filters by keys alone.
-    pub fn of_keys(keys: &Words) -> Filter {
-        Filter::of(keys, &Words::default())
-    }
-
     /// Whether any key is urgent.
     pub fn has_urgent(&self) -> bool {
         !self.urgent.is_empty()

@@ -6,11 +6,10 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::repeats::Repeats;
+use super::selection::{Choice, Selection};
 use super::{Batch, Kind, Message, Recipe};
 use crate::cursor::Cursor;
 use crate::events::{is_complete, EventLines, Events};
-use crate::filter::Filter;
 use crate::format::{format, Format, ForwardEvent, Stamp};
 use crate::position::{Position, Series};
 use crate::spool::Files;
@@ -104,8 +103,7 @@ pub fn make(
         recipe,
         want,
         format,
-        filter: Filter::of(&recipe.keys, &recipe.types),
-        repeats: Repeats::new(&recipe.aggregate),
+        selection: Selection::new(recipe),
         messages: Vec::new(),
         bytes: Vec::new(),
         refused: Vec::new(),
@@ -127,8 +125,7 @@ struct Maker<'a> {
     recipe: &'a Recipe,
     want: Want,
     format: Box<dyn Format>,
-    filter: Filter,
-    repeats: Repeats,
+    selection: Selection,
     messages: Vec<Message>,
     bytes: Vec<u8>,
     refused: Vec<Refusal>,
@@ -266,17 +263,15 @@ impl Maker<'_> {
 
     /// Formats an event, unless it is filtered or like an earlier one. `number`: its number among those taken.
     fn event(&mut self, base: Position, event: EventLines<'_>, number: usize) -> Fate {
-        if !self.filter.passes(event.lines) {
-            return Fate::Filtered;
-        }
         let at = Position {
             offset: base.offset + event.start as u64,
             ..base
         };
-        if self.repeats.add(event.lines, number, at) {
-            return Fate::Repeats;
+        match self.selection.choose(event.lines, number, at) {
+            Choice::Send => self.formatted(base, event),
+            Choice::Filter => Fate::Filtered,
+            Choice::Count => Fate::Counted,
         }
-        self.formatted(base, event)
     }
 
     fn formatted(&mut self, base: Position, event: EventLines<'_>) -> Fate {
@@ -312,7 +307,7 @@ impl Maker<'_> {
             Fate::Filtered => self.filtered += 1,
             Fate::Sent(begin, end) => self.message(Kind::Event, 1, ms(event.stamp), (begin, end)),
             Fate::Refused => self.gap(1, "refused-by-format"),
-            Fate::Repeats => match self.repeats.ending_at(number) {
+            Fate::Counted => match self.selection.group_ending_at(number) {
                 // A count is no shorter than the event itself.
                 Some(group) if group.events == 1 => {
                     let fate = self.formatted(base, *event);
@@ -443,7 +438,7 @@ enum Fate {
     Sent(usize, usize),
     Refused,
     /// It is like an earlier one.
-    Repeats,
+    Counted,
 }
 
 fn ms(stamp: Stamp) -> u64 {

@@ -4,7 +4,7 @@
 //! whose fate is not known is made again, the same.
 
 mod make;
-mod repeats;
+mod selection;
 
 pub use make::{make, Made, MakeError, Refusal, Want};
 
