@@ -35,7 +35,7 @@ pub struct CentralVerifyArgs {
     /// What to verify: `kafka` or `nats` for all that the server of the configuration has, or what
     /// consumers stored: a directory with a directory for each host, or with files whose messages
     /// name their hosts; or one such file
-    #[arg(long, value_name = "kafka|nats|PATH")]
+    #[arg(long, value_name = "FROM")]
     pub from: From,
     /// Verification key of all hosts, which `tarsier seal init` created
     #[arg(long, value_name = "FILE")]

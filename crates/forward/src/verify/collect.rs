@@ -1,31 +1,12 @@
 //! Finds the messages of a store, host by host.
 
 use super::fetch::{self, server_name};
-use super::stored::{self, Stored};
+use super::store::Store;
+use super::stored;
 use super::{Origin, Request, StoreError};
-use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-
-/// What is in a store.
-#[derive(Default)]
-pub(super) struct Store {
-    /// Its files.
-    pub(super) sources: Vec<PathBuf>,
-    /// Its hosts by name.
-    pub(super) hosts: BTreeMap<String, Arrived>,
-    /// Directory of the file with what a server sent.
-    pub(super) scratch: Option<tempfile::TempDir>,
-}
-
-/// The messages of a host.
-#[derive(Default)]
-pub(super) struct Arrived {
-    pub(super) messages: Vec<Stored>,
-    /// Why they cannot all be read.
-    pub(super) error: Option<String>,
-}
 
 /// Finds the messages that are asked for.
 pub(super) fn collect(request: &Request) -> Result<Store, StoreError> {
@@ -115,7 +96,7 @@ impl Store {
                 (None, None) => return Err("the name of the host: host=NAME, or a directory HOST"),
             };
             if !hosts.contains_key(name) {
-                hosts.insert(name.to_owned(), Arrived::default());
+                hosts.insert(name.to_owned(), Default::default());
             }
             if let Some(arrived) = hosts.get_mut(name) {
                 arrived.messages.push(message);

@@ -1,6 +1,6 @@
 //! Gets the messages of all hosts from a server. Bodies go to a temporary file; only where they are is kept in memory.
 
-use super::collect::Store;
+use super::store::Store;
 use super::stored::{Headers, Stored};
 use super::StoreError;
 use crate::config::{Config, SinkKind};

@@ -10,17 +10,18 @@ mod fetch;
 pub mod ranges;
 pub mod rebuild;
 mod report;
+mod store;
 pub mod stored;
 
 use crate::config::Config;
 use crate::position::Series;
-use collect::Arrived;
 use journal::seal::verify::{End, Finding, Options, Report, VerifyError};
 use journal::seal::VerificationKey;
 use ranges::Ranges;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use store::Arrived;
 
 /// What one series of a host has.
 #[derive(Debug)]

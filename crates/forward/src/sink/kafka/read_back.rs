@@ -32,6 +32,9 @@ pub(in crate::sink) fn read_back(config: &Config, take: &mut TakeHeld<'_>) -> Re
     Ok(())
 }
 
+/// Reads an answer: its error, and what it has.
+type ReadAnswer<T> = fn(&[u8]) -> Result<(i16, T), Garbage>;
+
 /// A partition that is read from its leader.
 struct Partition<'a> {
     cluster: &'a Cluster,
@@ -119,12 +122,7 @@ impl Partition<'_> {
     }
 
     /// Asks the leader, again if it has changed or cannot be reached for a moment.
-    fn ask<T>(
-        &mut self,
-        api: (i16, i16),
-        body: &[u8],
-        read: fn(&[u8]) -> Result<(i16, T), Garbage>,
-    ) -> Result<T, String> {
+    fn ask<T>(&mut self, api: (i16, i16), body: &[u8], read: ReadAnswer<T>) -> Result<T, String> {
         patiently(|| {
             let mut leader = match self.leader.take() {
                 Some(leader) => leader,

@@ -1,0 +1,24 @@
+//! What has arrived, host by host.
+
+use super::stored::Stored;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// What is in a store.
+#[derive(Default)]
+pub(super) struct Store {
+    /// Its files.
+    pub(super) sources: Vec<PathBuf>,
+    /// Its hosts by name.
+    pub(super) hosts: BTreeMap<String, Arrived>,
+    /// Directory of the file with what a server sent.
+    pub(super) scratch: Option<tempfile::TempDir>,
+}
+
+/// The messages of a host.
+#[derive(Default)]
+pub(super) struct Arrived {
+    pub(super) messages: Vec<Stored>,
+    /// Why they cannot all be read.
+    pub(super) error: Option<String>,
+}
