@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// Where messages are verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum From {
+pub enum Source {
     /// In a Kafka topic.
     Kafka,
     /// In a stream of NATS JetStream.
@@ -16,14 +16,14 @@ pub enum From {
     Path(PathBuf),
 }
 
-impl FromStr for From {
+impl FromStr for Source {
     type Err = std::convert::Infallible;
 
-    fn from_str(text: &str) -> Result<From, Self::Err> {
+    fn from_str(text: &str) -> Result<Source, Self::Err> {
         Ok(match text {
-            "kafka" => From::Kafka,
-            "nats" => From::Nats,
-            path => From::Path(path.into()),
+            "kafka" => Source::Kafka,
+            "nats" => Source::Nats,
+            path => Source::Path(path.into()),
         })
     }
 }
@@ -36,7 +36,7 @@ pub struct CentralVerifyArgs {
     /// consumers stored: a directory with a directory for each host, or with files whose messages
     /// name their hosts; or one such file
     #[arg(long, value_name = "FROM")]
-    pub from: From,
+    pub from: Source,
     /// Verification key of all hosts, which `tarsier seal init` created
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,

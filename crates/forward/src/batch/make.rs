@@ -434,7 +434,7 @@ impl Maker<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Filtered,
-    /// Its message's first byte in the batch's bytes, and the byte after the last.
+    /// The body of its message: the first byte in the batch's bytes, and the byte after the last.
     Sent(usize, usize),
     Refused,
     /// It is like an earlier one.

@@ -13,12 +13,12 @@ use crate::position::Position;
 
 use super::Recipe;
 
-/// What is done with an event.
+/// The treatment of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Choice {
-    /// It is sent.
+    /// The event is sent.
     Send,
-    /// It is kept back.
+    /// A filter keeps it back.
     Filter,
     /// It is like an earlier one, and is counted.
     Count,

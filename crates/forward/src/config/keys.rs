@@ -163,8 +163,12 @@ pub(super) fn apply(config: &mut Config, name: &str, value: &str) -> Result<(), 
 
 /// Whether `text` can name a host: it is a token of a subject, a header and a line, and names a file with its key.
 pub fn is_host_name(text: &str) -> bool {
-    let is_fine = |c: char| c.is_ascii_alphanumeric() || "._-:".contains(c);
-    (1..=253).contains(&text.len()) && text.chars().all(is_fine)
+    (1..=253).contains(&text.len()) && text.chars().all(is_of_host_name)
+}
+
+/// Whether a host's name may have this character.
+pub fn is_of_host_name(character: char) -> bool {
+    character.is_ascii_alphanumeric() || "._-:".contains(character)
 }
 
 fn host(config: &mut Config, value: &str) -> Result<(), Wrong> {

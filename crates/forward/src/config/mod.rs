@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use conf::Place;
 
-pub use keys::{described_keys, is_host_name, KeyDescription};
+pub use keys::{described_keys, is_host_name, is_of_host_name, KeyDescription};
 
 /// Where the configuration is unless `--config` says otherwise.
 pub const DEFAULT_PATH: &str = "/etc/tarsier/forward.conf";

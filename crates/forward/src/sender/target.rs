@@ -1,7 +1,7 @@
 //! The far side: its sink, what is sent to it, and how much at once.
 
 use crate::batch::Recipe;
-use crate::config::Config;
+use crate::config::{is_of_host_name, Config};
 use crate::sink::{self, Limits, Sink, SinkError};
 
 /// Where the system has its name.
@@ -54,10 +54,9 @@ impl Target {
 pub fn host_name(config: &Config) -> String {
     config.host.clone().unwrap_or_else(|| {
         let name = std::fs::read_to_string(HOST_NAME).unwrap_or_default();
-        let is_fine = |c: char| c.is_ascii_alphanumeric() || "._-:".contains(c);
         let text = name.trim();
         text.chars()
-            .map(|c| if is_fine(c) { c } else { '_' })
+            .map(|c| if is_of_host_name(c) { c } else { '_' })
             .collect()
     })
 }

@@ -109,7 +109,7 @@ pub enum Held<'a> {
         place: &'a str,
         /// Names and values of its headers; `host` is the host.
         headers: &'a [(String, String)],
-        /// Its body.
+        /// The body of the message.
         body: &'a [u8],
     },
     /// It is not what its sender says.

@@ -3,7 +3,7 @@
 use super::{print, to_json, verdict, verify, KeySource, Origin, Request};
 use crate::config::{self, SinkKind};
 use anyhow::{ensure, Context, Result};
-use cli::central::{CentralVerifyArgs, From};
+use cli::central::{CentralVerifyArgs, Source};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -35,11 +35,11 @@ pub fn command(args: &CentralVerifyArgs, path: &Path) -> Result<u8> {
 }
 
 /// Where the messages are: for a server, as the configuration says.
-fn origin(from: &From, path: &Path) -> Result<Origin> {
+fn origin(from: &Source, path: &Path) -> Result<Origin> {
     let (name, kind) = match from {
-        From::Path(path) => return Ok(Origin::Files(path.clone())),
-        From::Kafka => ("kafka", SinkKind::Kafka),
-        From::Nats => ("nats", SinkKind::Nats),
+        Source::Path(path) => return Ok(Origin::Files(path.clone())),
+        Source::Kafka => ("kafka", SinkKind::Kafka),
+        Source::Nats => ("nats", SinkKind::Nats),
     };
     let config = config::load(path).with_context(|| {
         format!("--from {name} needs to know the server and who asks: sink, server and so on, as the hosts' forward.conf")

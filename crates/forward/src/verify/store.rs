@@ -4,12 +4,12 @@ use super::stored::Stored;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What is in a store.
+/// The messages of a store.
 #[derive(Default)]
 pub(super) struct Store {
-    /// Its files.
+    /// The files that bodies are in.
     pub(super) sources: Vec<PathBuf>,
-    /// Its hosts by name.
+    /// The hosts by name.
     pub(super) hosts: BTreeMap<String, Arrived>,
     /// Directory of the file with what a server sent.
     pub(super) scratch: Option<tempfile::TempDir>,
