@@ -80,9 +80,10 @@ impl Engine for Collector {
                     let value = found.and_then(|pair| pair["value"]["stringValue"].as_str());
                     value.unwrap_or("").to_owned()
                 };
-                assert!(!get("log.record.uid").is_empty(), "{record}");
+                let uid = get("log.record.uid");
+                assert!(!uid.is_empty(), "{record}");
                 lines += &format!(
-                    "from={} to={} events={} filtered={} kind={}\n{}\n",
+                    "from={} to={} events={} filtered={} kind={} uid={uid}\n{}\n",
                     get("tarsier.from"),
                     get("tarsier.to"),
                     get("tarsier.events"),
