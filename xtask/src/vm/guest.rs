@@ -124,24 +124,37 @@ impl Guest {
         }
     }
 
-    /// Path of the program under test.
+    /// Path of the program under test. That of this machine's architecture is built first, so that it is never older
+    /// than the tree, unless `TARSIER_BIN` names one.
     pub(super) fn tarsier(self) -> Result<PathBuf> {
-        let (variable, place, remedy) = match self {
-            Guest::Amd64 => ("TARSIER_BIN", "release/tarsier", "cargo build --release"),
-            Guest::Arm64 => (
-                "TARSIER_BIN_ARM64",
-                "aarch64-unknown-linux-gnu/release/tarsier",
-                "scripts/build-arm64",
-            ),
+        let variable = match self {
+            Guest::Amd64 => "TARSIER_BIN",
+            Guest::Arm64 => "TARSIER_BIN_ARM64",
         };
-        let path =
-            std::env::var_os(variable).map_or_else(|| target_dir().join(place), PathBuf::from);
-        ensure!(
-            path.exists(),
-            "{} is not there; build it with: {remedy}",
-            path.display()
-        );
-        Ok(path)
+        if let Some(path) = std::env::var_os(variable) {
+            let path = PathBuf::from(path);
+            ensure!(path.exists(), "{variable}: {} is not there", path.display());
+            return Ok(path);
+        }
+        match self {
+            Guest::Amd64 => {
+                output_of(Command::new("cargo").current_dir(source_root()).args([
+                    "build",
+                    "--quiet",
+                    "--release",
+                ]))?;
+                Ok(target_dir().join("release/tarsier"))
+            }
+            Guest::Arm64 => {
+                let path = target_dir().join("aarch64-unknown-linux-gnu/release/tarsier");
+                ensure!(
+                    path.exists(),
+                    "{} is not there; build it with: scripts/build-arm64",
+                    path.display()
+                );
+                Ok(path)
+            }
+        }
     }
 
     /// Path of `tarsier-forward`, which the machine with a disk runs. The build of the tests has it.

@@ -31,6 +31,7 @@ impl Kafka {
         let advertised = port.unwrap_or(sasl_port);
         let data = dir.path().join("data");
         let login = "required username=\"tarsier\" password=\"secret\" user_tarsier=\"secret\";";
+        // A broker that was killed comes back once the controller has given up the session of before.
         let text = format!(
             "process.roles=broker,controller\nnode.id=1\n\
              controller.quorum.voters=1@127.0.0.1:{controller}\n\
@@ -39,6 +40,7 @@ impl Kafka {
              advertised.listeners=OUT://127.0.0.1:{advertised},IN://127.0.0.1:{plain_port}\n\
              listener.security.protocol.map=OUT:SASL_PLAINTEXT,IN:PLAINTEXT,CTL:PLAINTEXT\n\
              inter.broker.listener.name=IN\ncontroller.listener.names=CTL\nlog.dirs={}\n\
+             broker.session.timeout.ms=1500\nbroker.heartbeat.interval.ms=300\n\
              offsets.topic.replication.factor=1\ntransaction.state.log.replication.factor=1\n\
              transaction.state.log.min.isr=1\ngroup.initial.rebalance.delay.ms=0\n\
              num.network.threads=2\nnum.io.threads=2\nlog.cleaner.enable=false\n\

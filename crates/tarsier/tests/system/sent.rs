@@ -7,6 +7,7 @@ use crate::survival::{kill, more_than, pin_dir, pinned};
 use crate::{machine, programs};
 use rustix::process::Signal;
 use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -50,11 +51,34 @@ impl Drop for Sender {
     }
 }
 
-/// All of the test's log, oldest file first.
-fn log_text(setup: &Setup) -> Vec<u8> {
+/// All of the test's log, oldest file first, and its length in bytes.
+fn log(setup: &Setup) -> (impl BufRead, u64) {
     let files = journal::log_files(&setup.path("audit.log")).expect("the log's files");
-    let read = |file| std::fs::read(file).expect("a file of the log");
-    files.iter().flat_map(read).collect()
+    let open = |file| File::open(file).expect("a file of the log");
+    let files: Vec<File> = files.iter().map(open).collect();
+    let length = files.iter().map(length).sum();
+    let empty: Box<dyn Read> = Box::new(std::io::empty());
+    let all = files
+        .into_iter()
+        .fold(empty, |before, file| Box::new(before.chain(file)));
+    (BufReader::new(all), length)
+}
+
+fn length(file: &File) -> u64 {
+    file.metadata().expect("its length").len()
+}
+
+/// The number of lines that are equal from the beginning, and whether there are no others.
+fn equal_lines(one: impl BufRead, other: impl BufRead) -> (usize, bool) {
+    let (mut one, mut other) = (one.split(b'\n'), other.split(b'\n'));
+    let mut equal = 0;
+    loop {
+        match (one.next(), other.next()) {
+            (None, None) => return (equal, true),
+            (Some(Ok(one)), Some(Ok(other))) if one == other => equal += 1,
+            _ => return (equal, false),
+        }
+    }
 }
 
 #[test]
@@ -95,19 +119,17 @@ fn what_arrives_of_a_log_whose_daemon_is_killed_is_the_log() {
         let ended = daemon.stop();
         assert!(ended.status.success(), "{}", ended.said);
         assert!(!pin_dir().exists());
-        let log = log_text(setup);
+        let (log, log_bytes) = log(setup);
+        let far_side = File::open(setup.path("far-side")).expect("the far side's file");
         let end = Instant::now() + PATIENCE;
-        let arrived = || std::fs::read(setup.path("far-side")).unwrap_or_default();
-        while arrived().len() < log.len() && Instant::now() < end {
+        while length(&far_side) < log_bytes && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(50));
         }
-        let arrived = arrived();
-        let same = arrived.iter().zip(&log).take_while(|(a, b)| a == b).count();
+        let arrived = length(&far_side);
+        let (equal, is_all) = equal_lines(log, BufReader::new(far_side));
         assert!(
-            arrived == log,
-            "{} bytes arrived of {}, equal up to byte {same}; the sender says:\n{}",
-            arrived.len(),
-            log.len(),
+            is_all && arrived == log_bytes,
+            "{arrived} bytes arrived of {log_bytes}, {equal} equal lines; the sender says:\n{}",
             setup.read("forward.err")
         );
         assert_eq!(numbered::count_once(&setup.path("far-side"), made), made);
