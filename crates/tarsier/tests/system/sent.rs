@@ -68,16 +68,25 @@ fn length(file: &File) -> u64 {
     file.metadata().expect("its length").len()
 }
 
-/// The number of lines that are equal from the beginning, and whether there are no others.
-fn equal_lines(one: impl BufRead, other: impl BufRead) -> (usize, bool) {
+/// Where two texts differ: the number of lines before, and the lines; `None` if they are equal.
+fn difference(one: impl BufRead, other: impl BufRead) -> Option<(usize, [String; 2])> {
     let (mut one, mut other) = (one.split(b'\n'), other.split(b'\n'));
     let mut equal = 0;
     loop {
-        match (one.next(), other.next()) {
-            (None, None) => return (equal, true),
-            (Some(Ok(one)), Some(Ok(other))) if one == other => equal += 1,
-            _ => return (equal, false),
+        let line = |next: Option<std::io::Result<Vec<u8>>>| next.map(|line| line.expect("a line"));
+        let (one, other) = (line(one.next()), line(other.next()));
+        if one != other {
+            let text = |line: Option<Vec<u8>>| {
+                line.map_or("(the end)".to_owned(), |line| {
+                    String::from_utf8_lossy(&line).into_owned()
+                })
+            };
+            return Some((equal, [text(one), text(other)]));
         }
+        if one.is_none() {
+            return None;
+        }
+        equal += 1;
     }
 }
 
@@ -126,12 +135,14 @@ fn what_arrives_of_a_log_whose_daemon_is_killed_is_the_log() {
             std::thread::sleep(Duration::from_millis(50));
         }
         let arrived = length(&far_side);
-        let (equal, is_all) = equal_lines(log, BufReader::new(far_side));
-        assert!(
-            is_all && arrived == log_bytes,
-            "{arrived} bytes arrived of {log_bytes}, {equal} equal lines; the sender says:\n{}",
-            setup.read("forward.err")
-        );
+        if let Some((equal, [here, there])) = difference(log, BufReader::new(far_side)) {
+            panic!(
+                "{arrived} bytes arrived of {log_bytes}; line {} is\n{here}\nand arrived as\n{there}\nThe sender \
+                 says:\n{}",
+                equal + 1,
+                setup.read("forward.err")
+            );
+        }
         assert_eq!(numbered::count_once(&setup.path("far-side"), made), made);
         println!("{made} calls, each arrived once");
     });
