@@ -2,12 +2,21 @@
 //!
 //! The result depends on the bytes alone, so that a batch that is made again has the same events.
 
+use std::time::Duration;
+
 use memchr::memmem;
 
 use crate::format::Stamp;
 
 /// Bytes of a line in which the stamp is looked for: a node name may stand before it.
 const STAMP_BYTES_MAX: usize = 400;
+
+/// Time without growth after which the last event of a log counts as complete.
+pub(crate) const SETTLED: Duration = Duration::from_millis(100);
+/// The same for the event of a call that lacks its last record. A daemon that was killed while it wrote such an event may
+/// have left its first lines; the next daemon cuts them off and writes the event again. If PROCTITLE records are
+/// excluded, all events of calls lack it.
+const SETTLED_CALL: Duration = Duration::from_secs(5);
 
 /// One event of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,33 +129,44 @@ fn json_stamp(line: &[u8]) -> Option<Stamp> {
     })
 }
 
-/// Whether the event is known to have no more lines: PROCTITLE and EOE are the last records of an
-/// event, JSON has one line, and records of user space stand alone.
-pub fn is_complete(lines: &[u8]) -> bool {
-    let text = lines.strip_suffix(b"\n").unwrap_or(lines);
-    let last = memchr::memrchr(b'\n', text).map_or(0, |at| at + 1);
-    let last = &text[last..];
-    if last.first() == Some(&b'{') {
-        return true;
+impl EventLines<'_> {
+    /// Time without growth of the log after which these lines at its end are a complete event. PROCTITLE and EOE are the
+    /// last records of an event, JSON has one line, and records of user space stand alone.
+    pub(crate) fn settles_after(&self) -> Duration {
+        let lines = self.lines.split_inclusive(|&byte| byte == b'\n');
+        let last = lines.last().unwrap_or_default();
+        let is_end = |kind: &[u8]| LAST_TYPES.iter().any(|name| kind.starts_with(name));
+        let is_complete = last.first() == Some(&b'{') || record_type(last).is_none_or(is_end);
+        let mut lines = self.lines.split_inclusive(|&byte| byte == b'\n');
+        let is_call = |line| {
+            let kind = record_type(line).unwrap_or_default();
+            kind.starts_with(b"SYSCALL ") || kind.starts_with(b"URINGOP ")
+        };
+        match is_complete {
+            true => Duration::ZERO,
+            false if lines.any(is_call) => SETTLED_CALL,
+            false => SETTLED,
+        }
     }
-    let head = &last[..last.len().min(STAMP_BYTES_MAX)];
-    let kind = match head.starts_with(b"type=") {
-        true => &head[5..],
-        false => match memmem::find(head, b" type=") {
-            Some(at) => &head[at + 6..],
-            None => return true,
-        },
-    };
-    [
-        &b"PROCTITLE "[..],
-        b"EOE ",
-        b"USER_",
-        b"DAEMON_",
-        b"CRED_",
-        b"SERVICE_",
-    ]
-    .iter()
-    .any(|name| kind.starts_with(name))
+}
+
+/// Beginnings of the types after which an event has no more records.
+const LAST_TYPES: [&[u8]; 6] = [
+    b"PROCTITLE ",
+    b"EOE ",
+    b"USER_",
+    b"DAEMON_",
+    b"CRED_",
+    b"SERVICE_",
+];
+
+/// The line from the type of its record on; `None` if it has none.
+fn record_type(line: &[u8]) -> Option<&[u8]> {
+    let head = &line[..line.len().min(STAMP_BYTES_MAX)];
+    match head.strip_prefix(b"type=") {
+        Some(kind) => Some(kind),
+        None => memmem::find(head, b" type=").map(|at| &head[at + 6..]),
+    }
 }
 
 #[cfg(test)]
@@ -181,10 +201,23 @@ mod tests {
 
     #[test]
     fn the_end_of_an_event_is_seen() {
-        assert!(is_complete(
-            b"type=SYSCALL msg=audit(1.0:1): x\ntype=PROCTITLE msg=audit(1.0:1): y\n"
-        ));
-        assert!(is_complete(b"node=h type=USER_LOGIN msg=audit(1.0:1): y\n"));
-        assert!(!is_complete(b"type=SYSCALL msg=audit(1.0:1): x\n"));
+        let settles_after = |text: &str| {
+            let mut events = Events::new(text.as_bytes());
+            events.next().expect("an event").settles_after()
+        };
+        let call = "type=SYSCALL msg=audit(1.0:1): x\n";
+        let whole = format!("{call}type=PROCTITLE msg=audit(1.0:1): y\n");
+        assert_eq!(settles_after(&whole), Duration::ZERO);
+        assert_eq!(
+            settles_after("{\"time\":1.0,\"serial\":1}\n"),
+            Duration::ZERO
+        );
+        let login = "node=h type=USER_LOGIN msg=audit(1.0:1): y\n";
+        assert_eq!(settles_after(login), Duration::ZERO);
+        // The rest may have been lost with the daemon that wrote it.
+        assert_eq!(settles_after(call), SETTLED_CALL);
+        let named = format!("type=AVC msg=audit(1.0:1): z\n{call}type=CWD msg=audit(1.0:1): y\n");
+        assert_eq!(settles_after(&named), SETTLED_CALL);
+        assert_eq!(settles_after("type=LOGIN msg=audit(1.0:1): y\n"), SETTLED);
     }
 }

@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::selection::{Choice, Selection};
 use super::{Batch, Kind, Message, Recipe};
 use crate::cursor::Cursor;
-use crate::events::{is_complete, EventLines, Events};
+use crate::events::{EventLines, Events};
 use crate::format::{format, Format, ForwardEvent, Stamp};
 use crate::position::{Position, Series};
 use crate::spool::Files;
@@ -26,8 +26,8 @@ pub struct Want {
     pub messages_max: usize,
     /// The end of a batch that is made again.
     pub until: Option<Position>,
-    /// Whether the last event counts as complete because nothing followed it for a while.
-    pub is_settled: bool,
+    /// For how long the log has not grown.
+    pub quiet: Duration,
 }
 
 /// An event that the format refused.
@@ -240,7 +240,7 @@ impl Maker<'_> {
             let is_last = events.peek().is_none();
             let is_done = is_whole
                 || !is_last
-                || (is_all && (self.want.is_settled || is_complete(event.lines)))
+                || (is_all && self.want.quiet >= event.settles_after())
                 || event.lines.len() as u64 >= EVENT_BYTES_MAX / 2;
             if !is_done {
                 break;

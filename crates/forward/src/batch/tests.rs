@@ -7,6 +7,7 @@ use crate::config::Start;
 use crate::cursor::{Cursor, Gap};
 use crate::spool::Spool;
 use std::path::Path;
+use std::time::Duration;
 
 const SERIES: Series = Series(1);
 
@@ -28,7 +29,7 @@ fn want(bytes_max: usize) -> Want {
         bytes_max,
         messages_max: 1 << 20,
         until: None,
-        is_settled: true,
+        quiet: Duration::MAX,
     }
 }
 
@@ -197,7 +198,7 @@ fn an_event_whose_end_is_not_known_waits() {
     let open = text + "type=SYSCALL msg=audit(1.000:9): cut";
     std::fs::write(&log, &open).expect("write");
     let waiting = Want {
-        is_settled: false,
+        quiet: Duration::ZERO,
         ..want(1 << 20)
     };
     let cursor = Cursor::default();

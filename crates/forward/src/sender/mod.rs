@@ -164,7 +164,7 @@ impl Sender {
             bytes_max: limits.bytes,
             messages_max: limits.messages,
             until,
-            is_settled: self.pace.is_settled(),
+            quiet: self.pace.quiet(),
         };
         let (cursor, series) = (self.progress.cursor(), self.progress.series());
         let Some(made) = make(files, cursor, series, &recipe, want)? else {

@@ -11,13 +11,11 @@ use rustix::fs::inotify;
 
 use crate::config::Config;
 use crate::cursor::Cursor;
-use crate::events::Events;
+use crate::events::{Events, SETTLED};
 use crate::filter::Filter;
 use crate::position::Position;
 use crate::spool::Files;
 
-/// Time without growth after which the last event of a log counts as complete.
-const SETTLED: Duration = Duration::from_millis(100);
 /// Time between two looks for urgent events.
 const LOOK: Duration = Duration::from_millis(5);
 /// How long to wait when there is nothing to send.
@@ -104,9 +102,9 @@ impl Pace {
         Events::new(&text).any(|event| self.filter.is_urgent(event.lines))
     }
 
-    /// Whether the log has not grown for a while.
-    pub(super) fn is_settled(&self) -> bool {
-        self.end.1.elapsed() >= SETTLED
+    /// For how long the log has not grown.
+    pub(super) fn quiet(&self) -> Duration {
+        self.end.1.elapsed()
     }
 
     /// A batch was taken.
@@ -116,7 +114,7 @@ impl Pace {
 
     /// How long to wait if a batch was due and nothing is complete.
     pub(super) fn idle(&self) -> Duration {
-        match self.is_settled() {
+        match self.quiet() >= SETTLED {
             true => IDLE,
             false => SETTLED,
         }
