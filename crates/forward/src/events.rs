@@ -133,18 +133,17 @@ impl EventLines<'_> {
     /// Time without growth of the log after which these lines at its end are a complete event. PROCTITLE and EOE are the
     /// last records of an event, JSON has one line, and records of user space stand alone.
     pub(crate) fn settles_after(&self) -> Duration {
-        let lines = self.lines.split_inclusive(|&byte| byte == b'\n');
-        let last = lines.last().unwrap_or_default();
+        let mut lines = self.lines.split_inclusive(|&byte| byte == b'\n');
+        let last = lines.next_back().unwrap_or_default();
         let is_end = |kind: &[u8]| LAST_TYPES.iter().any(|name| kind.starts_with(name));
         let is_complete = last.first() == Some(&b'{') || record_type(last).is_none_or(is_end);
-        let mut lines = self.lines.split_inclusive(|&byte| byte == b'\n');
         let is_call = |line| {
             let kind = record_type(line).unwrap_or_default();
             kind.starts_with(b"SYSCALL ") || kind.starts_with(b"URINGOP ")
         };
         match is_complete {
             true => Duration::ZERO,
-            false if lines.any(is_call) => SETTLED_CALL,
+            false if is_call(last) || lines.any(is_call) => SETTLED_CALL,
             false => SETTLED,
         }
     }

@@ -64,20 +64,9 @@ impl Kafka {
         let properties = kafka.properties();
         let scram = |n| format!("SCRAM-SHA-{n}=[name=tarsier,password=secret]");
         let (one, two) = (scram(256), scram(512));
-        kafka.java(
-            "kafka.tools.StorageTool",
-            &[
-                "format",
-                "-t",
-                "AAAAAAAAAAAAAAAAAAAAAQ",
-                "-c",
-                &properties,
-                "--add-scram",
-                &one,
-                "--add-scram",
-                &two,
-            ],
-        );
+        let cluster = ["format", "-t", "AAAAAAAAAAAAAAAAAAAAAQ", "-c", &properties];
+        let users = ["--add-scram", &one, "--add-scram", &two];
+        kafka.java("kafka.tools.StorageTool", &[&cluster[..], &users].concat());
         kafka.start();
         let at = format!("127.0.0.1:{plain_port}");
         kafka.java(
