@@ -83,9 +83,7 @@ fn difference(one: impl BufRead, other: impl BufRead) -> Option<(usize, [String;
             };
             return Some((equal, [text(one), text(other)]));
         }
-        if one.is_none() {
-            return None;
-        }
+        one.as_ref()?;
         equal += 1;
     }
 }
