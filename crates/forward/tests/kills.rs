@@ -50,6 +50,15 @@ fn write_events(log: &Log, written: &AtomicUsize, is_done: &AtomicBool) {
     }
 }
 
+/// Ends [`write_events`] when it is dropped, also if the test fails.
+struct Ending<'a>(&'a AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Most kills of each kind before a new server begins: what it has stored has to fit into memory.
 const ROUND_KILLS: usize = 10;
 
@@ -85,6 +94,7 @@ fn survives(engine: &mut dyn Engine, count: usize) -> (Vec<usize>, usize, String
     let (written, is_done) = (AtomicUsize::new(0), AtomicBool::new(false));
     let mut sender = Program::start(&config);
     std::thread::scope(|scope| {
+        let _ending = Ending(&is_done);
         scope.spawn(|| write_events(&log, &written, &is_done));
         for number in 0..count * 3 {
             let victim = [Victim::Sender, Victim::Server, Victim::Both][number % 3];
@@ -105,7 +115,6 @@ fn survives(engine: &mut dyn Engine, count: usize) -> (Vec<usize>, usize, String
                 sender = Program::start(&config);
             }
         }
-        is_done.store(true, Ordering::Relaxed);
     });
     let written = written.load(Ordering::Relaxed);
     common::await_for(CATCH_UP, "everything is acknowledged", || {
@@ -200,11 +209,12 @@ fn catches_up(engine: &mut dyn Engine) -> usize {
     let (written, is_done) = (AtomicUsize::new(0), AtomicBool::new(false));
     let sender = Program::start(&config);
     let back = std::thread::scope(|scope| {
+        let ending = Ending(&is_done);
         scope.spawn(|| write_events(&log, &written, &is_done));
         common::await_that("events are acknowledged", || acknowledged(&log) > 1000);
         engine.kill();
         std::thread::sleep(Duration::from_secs(away_s));
-        is_done.store(true, Ordering::Relaxed);
+        drop(ending);
         engine.start();
         Instant::now()
     });

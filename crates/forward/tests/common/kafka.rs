@@ -40,7 +40,7 @@ impl Kafka {
              advertised.listeners=OUT://127.0.0.1:{advertised},IN://127.0.0.1:{plain_port}\n\
              listener.security.protocol.map=OUT:SASL_PLAINTEXT,IN:PLAINTEXT,CTL:PLAINTEXT\n\
              inter.broker.listener.name=IN\ncontroller.listener.names=CTL\nlog.dirs={}\n\
-             broker.session.timeout.ms=1500\nbroker.heartbeat.interval.ms=300\n\
+             broker.session.timeout.ms=3000\nbroker.heartbeat.interval.ms=500\n\
              offsets.topic.replication.factor=1\ntransaction.state.log.replication.factor=1\n\
              transaction.state.log.min.isr=1\ngroup.initial.rebalance.delay.ms=0\n\
              num.network.threads=2\nnum.io.threads=2\nlog.cleaner.enable=false\n\
