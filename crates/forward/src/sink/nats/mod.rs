@@ -21,7 +21,7 @@ use wire::{Client, Reply};
 pub(super) use read_back::read_back;
 pub use wire::parse_line;
 
-const BATCH_BYTES: usize = 64 << 10;
+const BATCH_BYTES: usize = 256 << 10;
 const MESSAGES_MAX: usize = 1 << 14;
 const SEQUENCE: &str = "sequence";
 const TO_HEADER: &str = "Tarsier-To";
