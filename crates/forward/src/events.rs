@@ -13,9 +13,9 @@ const STAMP_BYTES_MAX: usize = 400;
 
 /// Time without growth after which the last event of a log counts as complete.
 pub(crate) const SETTLED: Duration = Duration::from_millis(100);
-/// The same for the event of a call that lacks its last record. A daemon that was killed while it wrote such an event may
-/// have left its first lines; the next daemon cuts them off and writes the event again. If PROCTITLE records are
-/// excluded, all events of calls lack it.
+/// Time without growth after which the event of a call at the end of a log counts as complete although it lacks its last
+/// record. A daemon that was killed while it wrote the event may have left its first lines; the next daemon cuts them off
+/// and writes the event again. If PROCTITLE records are excluded, all events of calls lack their last record.
 const SETTLED_CALL: Duration = Duration::from_secs(5);
 
 /// One event of a buffer.
@@ -137,10 +137,7 @@ impl EventLines<'_> {
         let last = lines.next_back().unwrap_or_default();
         let is_end = |kind: &[u8]| LAST_TYPES.iter().any(|name| kind.starts_with(name));
         let is_complete = last.first() == Some(&b'{') || record_type(last).is_none_or(is_end);
-        let is_call = |line| {
-            let kind = record_type(line).unwrap_or_default();
-            kind.starts_with(b"SYSCALL ") || kind.starts_with(b"URINGOP ")
-        };
+        let is_call = |line| record_type(line).is_some_and(is_call);
         match is_complete {
             true => Duration::ZERO,
             false if is_call(last) || lines.any(is_call) => SETTLED_CALL,
@@ -151,21 +148,27 @@ impl EventLines<'_> {
 
 /// Beginnings of the types after which an event has no more records.
 const LAST_TYPES: [&[u8]; 6] = [
-    b"PROCTITLE ",
-    b"EOE ",
+    b"PROCTITLE",
+    b"EOE",
     b"USER_",
     b"DAEMON_",
     b"CRED_",
     b"SERVICE_",
 ];
 
-/// The line from the type of its record on; `None` if it has none.
+/// Whether records of this type have the arguments and the result of a call.
+pub(crate) fn is_call(kind: &[u8]) -> bool {
+    matches!(kind, b"SYSCALL" | b"URINGOP")
+}
+
+/// The type of a line's record; `None` if it has none.
 fn record_type(line: &[u8]) -> Option<&[u8]> {
     let head = &line[..line.len().min(STAMP_BYTES_MAX)];
-    match head.strip_prefix(b"type=") {
-        Some(kind) => Some(kind),
-        None => memmem::find(head, b" type=").map(|at| &head[at + 6..]),
-    }
+    let kind = match head.strip_prefix(b"type=") {
+        Some(kind) => kind,
+        None => &head[memmem::find(head, b" type=")? + 6..],
+    };
+    kind.split(|&byte| byte == b' ').next()
 }
 
 #[cfg(test)]

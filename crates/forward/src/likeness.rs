@@ -6,6 +6,8 @@
 
 use serde_json::Value;
 
+use crate::events::is_call;
+
 /// Digits of an argument that is an address: of the stack, the heap, or a shared library.
 const ADDRESS_DIGITS_MIN: usize = 9;
 
@@ -46,7 +48,11 @@ fn record(line: &[u8], hasher: &mut blake3::Hasher) {
         if name == "type" && kind.is_none() {
             kind = Some(value);
         }
-        match is_by_chance(name, value, kind.is_some_and(is_call)) {
+        match is_by_chance(
+            name,
+            value,
+            kind.is_some_and(|kind| is_call(kind.as_bytes())),
+        ) {
             true => hasher.update(name.as_bytes()),
             false => hasher.update(word),
         };
@@ -62,7 +68,7 @@ fn leave_out_chance(value: &mut Value) {
             let is_call = object
                 .get("type")
                 .and_then(Value::as_str)
-                .is_some_and(is_call);
+                .is_some_and(|kind| is_call(kind.as_bytes()));
             object.retain(|name, value| match value {
                 Value::String(text) => !is_by_chance(name, text, is_call),
                 Value::Number(number) => !is_by_chance(name, &number.to_string(), is_call),
@@ -73,11 +79,6 @@ fn leave_out_chance(value: &mut Value) {
         Value::Array(values) => values.iter_mut().for_each(leave_out_chance),
         _ => {}
     }
-}
-
-/// Whether records of this type have the arguments and the result of a call.
-fn is_call(kind: &str) -> bool {
-    matches!(kind, "SYSCALL" | "URINGOP")
 }
 
 /// Whether a field differs between acts that are alike: process ids, addresses, and results of calls that succeed.

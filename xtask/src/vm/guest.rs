@@ -124,37 +124,29 @@ impl Guest {
         }
     }
 
-    /// Path of the program under test. That of this machine's architecture is built first, so that it is never older
-    /// than the tree, unless `TARSIER_BIN` names one.
+    /// Path of the program under test. The program for this machine's architecture is built first, so that it is never
+    /// older than the tree, unless `TARSIER_BIN` names one.
     pub(super) fn tarsier(self) -> Result<PathBuf> {
         let variable = match self {
             Guest::Amd64 => "TARSIER_BIN",
             Guest::Arm64 => "TARSIER_BIN_ARM64",
         };
-        if let Some(path) = std::env::var_os(variable) {
-            let path = PathBuf::from(path);
-            ensure!(path.exists(), "{variable}: {} is not there", path.display());
-            return Ok(path);
-        }
-        match self {
-            Guest::Amd64 => {
-                output_of(Command::new("cargo").current_dir(source_root()).args([
-                    "build",
-                    "--quiet",
-                    "--release",
-                ]))?;
-                Ok(target_dir().join("release/tarsier"))
+        let path = match (std::env::var_os(variable), self) {
+            (Some(path), _) => path.into(),
+            (None, Guest::Amd64) => {
+                let mut cargo = Command::new("cargo");
+                cargo.current_dir(source_root());
+                output_of(cargo.args(["build", "--quiet", "--release"]))?;
+                target_dir().join("release/tarsier")
             }
-            Guest::Arm64 => {
-                let path = target_dir().join("aarch64-unknown-linux-gnu/release/tarsier");
-                ensure!(
-                    path.exists(),
-                    "{} is not there; build it with: scripts/build-arm64",
-                    path.display()
-                );
-                Ok(path)
-            }
-        }
+            (None, Guest::Arm64) => target_dir().join("aarch64-unknown-linux-gnu/release/tarsier"),
+        };
+        ensure!(
+            path.exists(),
+            "{} is not there; name the program in {variable}, or build that of arm64 with: scripts/build-arm64",
+            path.display()
+        );
+        Ok(path)
     }
 
     /// Path of `tarsier-forward`, which the machine with a disk runs. The build of the tests has it.
