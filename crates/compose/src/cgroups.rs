@@ -89,20 +89,25 @@ impl Cgroups {
         true
     }
 
-    /// The workload of the events with this cgroup; for an unknown cgroup, the text that says so.
+    /// The workload of an event with this cgroup; for an unknown cgroup, the text that says so. Such events are counted.
     pub(crate) fn text(&mut self, id: u64, system: &dyn System) -> Arc<WorkloadText> {
-        if let Some(text) = self.known.get(&id).and_then(|known| known.text.as_ref()) {
-            return Arc::clone(text);
-        }
-        let Some((path, is_cut)) = self.path(id, system) else {
+        self.find(id, system).unwrap_or_else(|| {
             self.counts.unknown_events += 1;
-            return Arc::new(WorkloadText::unknown());
-        };
+            Arc::new(WorkloadText::unknown())
+        })
+    }
+
+    /// The workload of the events with this cgroup; `None` for an unknown cgroup.
+    pub(crate) fn find(&mut self, id: u64, system: &dyn System) -> Option<Arc<WorkloadText>> {
+        if let Some(text) = self.known.get(&id).and_then(|known| known.text.as_ref()) {
+            return Some(Arc::clone(text));
+        }
+        let (path, is_cut) = self.path(id, system)?;
         let text = Arc::new(WorkloadText::of(&path, is_cut));
         if let Some(known) = self.known.get_mut(&id) {
             known.text = Some(Arc::clone(&text));
         }
-        text
+        Some(text)
     }
 
     pub(crate) fn counts(&self) -> CgroupCounts {

@@ -53,13 +53,33 @@ impl Outcome {
     }
 }
 
-/// Counts recorded and dropped events per rule. `rule` is the rule's index in the rule set with number `generation`.
+/// Who made an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Maker<'a> {
+    /// Real uid of the task.
+    pub uid: u32,
+    /// Id of the task's cgroup.
+    pub cgroup_id: u64,
+    /// Path of the task's executable after a hash of it, with a random key; `None` if the task has none.
+    pub exe: Option<(u64, &'a [u8])>,
+}
+
+/// Counts recorded and dropped events per rule and maker. `rule` is the rule's index in the rule set with number `generation`.
 pub trait Tally {
     /// An event of the rule was recorded in `bytes` bytes of lines.
     fn recorded(&mut self, generation: u64, rule: u32, bytes: usize);
 
     /// An event was sent because of the rule, but is not recorded.
     fn dropped(&mut self, generation: u64, rule: u32);
+
+    /// An event of this maker was recorded in `bytes` bytes of lines. `workload` looks its cgroup up: `None` if it is not
+    /// known.
+    fn made_by(
+        &mut self,
+        maker: &Maker<'_>,
+        bytes: usize,
+        workload: impl FnOnce() -> Option<Arc<WorkloadText>>,
+    );
 
     /// Whether the rule may record another event of this second of the monotonic clock, if it may record `rate` of
     /// them. If not, the event is counted as suppressed.
@@ -70,6 +90,7 @@ pub trait Tally {
 impl Tally for () {
     fn recorded(&mut self, _: u64, _: u32, _: usize) {}
     fn dropped(&mut self, _: u64, _: u32) {}
+    fn made_by(&mut self, _: &Maker<'_>, _: usize, _: impl FnOnce() -> Option<Arc<WorkloadText>>) {}
     fn admits(&mut self, _: u64, _: u32, _: u64, _: u32) -> bool {
         true
     }
@@ -273,6 +294,20 @@ impl<T: Tally> Composer<T> {
         is_told.then(|| self.host.workload(id))
     }
 
+    /// Counts a recorded event for its rule, which is the one at this place of this generation, and for its maker.
+    fn count(&mut self, event: &Event<'_>, (generation, place): (u64, u32), bytes: usize) {
+        self.costs.recorded(generation, place, bytes);
+        let header = event.header();
+        let maker = Maker {
+            uid: header.uid,
+            cgroup_id: header.cgroup_id,
+            exe: event.exe().map(|_| self.texts.exe.last()),
+        };
+        let host = &mut self.host;
+        let workload = || host.known_workload(maker.cgroup_id);
+        self.costs.made_by(&maker, bytes, workload);
+    }
+
     fn event<W: Watcher>(
         &mut self,
         cpu: usize,
@@ -336,7 +371,7 @@ impl<T: Tally> Composer<T> {
         self.chunks.reuse(arguments.bytes);
         self.programs.extend(event.program());
         self.rate.count(&out[before..]);
-        self.costs.recorded(number, rule, out.len() - before);
+        self.count(event, (number, rule), out.len() - before);
         Outcome::recorded(generation.urgent.contains(&rule))
     }
 }

@@ -1,6 +1,7 @@
 //! `exe=`: the path of the task's executable.
 
 use event::wire::Part;
+use std::hash::{BuildHasher, RandomState};
 
 /// The path of the last executable: the next event often has the same one.
 #[derive(Default)]
@@ -8,6 +9,9 @@ pub(crate) struct Executable {
     walk: Vec<u8>,
     flags: u8,
     path: Vec<u8>,
+    /// Hash of the path.
+    hash: u64,
+    hasher: RandomState,
 }
 
 impl Executable {
@@ -23,7 +27,14 @@ impl Executable {
             if part.is_unreachable() && self.path.starts_with(b"/memfd:") {
                 self.path.extend_from_slice(b" (deleted)");
             }
+            self.hash = self.hasher.hash_one(&self.path);
         }
         &self.path
+    }
+
+    /// The path that was returned last, after its hash, which is the same whenever the path is. Nobody can find paths
+    /// with the same hash: its key is random.
+    pub(crate) fn last(&self) -> (u64, &[u8]) {
+        (self.hash, &self.path)
     }
 }

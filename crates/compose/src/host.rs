@@ -73,4 +73,9 @@ impl Host {
     pub(crate) fn workload(&mut self, cgroup_id: u64) -> Arc<WorkloadText> {
         self.cgroups.text(cgroup_id, &*self.system)
     }
+
+    /// The workload of the cgroup with this id; `None` if it is not known.
+    pub(crate) fn known_workload(&mut self, cgroup_id: u64) -> Option<Arc<WorkloadText>> {
+        self.cgroups.find(cgroup_id, &*self.system)
+    }
 }

@@ -28,7 +28,7 @@ mod test_frame;
 
 pub use cgroups::CgroupCounts;
 pub use clock::Serials;
-pub use composer::{Composed, Composer, Outcome, Tally, Watcher};
+pub use composer::{Composed, Composer, Maker, Outcome, Tally, Watcher};
 pub use filter::{drops_message, drops_sent};
 pub use generation::Generation;
 pub use identify::{identify, names_paths};

@@ -110,6 +110,18 @@ impl Control {
         let text = match request {
             Request::Status => serde_json::to_vec(&status::of(recording)),
             Request::RuleCosts => serde_json::to_vec(&status::rule_costs(recording)),
+            Request::MakerCosts {
+                by,
+                order,
+                top,
+                recent,
+            } => match status::maker_costs(recording, *by, *order, *top, *recent) {
+                Ok(table) => serde_json::to_vec(&table),
+                Err(error) => serde_json::to_vec(&Answer {
+                    error: Some(error),
+                    ..Answer::default()
+                }),
+            },
             Request::Rules => serde_json::to_vec(&Answer {
                 rules: self.listed_rules(recording),
                 ..Answer::default()

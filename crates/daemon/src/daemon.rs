@@ -7,7 +7,7 @@ use crate::control::{Control, ControlSocket};
 use crate::daemon_records::Who;
 use crate::instance::Instance;
 use crate::losses;
-use crate::metrics::Metrics;
+use crate::metrics::{self, Metrics};
 use crate::recording::Recording;
 use crate::signals::Signals;
 use crate::status;
@@ -112,7 +112,10 @@ impl Daemon {
                 return Ok(end);
             }
             if let Some(metrics) = &mut self.metrics {
-                metrics.serve(|| status::of(&self.recording));
+                metrics.serve(|| {
+                    let makers = status::exported_makers(&mut self.recording);
+                    metrics::text(&status::of(&self.recording), &makers)
+                });
             }
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 end_command(&mut command);

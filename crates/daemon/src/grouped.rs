@@ -1,7 +1,7 @@
 //! Groups single records into the events that they belong to. Records of different events are
 //! interleaved if several processors make them at the same time.
 
-use super::kernel_costs::{key_of, KernelCosts};
+use super::kernel_costs::{told, KernelCosts};
 use event::{text, Encoder, RecordType, Stamp};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -94,15 +94,15 @@ impl Grouped {
         };
         let before = sink.out.len();
         let mut writer = sink.encoder.begin(sink.out, open.stamp);
-        let mut key = None;
+        let mut about = None;
         for (kind, range) in open.records.drain(..) {
             let body = &open.bodies[range];
-            key = key.or_else(|| key_of(kind, body));
+            about = about.or_else(|| told(kind, body));
             writer.raw(kind, body);
         }
         writer.end();
-        if let Some(key) = key {
-            sink.costs.count(key, sink.out.len() - before);
+        if let Some(about) = about {
+            sink.costs.count(&about, sink.out.len() - before);
         }
         open.bodies.clear();
         self.spare.push(open);

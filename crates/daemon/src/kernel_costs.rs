@@ -1,15 +1,28 @@
-//! What rules cost under the kernel engine. The kernel reports the key of an event's rule, not the
-//! rule itself.
+//! What rules and makers of events cost under the kernel engine. The kernel reports the key of an event's rule, not the
+//! rule itself, and no cgroup.
 
-use crate::protocol::RuleCost;
+use crate::maker_costs::MakerCosts;
+use crate::protocol::{unhex, RuleCost};
+use compose::Maker;
 use event::text;
 use rules::{List, Rule};
 use std::collections::HashMap;
 
-/// Number of events and bytes by key, with the key as it is in the log.
+/// What events of the kernel's rules have cost.
 #[derive(Debug, Default)]
 pub(super) struct KernelCosts {
+    /// Number of events and bytes by key, with the key as it is in the log.
     by_key: HashMap<Vec<u8>, (u64, u64)>,
+    pub(super) makers: MakerCosts,
+}
+
+/// What a record says about an event, as it is in the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Told<'a> {
+    /// Key of the rule.
+    key: &'a [u8],
+    uid: &'a [u8],
+    exe: &'a [u8],
 }
 
 /// Limit of counted keys. Rules have no more, and other records must not fill the memory.
@@ -17,18 +30,46 @@ const KEYS_MAX: usize = 16384;
 const SYSCALL: u16 = 1300;
 const URINGOP: u16 = 1336;
 
-/// The value of `key` in a record, if the record is of a kind that rules select.
-pub(super) fn key_of(kind: u16, body: &[u8]) -> Option<&[u8]> {
+/// What a record says about its event, if the record is of a kind that rules select, with a key.
+pub(super) fn told(kind: u16, body: &[u8]) -> Option<Told<'_>> {
     if !matches!(kind, SYSCALL | URINGOP) {
         return None;
     }
-    let key = text::fields(body).filter(|field| field.name == b"key");
-    key.last().map(|field| field.value)
+    let (mut told, mut key) = (Told::default(), None);
+    for field in text::fields(body) {
+        match field.name {
+            b"key" => key = Some(field.value),
+            b"uid" => told.uid = field.value,
+            b"exe" => told.exe = field.value,
+            _ => {}
+        }
+    }
+    key.map(|key| Told { key, ..told })
+}
+
+/// A path as it was before it was logged: `audit_log_untrustedstring()` in `kernel/audit.c`. `None` for `(null)`.
+fn path(logged: &[u8]) -> Option<Vec<u8>> {
+    match logged {
+        [b'"', path @ .., b'"'] => Some(path.to_vec()),
+        _ => unhex(std::str::from_utf8(logged).ok()?).filter(|path| !path.is_empty()),
+    }
 }
 
 impl KernelCosts {
-    /// Counts an event with this key that was written.
-    pub(super) fn count(&mut self, key: &[u8], bytes: usize) {
+    /// Counts an event that was written.
+    pub(super) fn count(&mut self, told: &Told<'_>, bytes: usize) {
+        self.count_key(told.key, bytes);
+        let uid = std::str::from_utf8(told.uid).ok();
+        let exe = path(told.exe);
+        let maker = Maker {
+            uid: uid.and_then(|uid| uid.parse().ok()).unwrap_or(u32::MAX),
+            cgroup_id: 0,
+            exe: exe.as_deref().map(|path| (self.makers.hash(path), path)),
+        };
+        self.makers.recorded(&maker, bytes, || None);
+    }
+
+    fn count_key(&mut self, key: &[u8], bytes: usize) {
         if !self.by_key.contains_key(key) && self.by_key.len() >= KEYS_MAX {
             return;
         }
@@ -121,10 +162,10 @@ mod tests {
             (b"arch=c000003e syscall=84 comm=6B6579 key=\"shared\"", 10),
             (b"arch=c000003e syscall=161 key=(null)", 1),
         ] {
-            let key = key_of(SYSCALL, body).expect("a key");
-            costs.count(key, bytes);
+            let told = told(SYSCALL, body).expect("a key");
+            costs.count(&told, bytes);
         }
-        assert_eq!(key_of(1302, b"item=0 key=\"shared\""), None);
+        assert_eq!(told(1302, b"item=0 key=\"shared\""), None);
         let table = costs.table(&rules);
         let rows: Vec<_> = table
             .iter()
@@ -139,5 +180,32 @@ mod tests {
             ]
         );
         assert_eq!(table[1].rule, "2 rules with this key");
+    }
+
+    #[test]
+    fn uids_and_executables_are_counted_and_no_cgroup_is_guessed() {
+        use crate::protocol::{MakerKind, MakerOrder};
+        let mut costs = KernelCosts::default();
+        for body in [
+            &b"arch=c000003e uid=7 euid=0 comm=\"a\" exe=\"/bin/a\" key=(null)"[..],
+            b"uid=7 comm=\"a\" exe=2F62696E2F6120 key=(null)",
+            b"uid=unset exe=(null) key=(null)",
+        ] {
+            let told = told(SYSCALL, body).expect("a key");
+            costs.count(&told, 10);
+        }
+        let mut names = |by| -> Vec<(String, u64)> {
+            let table = costs.makers.table(by, MakerOrder::Bytes, 20, false);
+            let rows = table.rows.into_iter();
+            rows.map(|row| (row.name, row.events)).collect()
+        };
+        let row = |name: &str, events| (name.to_owned(), events);
+        let unset = u32::MAX.to_string();
+        assert_eq!(names(MakerKind::Uid), [row("7", 2), row(&unset, 1)]);
+        assert_eq!(
+            names(MakerKind::Exe),
+            [row("/bin/a", 1), row("/bin/a ", 1), row("(none)", 1)]
+        );
+        assert_eq!(names(MakerKind::Unit), [row("(unknown)", 3)]);
     }
 }

@@ -28,6 +28,7 @@ mod live;
 mod lookup_warnings;
 mod lookups;
 mod losses;
+mod maker_costs;
 mod metrics;
 mod notifier;
 mod output;

@@ -83,7 +83,7 @@ pub(super) fn by_rule(pipeline: &Pipeline, counters: &Counters) -> BTreeMap<Stri
 /// Events over a budget, by place and key of their rule.
 pub(super) fn suppressed(pipeline: &Pipeline) -> BTreeMap<String, u64> {
     let of_programs = pipeline.engine.counters().suppressed;
-    match of_programs + pipeline.recorder.costs.suppressed {
+    match of_programs + pipeline.recorder.costs.rules.suppressed {
         0 => BTreeMap::new(),
         _ => by_place(pipeline, |missing| missing.suppressed).0,
     }
@@ -102,7 +102,7 @@ fn by_place(
             .map(|key| String::from_utf8_lossy(key).replace('\u{1}', ","));
         format!("{} {}", i + 1, key.unwrap_or_else(|| "(no key)".to_owned()))
     };
-    let costs = pipeline.recorder.costs.missing(&counts).enumerate();
+    let costs = pipeline.recorder.costs.rules.missing(&counts).enumerate();
     let counts = costs.map(|(i, missing)| (i, count(missing)));
     let counts = counts.filter(|(_, count)| *count > 0);
     (
@@ -168,7 +168,7 @@ impl Losses {
 
     /// Logs how many events were over a budget since the last report, if any.
     pub(super) fn say_suppressed(&mut self, pipeline: &mut Pipeline) {
-        let second_stage = pipeline.recorder.costs.suppressed;
+        let second_stage = pipeline.recorder.costs.rules.suppressed;
         let in_all = [pipeline.engine.counters().suppressed, second_stage];
         // As for losses, the kernel is asked about rules only if there is something to tell.
         if in_all == self.suppressed_in_all {

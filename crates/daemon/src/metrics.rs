@@ -1,11 +1,13 @@
 //! `metrics`: serves the daemon's state in Prometheus' text format, version 0.0.4, over HTTP on a
 //! Unix socket or a loopback port. Never blocks.
 
-use crate::protocol::Status;
+mod text;
+
+pub(super) use text::text;
+
 use anyhow::{Context, Result};
 use conf::MetricsAddress;
 use rustix::event::{PollFd, PollFlags};
-use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -103,14 +105,13 @@ impl Metrics {
         }
     }
 
-    /// Reads requests and sends answers as far as possible; calls `status` if a request is
-    /// complete.
-    pub(super) fn serve(&mut self, status: impl Fn() -> Status) {
+    /// Reads requests and sends answers as far as possible; calls `text` if a request is complete.
+    pub(super) fn serve(&mut self, mut text: impl FnMut() -> String) {
         self.accept();
         let now = Instant::now();
         for client in &mut self.clients {
             if client.read() {
-                client.output = response(&client.input, &status);
+                client.output = response(&client.input, &mut text);
                 client.deadline = now + PATIENCE;
             }
             client.write();
@@ -205,9 +206,9 @@ impl Client {
     }
 }
 
-fn response(request: &[u8], status: impl Fn() -> Status) -> Vec<u8> {
+fn response(request: &[u8], text: impl FnOnce() -> String) -> Vec<u8> {
     let (line, body) = match request.starts_with(b"GET /metrics ") {
-        true => ("200 OK", text(&status())),
+        true => ("200 OK", text()),
         false => ("404 Not Found", "only GET /metrics is served\n".to_owned()),
     };
     let head = format!(
@@ -217,222 +218,27 @@ fn response(request: &[u8], status: impl Fn() -> Status) -> Vec<u8> {
     (head + &body).into_bytes()
 }
 
-/// Counters without labels: name, help and value.
-fn counters(s: &Status) -> [(&'static str, &'static str, f64); 11] {
-    [
-        (
-            "calls_matched_total",
-            "Calls matched against the rules.",
-            s.calls_matched as f64,
-        ),
-        (
-            "events_selected_total",
-            "Events that reached a ring.",
-            s.events_selected as f64,
-        ),
-        (
-            "events_recorded_total",
-            "Events of the engine in the log.",
-            s.events_recorded as f64,
-        ),
-        (
-            "events_cut_total",
-            "Recorded events of which something did not fit.",
-            s.events_cut as f64,
-        ),
-        (
-            "events_dropped_total",
-            "Candidates that no rule selects.",
-            s.events_dropped as f64,
-        ),
-        (
-            "calls_slowed_total",
-            "Calls that waited for space in a ring.",
-            s.calls_slowed as f64,
-        ),
-        (
-            "calls_slowed_seconds_total",
-            "Total time that calls waited for space in a ring.",
-            s.waited_ns as f64 / 1e9,
-        ),
-        (
-            "log_events_total",
-            "Events written to the log.",
-            s.log_events as f64,
-        ),
-        (
-            "log_bytes_total",
-            "Bytes written to the log.",
-            s.log_bytes as f64,
-        ),
-        ("log_syncs_total", "Syncs of the log.", s.log_syncs as f64),
-        (
-            "integrity_breaches_total",
-            "Changes of the capture by other processes.",
-            s.integrity_breaches as f64,
-        ),
-    ]
-}
-
-/// The state in Prometheus' text format.
-fn text(s: &Status) -> String {
-    let mut out = String::new();
-    let mut single = |name: &str, kind: &str, help: &str, value: f64| {
-        let _ = writeln!(
-            out,
-            "# HELP tarsier_{name} {help}\n# TYPE tarsier_{name} {kind}\ntarsier_{name} {value}"
-        );
-    };
-    for (name, help, value) in counters(s) {
-        single(name, "counter", help, value);
-    }
-    let fill = f64::from(s.ring_fill_per_mille) / 1000.0;
-    single("ring_fill_ratio", "gauge", "The fullest ring.", fill);
-    let (help, value) = ("1 if logging is suspended.", u8::from(s.log_suspended));
-    single("log_suspended", "gauge", help, value.into());
-    let pause = s.reader_pause_us as f64 / 1e6;
-    let help = "The longest time in which the daemon neither read the rings nor waited for events.";
-    single("reader_pause_seconds_max", "gauge", help, pause);
-    write_lookups(&mut out, s);
-    write_losses(&mut out, s);
-    out
-}
-
-/// What could not be looked up, and the helpers that failed.
-fn write_lookups(out: &mut String, s: &Status) {
-    for (name, kind, help, count) in [
-        (
-            "objects_unanswered_total",
-            "counter",
-            "Objects that could not be looked up in time.",
-            s.objects_unanswered,
-        ),
-        (
-            "names_unanswered_total",
-            "counter",
-            "Names of users and groups that could not be looked up in time.",
-            s.names_unanswered,
-        ),
-        (
-            "helpers_replaced_total",
-            "counter",
-            "Helpers for look-ups that failed and were replaced.",
-            s.helpers_replaced,
-        ),
-        (
-            "helpers_stuck",
-            "gauge",
-            "Killed helpers that hang at a file system.",
-            s.helpers_stuck,
-        ),
-        (
-            "cgroups_known",
-            "gauge",
-            "Cgroups that are known, lately removed ones included.",
-            s.cgroups_known,
-        ),
-        (
-            "events_without_cgroup_total",
-            "counter",
-            "Events whose cgroup is not known.",
-            s.cgroups_unknown,
-        ),
-        (
-            "cgroup_frames_lost_total",
-            "counter",
-            "Words of new and removed cgroups that were lost.",
-            s.cgroups_lost,
-        ),
-        (
-            "audited_processes",
-            "gauge",
-            "Processes whose calls the kernel audits too, as they were started before Tarsier.",
-            s.audited_processes.unwrap_or(0),
-        ),
-    ] {
-        let _ = writeln!(
-            out,
-            "# HELP tarsier_{name} {help}\n# TYPE tarsier_{name} {kind}\ntarsier_{name} {count}"
-        );
-    }
-}
-
-/// Losses by cause, processor and rule, and events over a budget.
-fn write_losses(out: &mut String, s: &Status) {
-    let by_cpu = s.lost_by_cpu.iter().enumerate();
-    let by_cpu: Vec<(String, u64)> = by_cpu.map(|(cpu, n)| (cpu.to_string(), *n)).collect();
-    let own = |map: &std::collections::BTreeMap<String, u64>| {
-        map.iter()
-            .map(|(name, n)| (name.clone(), *n))
-            .collect::<Vec<_>>()
-    };
-    let suppressed = own(&s.suppressed_by_rule);
-    for (name, what, label, counts) in [
-        ("events_lost_total", "lost", "cause", own(&s.lost)),
-        ("events_lost_by_cpu_total", "lost", "cpu", by_cpu),
-        (
-            "events_lost_by_rule_total",
-            "lost",
-            "rule",
-            own(&s.lost_by_rule),
-        ),
-        (
-            "events_suppressed_total",
-            "over the budget of their rule",
-            "rule",
-            suppressed,
-        ),
-    ] {
-        let _ = writeln!(
-            out,
-            "# HELP tarsier_{name} Events {what}, by {label}.\n# TYPE tarsier_{name} counter"
-        );
-        for (value, count) in counts {
-            let _ = writeln!(
-                out,
-                "tarsier_{name}{{{label}=\"{}\"}} {count}",
-                escaped(&value)
-            );
-        }
-    }
-}
-
-/// A label's value: backslash, quote and newline are escaped.
-fn escaped(value: &str) -> String {
-    value
-        .replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('\n', "\\n")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::io::{BufRead, BufReader};
     use std::os::unix::net::UnixStream;
 
-    fn status() -> Status {
-        Status {
-            events_recorded: 42,
-            helpers_stuck: 1,
-            lost: [("ring_full".to_owned(), 3)].into(),
-            lost_by_rule: [("1 a\"b\\".to_owned(), 3)].into(),
-            lost_by_uid: [("1000".to_owned(), 3)].into(),
-            ..Status::default()
-        }
+    fn served() -> String {
+        "tarsier_events_recorded_total 42\n".to_owned()
     }
 
     fn asked(path: &std::path::Path, metrics: &mut Metrics, request: &str) -> String {
         let mut client = UnixStream::connect(path).unwrap();
         client.write_all(request.as_bytes()).unwrap();
-        metrics.serve(status);
+        metrics.serve(served);
         let mut text = String::new();
         BufReader::new(client).read_to_string(&mut text).unwrap();
         text
     }
 
     #[test]
-    fn a_scrape_gets_every_count_with_its_labels() {
+    fn a_scrape_gets_the_text() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("metrics.sock");
         let mut metrics = Metrics::start(&MetricsAddress::Unix(path.clone())).unwrap();
@@ -446,9 +252,6 @@ mod tests {
             text.contains("\ntarsier_events_recorded_total 42\n"),
             "{text}"
         );
-        assert!(text.contains("\n# TYPE tarsier_helpers_stuck gauge\ntarsier_helpers_stuck 1\n"));
-        assert!(text.contains("\ntarsier_events_lost_total{cause=\"ring_full\"} 3\n"));
-        assert!(text.contains("\ntarsier_events_lost_by_rule_total{rule=\"1 a\\\"b\\\\\"} 3\n"));
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         assert!(head.ends_with(&format!("Content-Length: {}", body.len())));
         assert!(metrics.clients.is_empty());
@@ -466,12 +269,12 @@ mod tests {
         let silent = UnixStream::connect(&path).unwrap();
         let mut greedy = UnixStream::connect(&path).unwrap();
         greedy.write_all(&[b'x'; REQUEST_BYTES_MAX + 1]).unwrap();
-        metrics.serve(status);
+        metrics.serve(served);
         assert_eq!(metrics.clients.len(), 1);
         let mut line = String::new();
         assert_eq!(BufReader::new(greedy).read_line(&mut line).unwrap_or(0), 0);
         drop(silent);
-        metrics.serve(status);
+        metrics.serve(served);
         assert!(metrics.clients.is_empty());
     }
 
@@ -482,7 +285,7 @@ mod tests {
         let mut metrics = Metrics::start(&MetricsAddress::Unix(path.clone())).unwrap();
         let connect = || UnixStream::connect(&path).unwrap();
         let mut idle: Vec<UnixStream> = (0..CLIENTS_MAX).map(|_| connect()).collect();
-        metrics.serve(status);
+        metrics.serve(served);
         assert_eq!(metrics.clients.len(), CLIENTS_MAX);
         let mut fds = Vec::new();
         metrics.poll_fds(&mut fds);
@@ -495,7 +298,7 @@ mod tests {
         assert_eq!(idle.remove(0).read(&mut [0]).unwrap(), 0);
         let last = idle.last_mut().unwrap();
         last.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
-        metrics.serve(status);
+        metrics.serve(served);
         let mut text = String::new();
         last.read_to_string(&mut text).unwrap();
         assert!(text.starts_with("HTTP/1.0 200 OK\r\n"), "{text}");

@@ -21,6 +21,7 @@ use compose::{Generation, Outcome, System};
 use event::{RecordType, Stamp};
 use journal::Witness;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Longest time for which a pass reads, in nanoseconds, so that even on a slow machine clients are
 /// answered and the daemon's priority is adjusted; and the number of frames after which the clock
@@ -419,6 +420,15 @@ impl Pipeline {
         match sender {
             Some((auid, pid)) if pid != 0 => Who::sender(auid, pid),
             _ => Who::this_process(),
+        }
+    }
+
+    /// Begins a new window of recent costs, if it is time.
+    pub(super) fn tick_costs(&mut self) {
+        let now = Instant::now();
+        self.recorder.costs.makers.tick(now);
+        if let Some(kernel) = &mut self.kernel {
+            kernel.costs.makers.tick(now);
         }
     }
 

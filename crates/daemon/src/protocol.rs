@@ -1,7 +1,9 @@
 //! The messages on the control socket: one line of JSON in each direction, the request first.
 
+mod makers;
 mod status;
 
+pub use makers::{MakerCost, MakerCosts, MakerKind, MakerOrder};
 pub use status::{ConfinementStatus, PluginStatus, RuleCost, SpawnerStatus, Status};
 
 use serde::{Deserialize, Serialize};
@@ -27,6 +29,18 @@ pub enum Request {
     Status,
     /// What each rule costs; answered with a list of [`RuleCost`].
     RuleCosts,
+    /// What the makers of events cost; answered with [`MakerCosts`], or with an [`Answer`] if the engine does not know
+    /// these makers.
+    MakerCosts {
+        /// What makers are told apart by.
+        by: MakerKind,
+        /// What they are sorted by.
+        order: MakerOrder,
+        /// Number of makers wanted; the others are counted together.
+        top: usize,
+        /// Whether only the last 10 to 20 s count.
+        recent: bool,
+    },
     /// Stop the daemon. With `keep`, capture goes on for the next daemon.
     Stop {
         /// Leave pinned programs in place.
@@ -82,7 +96,7 @@ pub enum Step {
     Message(String),
 }
 
-/// The daemon's answer to every request except [`Request::Status`] and [`Request::RuleCosts`].
+/// The daemon's answer to every request except those whose description names another.
 #[derive(Serialize, Deserialize, Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answer {
     /// Why the request as a whole was refused.

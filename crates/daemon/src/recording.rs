@@ -160,6 +160,7 @@ impl Recording {
         // A spawner of a service that has ended no longer tells of the ends of what it started.
         self.child_ended();
         self.pipeline.recorder.refresh();
+        self.pipeline.tick_costs();
         self.cgroups.mend(&mut self.pipeline);
         self.pipeline.count_kernel_losses();
         self.losses.say(&mut self.pipeline);

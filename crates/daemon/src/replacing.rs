@@ -38,7 +38,7 @@ impl Coming {
         }
         pipeline.recorder.add_generation(generation.clone());
         let (number, rules) = (generation.plan.generation, &generation.plan.rules);
-        pipeline.recorder.costs.expect(number, rules.len());
+        pipeline.recorder.costs.rules.expect(number, rules.len());
         if let (Some(kernel), true) = (&mut pipeline.kernel, pipeline.engine.is_kernel()) {
             kernel.replace_rules(rules)?;
         }
@@ -79,7 +79,11 @@ impl Coming {
         pipeline.engine.set_urgent(&generation.urgent);
         let number = generation.plan.generation;
         let (old, new) = (&pipeline.generation.plan.rules, &generation.plan.rules);
-        pipeline.recorder.costs.replace(number, old, new, &counts);
+        pipeline
+            .recorder
+            .costs
+            .rules
+            .replace(number, old, new, &counts);
         pipeline.generation = generation;
     }
 }
@@ -103,7 +107,7 @@ impl Recording {
             Err(error) => Err(error),
         };
         if outcome.is_err() {
-            self.pipeline.recorder.costs.forget_coming();
+            self.pipeline.recorder.costs.rules.forget_coming();
         }
         let budgets = &self.pipeline.generation.budgets;
         self.pipeline.engine.set_budgets(budgets);

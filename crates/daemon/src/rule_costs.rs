@@ -185,16 +185,18 @@ impl RuleCosts {
         false
     }
 
-    /// Ends a batch that took `spent_ns`, and adds each rule's share. Reading the clock for each
-    /// event would cost more than it is worth: 56 ns.
-    pub(super) fn share(&mut self, spent_ns: u64) {
-        let whole = self.weight.max(1) as f64;
+    /// Ends a batch that took `spent_ns`, and adds each rule's share. Returns the number of bytes among which the time
+    /// was divided.
+    pub(super) fn share(&mut self, spent_ns: u64) -> u64 {
+        let bytes = self.weight.max(1);
+        let whole = bytes as f64;
         for place in self.charged.drain(..) {
             let cost = &mut self.costs[place];
             cost.spent_ns += (spent_ns as f64 * cost.weight as f64 / whole) as u64;
             cost.weight = 0;
         }
         self.weight = 0;
+        bytes
     }
 
     fn charge(&mut self, generation: u64, place: u32, weight: u64) -> Option<&mut Cost> {

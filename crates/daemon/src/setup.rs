@@ -204,7 +204,7 @@ fn begun(
     lookups::follow(&pipeline.lookups, pipeline.engine.helpers());
     let plan = &pipeline.generation.plan;
     let (counts, _) = pipeline.engine.rule_counts(plan.rules.len());
-    let costs = &mut pipeline.recorder.costs;
+    let costs = &mut pipeline.recorder.costs.rules;
     costs.replace(plan.generation, &[], &plan.rules, &counts);
     pipeline.engine.set_overload(settings::overload(config));
     pipeline.engine.set_urgent(&pipeline.generation.urgent);

@@ -2,7 +2,8 @@
 
 use crate::engine::Engine;
 use crate::losses;
-use crate::protocol::{RuleCost, SpawnerStatus, Status};
+use crate::maker_costs::{MakerCosts, OTHERS};
+use crate::protocol::{self, MakerCost, MakerKind, MakerOrder, RuleCost, SpawnerStatus, Status};
 use crate::recording::Recording;
 
 /// The content of `tarsier status`.
@@ -83,5 +84,77 @@ pub(super) fn rule_costs(recording: &Recording) -> Vec<RuleCost> {
         return kernel.costs.table(rules);
     }
     let (counts, _) = pipeline.engine.rule_counts(rules.len());
-    pipeline.recorder.costs.table(rules, &counts)
+    pipeline.recorder.costs.rules.table(rules, &counts)
+}
+
+/// The content of `tarsier status --by`.
+///
+/// # Errors
+/// The engine does not know such makers: why, and what it knows.
+pub(super) fn maker_costs(
+    recording: &mut Recording,
+    by: MakerKind,
+    order: MakerOrder,
+    top: usize,
+    is_recent: bool,
+) -> Result<protocol::MakerCosts, String> {
+    if !is_known(recording, by) {
+        return Err(format!(
+            "--by {}: events of the kernel engine name no cgroup: use --by uid or --by exe, or an eBPF engine",
+            by.name()
+        ));
+    }
+    let mut table = counted(recording).table(by, order, top, is_recent);
+    if by == MakerKind::Uid && !is_recent {
+        add_lost(&mut table, recording);
+    }
+    Ok(table)
+}
+
+/// The makers of events in the metrics, with the kind that they are of.
+pub(super) fn exported_makers(recording: &mut Recording) -> Vec<(MakerKind, Vec<MakerCost>)> {
+    let known: Vec<MakerKind> = MakerKind::EVERY
+        .into_iter()
+        .filter(|by| is_known(recording, *by))
+        .collect();
+    let costs = counted(recording);
+    known
+        .into_iter()
+        .map(|by| (by, costs.exported(by)))
+        .collect()
+}
+
+/// Whether the engine's events tell of such makers.
+fn is_known(recording: &Recording, by: MakerKind) -> bool {
+    let needs_cgroup = matches!(by, MakerKind::Unit | MakerKind::Container);
+    !(needs_cgroup && recording.pipeline.engine.is_kernel())
+}
+
+/// The counts of the engine's events.
+fn counted(recording: &mut Recording) -> &mut MakerCosts {
+    let pipeline = &mut recording.pipeline;
+    match (&pipeline.engine, &mut pipeline.kernel) {
+        (Engine::Kernel, Some(kernel)) => &mut kernel.costs.makers,
+        _ => &mut pipeline.recorder.costs.makers,
+    }
+}
+
+/// Adds the losses of each uid. Those of uids without a row are others'.
+fn add_lost(table: &mut protocol::MakerCosts, recording: &Recording) {
+    let pipeline = &recording.pipeline;
+    let mut lost = losses::by_uid(pipeline, &pipeline.engine.counters());
+    table.total.lost = Some(lost.values().sum());
+    for row in &mut table.rows {
+        row.lost = Some(lost.remove(&row.name).unwrap_or(0));
+    }
+    let left: u64 = lost.values().sum();
+    match table.rows.iter_mut().find(|row| row.name == OTHERS) {
+        Some(others) => others.lost = Some(left),
+        None if left > 0 => table.rows.push(MakerCost {
+            name: OTHERS.to_owned(),
+            lost: Some(left),
+            ..MakerCost::default()
+        }),
+        None => {}
+    }
 }

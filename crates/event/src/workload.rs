@@ -2,6 +2,7 @@
 
 use crate::{json, put};
 use identity::Workload;
+use std::sync::Arc;
 
 /// The text that says whose work an event is. Made once for each cgroup, since many events share it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,15 +11,20 @@ pub struct WorkloadText {
     enriched: Vec<u8>,
     /// The value of `workload`.
     json: Vec<u8>,
+    unit: Option<Arc<[u8]>>,
+    container: Option<Arc<[u8]>>,
 }
 
 impl WorkloadText {
     /// The text for a cgroup with this path; `is_cut` tells that the whole path is longer.
     pub fn of(path: &[u8], is_cut: bool) -> WorkloadText {
         let workload = Workload::of(path);
+        let container = workload.container.as_ref();
         WorkloadText {
             enriched: enriched(&workload),
             json: json::workload(&workload, path, is_cut),
+            unit: workload.unit.as_deref().map(Arc::from),
+            container: container.map(|container| Arc::from(&*container.id)),
         }
     }
 
@@ -27,7 +33,19 @@ impl WorkloadText {
         WorkloadText {
             enriched: Vec::new(),
             json: b"{\"cgroup\":null}".to_vec(),
+            unit: None,
+            container: None,
         }
+    }
+
+    /// The system unit: the outermost one.
+    pub fn unit(&self) -> Option<&Arc<[u8]>> {
+        self.unit.as_ref()
+    }
+
+    /// Id of the innermost container.
+    pub fn container(&self) -> Option<&Arc<[u8]>> {
+        self.container.as_ref()
     }
 
     /// ` NAME="VALUE"` for each that is known.
