@@ -337,11 +337,49 @@ pub struct StopArgs {
     pub run_dir: PathBuf,
 }
 
+/// What makers of events are told apart by.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusBy {
+    /// systemd's system unit
+    Unit,
+    /// Innermost container
+    Container,
+    /// Real uid
+    Uid,
+    /// Path of the executable
+    Exe,
+}
+
+/// What makers of events are sorted by.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusSort {
+    /// Bytes of log lines
+    Bytes,
+    /// Number of events
+    Events,
+    /// Time in the daemon
+    Time,
+}
+
 #[derive(Args, Debug)]
 pub struct StatusArgs {
     /// Show the cost of each loaded rule, most bytes first
     #[arg(long)]
     pub rules: bool,
+    /// Show who fills the log, by KIND: events, bytes of log lines, bytes per second in the
+    /// last 10 to 20 s, and the daemon's time. Losses are known by uid only; status without --by counts
+    /// them by cause, processor and rule
+    #[arg(long, value_name = "KIND", conflicts_with = "rules")]
+    pub by: Option<StatusBy>,
+    /// With --by: number of names; the others are counted together
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "by")]
+    pub top: usize,
+    /// With --by: what names are sorted by
+    #[arg(long, value_name = "COUNT", default_value = "bytes", requires = "by")]
+    pub sort: StatusSort,
+    /// With --by: count the last 10 to 20 s only, not all since the daemon's start
+    #[arg(long, requires = "by")]
+    pub recent: bool,
     /// Print JSON, for programs
     #[arg(long)]
     pub json: bool,

@@ -1,6 +1,10 @@
 //! `tarsier status`: prints the daemon's answer.
 
+mod amounts;
+mod makers;
+
 use crate::ctl;
+use amounts::{short, time};
 use anyhow::{Context, Result};
 use cli::StatusArgs;
 use daemon::protocol::{socket_path, Request, RuleCost, Status};
@@ -11,9 +15,10 @@ const BREACHED: u8 = 2;
 
 pub(crate) fn status(args: &StatusArgs) -> Result<u8> {
     let path = socket_path(&args.run_dir);
-    let request = match args.rules {
-        true => Request::RuleCosts,
-        false => Request::Status,
+    let request = match args.by {
+        Some(by) => makers::request(args, by),
+        None if args.rules => Request::RuleCosts,
+        None => Request::Status,
     };
     let text = ctl::ask(&path, &request).with_context(|| {
         format!(
@@ -22,6 +27,14 @@ pub(crate) fn status(args: &StatusArgs) -> Result<u8> {
         )
     })?;
     let mut out = std::io::stdout().lock();
+    if args.by.is_some() {
+        let costs = makers::answer(&text)?;
+        match args.json {
+            true => writeln!(out, "{}", text.trim())?,
+            false => makers::print(&mut out, &costs)?,
+        }
+        return Ok(0);
+    }
     if args.json && args.rules {
         writeln!(out, "{}", text.trim())?;
         return Ok(0);
@@ -262,33 +275,6 @@ fn print_costs(out: &mut impl Write, costs: &[RuleCost]) -> std::io::Result<()> 
         )?;
     }
     Ok(())
-}
-
-/// A count in at most 7 columns; from a million on with a unit, as in 1234.5 G.
-fn short(count: u64) -> String {
-    scaled(
-        count,
-        &[
-            (1_000_000_000_000, " T"),
-            (1_000_000_000, " G"),
-            (1_000_000, " M"),
-        ],
-    )
-    .unwrap_or_else(|| count.to_string())
-}
-
-/// A time with its unit.
-fn time(ns: u64) -> String {
-    scaled(
-        ns,
-        &[(1_000_000_000, " s"), (1_000_000, " ms"), (1_000, " µs")],
-    )
-    .unwrap_or_else(|| format!("{ns} ns"))
-}
-
-fn scaled(value: u64, units: &[(u64, &str)]) -> Option<String> {
-    let (size, unit) = units.iter().find(|(size, _)| value >= *size)?;
-    Some(format!("{:.1}{unit}", value as f64 / *size as f64))
 }
 
 #[cfg(test)]
