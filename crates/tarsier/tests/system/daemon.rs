@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -325,9 +325,7 @@ impl Daemon {
 
     /// Its answer to `tarsier status --json`.
     pub(crate) fn status(&self) -> serde_json::Value {
-        let mut command = Command::new(programs::tarsier());
-        command.args(["status", "--json", "--run-dir"]);
-        let output = command.arg(&self.run_dir).output().expect("tarsier runs");
+        let output = self.asked(&["--json"]);
         let text = String::from_utf8_lossy(&output.stdout);
         // 2: somebody has interfered, for example stopped the daemon.
         let is_answer = output.status.success() || output.status.code() == Some(2);
@@ -335,11 +333,16 @@ impl Daemon {
         serde_json::from_str(&text).expect("JSON")
     }
 
+    /// The output of `tarsier status` with these options.
+    pub(crate) fn asked(&self, options: &[&str]) -> Output {
+        let mut command = Command::new(programs::tarsier());
+        command.arg("status").args(options).arg("--run-dir");
+        command.arg(&self.run_dir).output().expect("tarsier runs")
+    }
+
     /// Whether it answers, which it does once its rules are armed.
     fn answers(&self) -> bool {
-        let mut command = Command::new(programs::tarsier());
-        command.arg("status").arg("--run-dir").arg(&self.run_dir);
-        command.output().is_ok_and(|done| done.status.success())
+        self.asked(&[]).status.success()
     }
 
     /// Number of the rule set in force.

@@ -21,14 +21,14 @@ const RULES: &str = "-a always,exit -F arch=b64 -S fchmodat -F gid=61333 -k iden
 const RING_KIB: u32 = 65536;
 
 /// A cgroup below the root of cgroup2; removed when dropped, with all that is in it.
-struct Top {
+pub(crate) struct Top {
     path: PathBuf,
     name: String,
 }
 
 impl Top {
     /// `None`, which is printed, if cgroup2 is not mounted here or cannot be changed.
-    fn new(test: &str) -> Option<Top> {
+    pub(crate) fn new(test: &str) -> Option<Top> {
         let mounts = std::fs::read_to_string("/proc/self/mounts").expect("the mounts");
         let mut mounts = mounts.lines().map(|line| line.split(' '));
         let root = mounts.find_map(|mut line| {
@@ -47,7 +47,7 @@ impl Top {
     }
 
     /// Makes a cgroup. Returns a file that a process writes 0 to when it moves there.
-    fn make(&self, name: &str) -> File {
+    pub(crate) fn make(&self, name: &str) -> File {
         let dir = self.path.join(name);
         std::fs::create_dir(&dir).expect("a cgroup");
         let procs = dir.join("cgroup.procs");
@@ -55,7 +55,7 @@ impl Top {
         file.expect("its processes")
     }
 
-    fn remove(&self, name: &str) {
+    pub(crate) fn remove(&self, name: &str) {
         let end = Instant::now() + Duration::from_secs(60);
         // Newer kernels take a task out of its cgroup a moment after its parent has seen its end.
         while let Err(error) = std::fs::remove_dir(self.path.join(name)) {
@@ -107,7 +107,7 @@ fn begin(procs: &File, name: &str) -> libc::pid_t {
     }
 }
 
-fn wait(pid: libc::pid_t) {
+pub(crate) fn wait(pid: libc::pid_t) {
     let mut status = 0;
     // SAFETY: the status is written to a variable of ours.
     let waited = unsafe { libc::waitpid(pid, &mut status, 0) };

@@ -27,6 +27,7 @@ mod kernel_records;
 mod lifecycle;
 mod lookups;
 mod loss;
+mod makers;
 mod nice;
 mod plugins;
 mod rates;
