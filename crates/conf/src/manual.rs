@@ -171,7 +171,8 @@ const TEXTS: &[Text] = &[
      "Directory for pinned BPF objects, with which capture goes on when the daemon is killed."),
     ("metrics", "unix:/PATH, 127.0.0.1:PORT, or OFF", "OFF", "",
      "Address at which `GET /metrics` returns the daemon's counters in Prometheus' text format. Only root can use the \
-      socket; every user of the host can use the port."),
+      socket; every user of the host can use the port, and read there which units, containers, users and programs \
+      write most of the log."),
     ("confinement", "yes, no or strict", "yes", "",
      "Whether the daemon gives up what it does not need before it arms anything: capabilities, system calls, writing \
       outside its directories. With `yes`, a system call that it does not need fails and is recorded; with `strict`, \
