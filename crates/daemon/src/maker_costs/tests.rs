@@ -127,6 +127,47 @@ fn whoever_has_more_than_a_names_share_is_in_the_table_whatever_the_stream() {
     keeps_its_promises("hidden among new names", old.chain(hidden));
 }
 
+#[test]
+fn what_two_windows_tell_together_holds_for_the_events_of_both() {
+    for seed in 0..10 {
+        let mut numbers = Numbers(seed);
+        let windows = [Period::new(), Period::new()].map(|mut window| {
+            let (from, names) = (numbers.below(2000), 1 + numbers.below(4000));
+            let events: Vec<(u64, u64)> = (0..10_000)
+                .map(|_| (from + numbers.below(names), 1 + numbers.below(3000)))
+                .collect();
+            for (id, bytes) in &events {
+                let known = || Name::Known(*id, name(*id));
+                window.add(
+                    &[known(), Name::None, known(), Name::Unknown],
+                    event(*bytes),
+                );
+            }
+            (window, events)
+        });
+        let mut exact: HashMap<u64, Sums> = HashMap::new();
+        let events = windows.iter().flat_map(|(_, events)| events);
+        events.for_each(|(id, bytes)| *exact.entry(*id).or_default() += event(*bytes));
+        let mut total = Sums::default();
+        exact.values().for_each(|sums| total += *sums);
+        let [first, second] = &windows;
+        let periods = [&first.0, &second.0];
+        let all = found(&periods, MakerKind::Container);
+        assert_eq!((all.nameless, all.total), (total, total));
+        assert_eq!(found(&periods, MakerKind::Exe).unknown, total);
+        let all = found(&periods, MakerKind::Unit);
+        let rows: HashMap<u64, &Row> = all.named.iter().map(|row| (row.id, row)).collect();
+        assert_eq!(rows.len(), all.named.len(), "each name has one row");
+        for (id, exact) in &exact {
+            let (bytes, limit) = match rows.get(id) {
+                Some(row) => (row.sums.bytes, row.sums.bytes + row.missing_bytes_max),
+                None => (0, all.unseen_bytes_max),
+            };
+            assert!(bytes <= exact.bytes && exact.bytes <= limit, "{seed}: {id}");
+        }
+    }
+}
+
 /// Counts an event of the flooder in every tenth place, and otherwise one of a new executable in a new cgroup.
 fn flood(costs: &mut MakerCosts, events: u64) {
     for number in 0..events {
@@ -282,22 +323,25 @@ fn a_long_name_is_cut_and_still_another_than_its_beginning() {
 /// `cargo test --release -p tarsier-daemon known_origin -- --nocapture` prints what an event costs.
 #[test]
 fn an_event_of_a_known_origin_looks_nothing_up() {
-    const EVENTS: usize = 300_000;
-    for origins in [1, 20, 300] {
+    const EVENTS: usize = 200_000;
+    let each = |began: Instant| began.elapsed().as_nanos() / EVENTS as u128;
+    // With the last number every origin is new.
+    for origins in [1, 20, 300, EVENTS] {
         let mut costs = MakerCosts::default();
         let text = Arc::new(WorkloadText::of(b"/system.slice/a.service", false));
-        let exes: Vec<String> = (0..origins).map(|n| format!("/usr/bin/{n}")).collect();
-        let exes: Vec<(u64, &[u8])> = exes
-            .iter()
-            .map(|exe| (costs.hash(exe.as_bytes()), exe.as_bytes()))
-            .collect();
+        let paths: Vec<String> = (0..origins).map(|n| format!("/usr/bin/{n}")).collect();
+        let exe = |path: &String| costs.hash(path.as_bytes());
+        let began = Instant::now();
+        let hashes: Vec<u64> = paths.iter().cycle().take(EVENTS).map(exe).collect();
+        let hash_ns = each(began);
         let mut looked_up = 0;
         let began = Instant::now();
         for number in 0..EVENTS {
+            let path = paths[number % origins].as_bytes();
             let maker = Maker {
                 uid: 0,
                 cgroup_id: 2,
-                exe: Some(exes[number % origins]),
+                exe: Some((hashes[number], path)),
             };
             costs.recorded(&maker, 800, || {
                 looked_up += 1;
@@ -307,8 +351,8 @@ fn an_event_of_a_known_origin_looks_nothing_up() {
                 costs.share(1.0);
             }
         }
-        let ns = began.elapsed().as_nanos() / EVENTS as u128;
-        println!("{origins} origins in turn: {ns} ns for each event");
+        let ns = each(began);
+        println!("{origins} origins: {ns} ns for each event, {hash_ns} ns for the hash of a path");
         assert_eq!(looked_up, origins);
     }
 }
