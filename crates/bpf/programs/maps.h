@@ -163,6 +163,8 @@ static __always_inline bool is_daemon(struct task_struct *task)
 		start = control.helper_start[0];
 	else if (tgid == control.helper_tgid[1])
 		start = control.helper_start[1];
+	else if (tgid == control.helper_tgid[2])
+		start = control.helper_start[2];
 	else
 		return false;
 	return !start || !HAS(task, group_leader, start_boottime) ||

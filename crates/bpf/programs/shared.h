@@ -92,7 +92,7 @@ struct budget {
 };
 
 /* Helper processes of the daemon that run at a time. */
-#define HELPERS_MAX 2
+#define HELPERS_MAX 3
 
 /* Settings that the daemon makes and every program reads. */
 struct control {
@@ -114,11 +114,12 @@ struct control {
 	__u32 canary_call; /* number of the call by which the daemon tests hooks and rings; TABLE_CALLS: none */
 	__u32 muted; /* nothing is recorded yet: the programs of an earlier daemon still do that */
 	__u32 helper_tgid[HELPERS_MAX]; /* 0: none */
+	__u32 pad_helper;
 	__u64 daemon_start; /* of daemon_tgid, which may be reused; clock ticks, 0: unknown */
 	__u64 helper_start[HELPERS_MAX]; /* the same of helper_tgid */
 	__u64 urgent[RULES_MAX / 64]; /* rules whose events wake the daemon at once */
 	__u64 probe_links; /* one bit per number: the links of probes that are in force */
-	__u64 pad_links[3];
+	__u64 pad_links[1];
 	/* In a cache line of its own, since the reader writes it. */
 	__u64 frames_taken; /* frames that the reader has taken from all rings */
 	__u64 pad_taken[7];

@@ -14,7 +14,7 @@ pub const OBJECT_OPERATIONS: u32 = 256;
 pub const LOST_UIDS_MAX: u32 = 1024;
 pub const MARKS_MAX: u32 = 16;
 pub const BUDGET_COUNT_BITS: u32 = 32;
-pub const HELPERS_MAX: u32 = 2;
+pub const HELPERS_MAX: u32 = 3;
 pub const ENTRY_URING: u32 = 2;
 pub const MAKER_OPERATIONS_MAX: u32 = 16384;
 pub const URING_PART_SHIFT: u32 = 8;
@@ -229,12 +229,13 @@ pub struct control {
     pub has_budgets: __u32,
     pub canary_call: __u32,
     pub muted: __u32,
-    pub helper_tgid: [__u32; 2usize],
+    pub helper_tgid: [__u32; 3usize],
+    pub pad_helper: __u32,
     pub daemon_start: __u64,
-    pub helper_start: [__u64; 2usize],
+    pub helper_start: [__u64; 3usize],
     pub urgent: [__u64; 128usize],
     pub probe_links: __u64,
-    pub pad_links: [__u64; 3usize],
+    pub pad_links: [__u64; 1usize],
     pub frames_taken: __u64,
     pub pad_taken: [__u64; 7usize],
 }
@@ -272,15 +273,17 @@ const _: () = {
     ["Offset of field: control::muted"][::core::mem::offset_of!(control, muted) - 316usize];
     ["Offset of field: control::helper_tgid"]
         [::core::mem::offset_of!(control, helper_tgid) - 320usize];
+    ["Offset of field: control::pad_helper"]
+        [::core::mem::offset_of!(control, pad_helper) - 332usize];
     ["Offset of field: control::daemon_start"]
-        [::core::mem::offset_of!(control, daemon_start) - 328usize];
+        [::core::mem::offset_of!(control, daemon_start) - 336usize];
     ["Offset of field: control::helper_start"]
-        [::core::mem::offset_of!(control, helper_start) - 336usize];
-    ["Offset of field: control::urgent"][::core::mem::offset_of!(control, urgent) - 352usize];
+        [::core::mem::offset_of!(control, helper_start) - 344usize];
+    ["Offset of field: control::urgent"][::core::mem::offset_of!(control, urgent) - 368usize];
     ["Offset of field: control::probe_links"]
-        [::core::mem::offset_of!(control, probe_links) - 1376usize];
+        [::core::mem::offset_of!(control, probe_links) - 1392usize];
     ["Offset of field: control::pad_links"]
-        [::core::mem::offset_of!(control, pad_links) - 1384usize];
+        [::core::mem::offset_of!(control, pad_links) - 1400usize];
     ["Offset of field: control::frames_taken"]
         [::core::mem::offset_of!(control, frames_taken) - 1408usize];
     ["Offset of field: control::pad_taken"]
