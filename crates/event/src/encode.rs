@@ -4,7 +4,7 @@ use crate::controls::without_controls;
 use crate::pending::Pending;
 use crate::record::{Body, Execve, Syscall};
 use crate::tasks::TaskTexts;
-use crate::{enrich, json, put, text, Names, RecordType, Stamp, WorkloadText};
+use crate::{enrich, hashes, json, put, text, FileHash, Names, RecordType, Stamp, WorkloadText};
 
 /// Format of the lines of the log: `log_format` of auditd.conf(5), and JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,8 +29,9 @@ pub struct Encoder {
     tasks: TaskTexts,
     pending: Pending,
     tells_workload: bool,
-    /// The workload of the current event, for its first record in ENRICHED; empty if it is not told.
-    workload: Vec<u8>,
+    tells_hashes: bool,
+    /// Workload and digests of the current event, for its first record in ENRICHED.
+    first_tail: Vec<u8>,
 }
 
 impl Encoder {
@@ -45,7 +46,8 @@ impl Encoder {
             tasks: TaskTexts::default(),
             pending: Pending::default(),
             tells_workload: false,
-            workload: Vec::new(),
+            tells_hashes: false,
+            first_tail: Vec::new(),
         }
     }
 
@@ -69,6 +71,17 @@ impl Encoder {
         self.tells_workload && self.format != Format::Raw
     }
 
+    /// Sets whether events have the digests of the files that they executed, starting with the next event. RAW never
+    /// has them.
+    pub fn set_hashes(&mut self, are_told: bool) {
+        self.tells_hashes = are_told;
+    }
+
+    /// Whether [`EventWriter::hashes`] has an effect.
+    pub fn tells_hashes(&self) -> bool {
+        self.tells_hashes && self.format != Format::Raw
+    }
+
     /// Sets the value of `node=` at the start of every line (`name_format` of auditd.conf(5)); with `None`, lines have
     /// no such field.
     pub fn set_node(&mut self, node: Option<&[u8]>) {
@@ -88,7 +101,8 @@ impl Encoder {
         self.pending.text.clear();
         self.pending.bodies.clear();
         self.pending.workload.clear();
-        self.workload.clear();
+        self.pending.hashes.clear();
+        self.first_tail.clear();
         EventWriter {
             encoder: self,
             out,
@@ -206,7 +220,19 @@ impl EventWriter<'_> {
         }
         match self.encoder.format {
             Format::Json => self.encoder.pending.workload.extend(text.json()),
-            _ => self.encoder.workload.extend(text.enriched()),
+            _ => self.encoder.first_tail.extend(text.enriched()),
+        }
+    }
+
+    /// Adds the digests of the files that the event executed, where [`workload`](Self::workload) is added. Call it
+    /// after that, and before the first record is added.
+    pub fn hashes(&mut self, hashes: &[FileHash]) {
+        if !self.encoder.tells_hashes() || hashes.is_empty() {
+            return;
+        }
+        match self.encoder.format {
+            Format::Json => hashes::json(&mut self.encoder.pending.hashes, hashes),
+            _ => hashes::enriched(&mut self.encoder.first_tail, hashes),
         }
     }
 
@@ -276,7 +302,7 @@ impl EventWriter<'_> {
         if encoder.format == Format::Enriched {
             enrich::append(self.out, start, kind, &mut *encoder.names);
             if matches!(kind, RecordType::SYSCALL | RecordType::URINGOP) {
-                self.out.append(&mut encoder.workload);
+                self.out.append(&mut encoder.first_tail);
             }
         }
         self.out.push(b'\n');

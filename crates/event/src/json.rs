@@ -26,6 +26,10 @@ pub(crate) fn event(out: &mut Vec<u8>, node: &[u8], stamp: Stamp, pending: &mut 
         put::text(out, ",\"workload\":");
         out.append(&mut pending.workload);
     }
+    if !pending.hashes.is_empty() {
+        put::text(out, ",\"hashes\":");
+        out.append(&mut pending.hashes);
+    }
     put::text(out, ",\"records\":[");
     let Pending {
         text,
@@ -171,7 +175,7 @@ fn is_plain(text: &[u8]) -> bool {
 }
 
 /// Appends a JSON string, or `{"text":"…\ufffd…","hex":"…"}` if the bytes are not UTF-8.
-fn string(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(crate) fn string(out: &mut Vec<u8>, bytes: &[u8]) {
     if is_plain(bytes) {
         return put::quoted(out, bytes);
     }

@@ -11,6 +11,7 @@
 mod controls;
 mod encode;
 mod enrich;
+mod hashes;
 pub mod human;
 mod json;
 mod kind;
@@ -27,6 +28,7 @@ mod workload;
 
 pub use controls::without_controls;
 pub use encode::{Encoder, EventWriter, Format};
+pub use hashes::{Digests, FileHash, HashedFile, NoDigest, Verity, SHA256_BYTES};
 pub use kind::RecordType;
 pub use names::{NameAnswer, NameCache, NameTable, Names, NoNames};
 pub use sockaddr::Sockaddr as SockaddrView;
