@@ -16,7 +16,7 @@ use crate::resolve::{Item, Resolver};
 use crate::second_stage::Generations;
 use crate::system::System;
 use event::wire::{self, CgroupFrame, Chunk, Event, FrameKind, OperationResult, WireError};
-use event::{Encoder, EventWriter, Stamp, WorkloadText};
+use event::{Encoder, EventWriter, FileHash, Stamp, WorkloadText};
 use plan::Decision;
 use rules::Rule;
 use std::sync::Arc;
@@ -308,6 +308,16 @@ impl<T: Tally> Composer<T> {
         self.costs.made_by(&maker, bytes, workload);
     }
 
+    /// The digests of the files that the event executed, if the log has them.
+    fn hashes(&mut self, event: &Event<'_>) -> Vec<FileHash> {
+        if !self.encoder.tells_hashes() || event.exec_file().is_none() {
+            return Vec::new();
+        }
+        let exe = event.exe();
+        let exe = exe.map_or(&b""[..], |part| self.texts.exe.of(&part));
+        self.resolver.hashes(event, exe)
+    }
+
     fn event<W: Watcher>(
         &mut self,
         cpu: usize,
@@ -344,8 +354,9 @@ impl<T: Tally> Composer<T> {
         self.cut_events += u64::from(is_cut);
         let before = out.len();
         let workload = self.workload(event);
+        let hashes = self.hashes(event);
         let records = Records {
-            writer: begin(&mut self.encoder, out, stamp, workload),
+            writer: begin(&mut self.encoder, out, stamp, workload, &hashes),
             event,
             generation: &generation,
             call: &call,
@@ -376,16 +387,18 @@ impl<T: Tally> Composer<T> {
     }
 }
 
-/// Begins an event, and says whose work it is.
+/// Begins an event, and says whose work it is and what it executed.
 fn begin<'a>(
     encoder: &'a mut Encoder,
     out: &'a mut Vec<u8>,
     stamp: Stamp,
     workload: Option<Arc<WorkloadText>>,
+    hashes: &[FileHash],
 ) -> EventWriter<'a> {
     let mut writer = encoder.begin(out, stamp);
     if let Some(workload) = workload {
         writer.workload(&workload);
     }
+    writer.hashes(hashes);
     writer
 }

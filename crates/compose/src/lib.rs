@@ -36,4 +36,6 @@ pub use names::names;
 pub use pending_operations::PendingOperations;
 pub use resolve::{elf_interpreter, Item};
 pub use static_system::{StaticFile, StaticSystem};
-pub use system::{directories_above, kernel_dev, Cgroup, KernelFile, Sign, System, HEAD_BYTES_MAX};
+pub use system::{
+    directories_above, kernel_dev, Cgroup, ExecutedFile, KernelFile, Sign, System, HEAD_BYTES_MAX,
+};

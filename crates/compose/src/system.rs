@@ -1,7 +1,7 @@
 //! The interface through which composing reads the running system.
 
 use event::record::Inode;
-use event::NameAnswer;
+use event::{Digests, HashedFile, NameAnswer};
 use plan::ObjectId;
 use std::borrow::Cow;
 use std::ffi::{CStr, CString};
@@ -28,6 +28,10 @@ pub trait System: Send + Sync {
     /// The first `bytes_max` bytes, at most [`HEAD_BYTES_MAX`], of the regular file that `path` leads to; all of a
     /// shorter one. With `of`, `None` if that is another object.
     fn head(&self, path: &CStr, of: Option<ObjectId>, bytes_max: u32) -> Option<Vec<u8>>;
+
+    /// The digests of a file that a process has executed: of its contents when the execve was done, never of another
+    /// file's.
+    fn digests(&self, file: &ExecutedFile<'_>) -> Digests;
 
     /// The directories above `path`, as [`directories_above`] has them; those that are not there are left out.
     fn directories_above(&self, path: &CStr, prefix: usize) -> Vec<ObjectId> {
@@ -73,6 +77,23 @@ pub trait System: Send + Sync {
 
     /// Whether the kernel's BTF types have this sign; `false` also if they cannot be read.
     fn kernel_has(&self, sign: Sign<'_>) -> bool;
+}
+
+/// A file that a process has executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExecutedFile<'a> {
+    /// Where it was.
+    pub path: &'a CStr,
+    /// The object. A script's is the one that was found at `path` after the execve.
+    pub object: ObjectId,
+    /// Program or script.
+    pub file: HashedFile,
+    /// The process.
+    pub pid: u32,
+    /// Inode number of the mount namespace of the process.
+    pub mnt_ns: u32,
+    /// When the execve was done, in nanoseconds of CLOCK_MONOTONIC.
+    pub time_ns: u64,
 }
 
 /// A cgroup of the cgroup2 hierarchy.

@@ -11,6 +11,7 @@ mod changed;
 mod directories;
 mod executed;
 mod filesystems;
+mod hashed;
 mod interp;
 mod items;
 mod kernel;
@@ -29,6 +30,7 @@ use calls::{call_name, collects_names, moves_directory};
 use directories::Directories;
 use event::record::NameType;
 use event::wire::{self, Event};
+use event::FileHash;
 use executed::Executed;
 use filesystems::Filesystems;
 pub use interp::elf_interpreter;
@@ -108,6 +110,12 @@ impl Resolver {
             // The former directory is not known; no CWD record is better than a wrong one.
             self.directories.cwd.clear();
         }
+    }
+
+    /// The digests of the files that the event executed; `exe` is the path of the task's executable.
+    pub(crate) fn hashes(&mut self, event: &Event<'_>, exe: &[u8]) -> Vec<FileHash> {
+        let (view, items) = self.items.parts();
+        hashed::of(view, items, event, exe)
     }
 
     /// On file systems whose kind `is_left_out`, removes the objects of names, and the items of created and deleted

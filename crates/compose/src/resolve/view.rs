@@ -1,7 +1,8 @@
 //! Looks up, from the daemon, what a process saw at a path.
 
-use crate::system::System;
+use crate::system::{ExecutedFile, System};
 use event::record::{FileCaps, Inode};
+use event::Digests;
 use plan::ObjectId;
 use std::borrow::Cow;
 use std::ffi::CStr;
@@ -100,6 +101,14 @@ impl View {
     ) -> Option<Vec<u8>> {
         let (system, path) = self.locate(path)?;
         system.head(path, of, bytes_max)
+    }
+
+    /// The digests of the file that was executed at `path`. If `path` cannot be reached, only the process is asked.
+    pub(super) fn digests(&mut self, path: &[u8], file: ExecutedFile<'_>) -> Digests {
+        match self.locate(path) {
+            Some((system, path)) => system.digests(&ExecutedFile { path, ..file }),
+            None => self.system.digests(&file),
+        }
     }
 
     fn locate(&mut self, path: &[u8]) -> Option<(&dyn System, &CStr)> {
