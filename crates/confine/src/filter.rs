@@ -10,6 +10,8 @@ use std::io;
 pub const CALLS: &str = include_str!("daemon.profile");
 /// What it may also call with network sockets.
 pub const NETWORK: &str = include_str!("network.profile");
+/// What the helper that reads executed files may call.
+pub const READING: &str = include_str!("reading.profile");
 /// Calls that are refused without a record.
 pub const QUIET: &str = include_str!("quiet.profile");
 
@@ -42,8 +44,16 @@ pub(crate) fn daemon_policy(kills: bool, network: bool) -> io::Result<Policy> {
         true => [CALLS, NETWORK].concat(),
         false => CALLS.to_owned(),
     };
-    let otherwise = if kills { KILL } else { EPERM };
-    let mut policy = policy(&text, Some(otherwise))?;
+    own_policy(&text, if kills { KILL } else { EPERM })
+}
+
+/// The policy of [`READING`].
+pub(crate) fn reading_policy() -> io::Result<Policy> {
+    own_policy(READING, EPERM)
+}
+
+fn own_policy(text: &str, otherwise: Verdict) -> io::Result<Policy> {
+    let mut policy = policy(text, Some(otherwise))?;
     // Libraries try calls that are newer than this program; with ENOSYS they fall back.
     let newest = Abi::native().calls().map(|(nr, _)| nr).max();
     for layer in &mut policy.layers {
@@ -57,12 +67,24 @@ pub(crate) fn daemon_policy(kills: bool, network: bool) -> io::Result<Policy> {
 /// Installs the filter in all threads. Returns the number of calls that it allows, some only with
 /// certain arguments.
 pub(crate) fn install(kills: bool, network: bool) -> io::Result<usize> {
-    let policy = daemon_policy(kills, network)?;
+    install_policy(&daemon_policy(kills, network)?)
+}
+
+/// Leaves all threads of this process only what it takes to read files and to answer: no program, no writing, no new
+/// socket, no thread. Another call fails with EPERM and is recorded. The process must have `no_new_privs`.
+///
+/// # Errors
+/// The kernel refuses the filter.
+pub fn allow_reading_only() -> io::Result<()> {
+    install_policy(&reading_policy()?).map(|_| ())
+}
+
+fn install_policy(policy: &Policy) -> io::Result<usize> {
     let compiled =
         |policy: &Policy| compile(policy, &Frequencies::usual()).map_err(io::Error::other);
     // The one without records comes first: among equal verdicts, that of the last filter counts.
     let quiet = compiled(&self::policy(QUIET, None)?)?;
-    let filter = compiled(&policy)?;
+    let filter = compiled(policy)?;
     // The compiler's memory is no longer needed.
     #[cfg(target_env = "gnu")]
     // SAFETY: it gives back memory that is free.

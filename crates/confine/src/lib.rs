@@ -13,7 +13,7 @@ mod process;
 #[cfg(test)]
 mod tests;
 
-pub use filter::{CALLS, NETWORK, QUIET};
+pub use filter::{allow_reading_only, CALLS, NETWORK, QUIET, READING};
 pub use in_force::{InForce, LandlockInForce};
 pub use landlock::Writable;
 
