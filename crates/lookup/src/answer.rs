@@ -1,6 +1,7 @@
 //! Answers questions in the calling process.
 
 use crate::devices::Devices;
+use crate::digest::{self, Hasher};
 use crate::files;
 use crate::kernel;
 use crate::message::{Content, Question};
@@ -32,12 +33,18 @@ impl Answer {
     }
 }
 
-/// Looks up the answer to `question`.
+/// Looks up the answer to `question`. Only with a `hasher` are there digests.
 pub(crate) fn to(
     question: Question<'_>,
     gate: &mut dyn Gate,
     devices: &mut Devices,
+    hasher: Option<&mut Hasher>,
 ) -> Result<Answer, Fault> {
+    if let Question::Digests(question) = question {
+        let hasher = hasher.ok_or(Fault::NotNow)?;
+        let found = hasher.digests(&question, gate, devices);
+        return Ok(Answer::Bytes(digest::answer(&found)));
+    }
     let mut access = Access::to(question.path(), gate, devices);
     let access = &mut access;
     Ok(match question {
@@ -56,6 +63,7 @@ pub(crate) fn to(
             Answer::Number(number.ok_or(Fault::Missing)?)
         }
         Question::Executable(pid) => Answer::Bytes(kernel::executable(pid).ok_or(Fault::Missing)?),
+        Question::Digests(_) => return Err(Fault::NotNow),
     })
 }
 

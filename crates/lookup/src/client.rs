@@ -141,6 +141,13 @@ impl Client {
         self.prepare()
     }
 
+    /// Ends the running helper, which has not failed.
+    pub(crate) fn stop(&mut self) {
+        if self.running.is_some() {
+            self.end(None);
+        }
+    }
+
     /// The answer to `question`, as `take` extracts it from the reply; `None` if it is unknown, or
     /// there is no such thing.
     pub(crate) fn ask<T>(

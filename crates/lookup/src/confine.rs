@@ -21,6 +21,8 @@ const NOBODY: u32 = 65534;
 pub(crate) enum Rights {
     /// Look at every object, and at the root directories of processes in other mount namespaces.
     Files,
+    /// The same, and read the contents of executable files.
+    Contents,
     /// Nothing.
     None,
 }
@@ -34,7 +36,9 @@ pub(crate) fn confine(rights: Rights) -> io::Result<()> {
     // As in the daemon: they cost memory.
     let _ = disable_transparent_huge_pages(true);
     let keep = match rights {
-        Rights::Files => CapabilitySet::DAC_READ_SEARCH | CapabilitySet::SYS_PTRACE,
+        Rights::Files | Rights::Contents => {
+            CapabilitySet::DAC_READ_SEARCH | CapabilitySet::SYS_PTRACE
+        }
         Rights::None => CapabilitySet::empty(),
     };
     set_keep_capabilities(true)?;

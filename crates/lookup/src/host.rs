@@ -9,9 +9,9 @@ use crate::kernel;
 use crate::message::Question;
 use crate::object::Fault;
 use crate::walk::Gate;
-use compose::{Cgroup, KernelFile, Sign, System};
+use compose::{Cgroup, ExecutedFile, KernelFile, Sign, System};
 use event::record::Inode;
-use event::NameAnswer;
+use event::{Digests, NameAnswer, NoDigest};
 use plan::ObjectId;
 use std::ffi::CStr;
 use std::sync::{Mutex, PoisonError};
@@ -42,7 +42,7 @@ impl Host {
 
     fn answer(&self, question: Question<'_>) -> Result<Answer, Fault> {
         let mut devices = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
-        answer::to(question, &mut Open, &mut devices)
+        answer::to(question, &mut Open, &mut devices, None)
     }
 
     fn bytes(&self, question: Question<'_>) -> Option<Vec<u8>> {
@@ -70,6 +70,11 @@ impl System for Host {
             Ok(Answer::Inode(inode)) => Some(inode),
             _ => None,
         }
+    }
+
+    /// None: commands need no digests.
+    fn digests(&self, _: &ExecutedFile<'_>) -> Digests {
+        Digests::none(NoDigest::Unanswered)
     }
 
     fn real_path(&self, path: &CStr) -> Option<Vec<u8>> {

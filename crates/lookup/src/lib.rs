@@ -12,6 +12,7 @@ mod client;
 mod confine;
 mod counts;
 mod devices;
+mod digest;
 mod files;
 mod host;
 mod kernel;
@@ -31,6 +32,7 @@ mod fake;
 mod tests;
 
 pub use counts::Counts;
+pub use digest::DigestQuestion;
 pub use host::Host;
 pub use kernel::{monotonic_ns, realtime_ns};
 pub use link::DEADLINE;

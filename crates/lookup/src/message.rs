@@ -4,7 +4,9 @@
 //! A request gets at most one [`Reply`] with the same number; before it, the helper may announce
 //! what it [waits for](Content::Waits). Anything that is not exactly as laid out here is refused.
 
+use crate::digest::{DigestQuestion, ANSWER_BYTES_MAX, OWN_BYTES};
 use event::record::Inode;
+use event::HashedFile;
 use plan::ObjectId;
 
 /// Length of the longest path in a question, in bytes. It is eight times PATH_MAX, so that a long
@@ -17,11 +19,14 @@ const REQUEST_HEAD: usize = 24;
 /// Bytes of a reply before its content.
 const REPLY_HEAD: usize = 8;
 /// Bytes of the longest message.
-pub const BYTES_MAX: usize = REQUEST_HEAD + PATH_BYTES_MAX;
+pub const BYTES_MAX: usize = REQUEST_HEAD + OWN_BYTES + PATH_BYTES_MAX;
 
 const FOLLOW: u8 = 1;
 const MAY_WAIT: u8 = 2;
 const OF: u8 = 4;
+const SCRIPT: u8 = 8;
+/// Kind of a request for digests, which has more than the header before its path.
+const DIGESTS: u8 = 11;
 
 /// Something to look up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +56,8 @@ pub enum Question<'a> {
     MountNamespace(u32),
     /// The path of the program that a process runs.
     Executable(u32),
+    /// The digests of an executed file.
+    Digests(DigestQuestion<'a>),
 }
 
 impl<'a> Question<'a> {
@@ -62,7 +69,8 @@ impl<'a> Question<'a> {
             | Question::Capabilities(path, _)
             | Question::Head(path, ..)
             | Question::FileSystem(path)
-            | Question::Above(path, _) => path,
+            | Question::Above(path, _)
+            | Question::Digests(DigestQuestion { path, .. }) => path,
             Question::User(_)
             | Question::Group(_)
             | Question::MountNamespace(_)
@@ -132,6 +140,7 @@ impl Content<'_> {
                 let is_list = matches!(self, Content::Bytes(bytes) if is_whole(bytes));
                 return is_list || self.is_empty();
             }
+            Question::Digests(_) => ANSWER_BYTES_MAX,
             Question::Capabilities(..) => CAPABILITIES_BYTES,
             Question::Head(_, _, bytes_max) => *bytes_max as usize,
             Question::RealPath(_)
@@ -214,6 +223,25 @@ impl Head {
             ino: self.ino,
         })
     }
+
+    /// The part of a question for digests that is in the header.
+    fn digests<'a>(&self, path: &'a [u8]) -> DigestQuestion<'a> {
+        DigestQuestion {
+            path,
+            object: ObjectId {
+                dev: self.dev,
+                ino: self.ino,
+            },
+            file: match self.flags & SCRIPT {
+                0 => HashedFile::Exe,
+                _ => HashedFile::Script,
+            },
+            pid: self.value,
+            mnt_ns: 0,
+            time_ns: 0,
+            bytes_max: 0,
+        }
+    }
 }
 
 impl<'a> Request<'a> {
@@ -221,6 +249,13 @@ impl<'a> Request<'a> {
     pub fn put(&self, out: &mut Vec<u8>) {
         let (head, path) = self.parts();
         head.put(out);
+        if let Request::Ask {
+            question: Question::Digests(question),
+            ..
+        } = self
+        {
+            question.put_own(out);
+        }
         out.extend_from_slice(path);
     }
 
@@ -282,6 +317,14 @@ impl<'a> Request<'a> {
                 head.value = pid;
                 (10, &b""[..])
             }
+            Question::Digests(question) => {
+                (of, head.value) = (Some(question.object), question.pid);
+                head.flags |= match question.file {
+                    HashedFile::Exe => 0,
+                    HashedFile::Script => SCRIPT,
+                };
+                (DIGESTS, question.path)
+            }
         };
         if let Some(ObjectId { dev, ino }) = of {
             head.flags |= OF;
@@ -292,7 +335,11 @@ impl<'a> Request<'a> {
 
     /// The request in a datagram; `None` if it is not one.
     pub fn parse(bytes: &'a [u8]) -> Option<Request<'a>> {
-        let (head, path) = Head::take(bytes)?;
+        let (head, rest) = Head::take(bytes)?;
+        let (own, path) = match head.kind {
+            DIGESTS => rest.split_at_checked(OWN_BYTES)?,
+            _ => (&b""[..], rest),
+        };
         let question = match head.kind {
             0 => None,
             1 => Some(Question::Inode {
@@ -308,6 +355,7 @@ impl<'a> Request<'a> {
             8 => Some(Question::Above(path, head.value)),
             9 => Some(Question::MountNamespace(head.value)),
             10 => Some(Question::Executable(head.value)),
+            DIGESTS => Some(Question::Digests(head.digests(path).with_own(own)?)),
             _ => return None,
         };
         let request = match question {
@@ -322,7 +370,7 @@ impl<'a> Request<'a> {
             },
         };
         // Anything that the other side would not send, such as an unused flag, is refused.
-        let has_path = matches!(head.kind, 1..=5 | 8);
+        let has_path = matches!(head.kind, 1..=5 | 8 | DIGESTS);
         let is_right = request.parts() == (head, path) && has_path == is_path(path);
         (is_right && (has_path || path.is_empty())).then_some(request)
     }
@@ -387,11 +435,11 @@ impl<'a> Reply<'a> {
     }
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
+pub(crate) fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-fn long(bytes: &[u8], at: usize) -> Option<u64> {
+pub(crate) fn long(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
@@ -400,6 +448,18 @@ mod tests {
     use super::*;
 
     const OBJECT: Option<ObjectId> = Some(ObjectId { dev: 3, ino: 4 });
+
+    fn digests(file: HashedFile) -> Question<'static> {
+        Question::Digests(DigestQuestion {
+            path: b"/usr/bin/x",
+            object: ObjectId { dev: 3, ino: 4 },
+            file,
+            pid: 5,
+            mnt_ns: 6,
+            time_ns: u64::MAX,
+            bytes_max: 7,
+        })
+    }
 
     fn asked(question: Question<'_>) -> Vec<u8> {
         let mut out = Vec::new();
@@ -430,6 +490,8 @@ mod tests {
             Question::Group(u32::MAX),
             Question::MountNamespace(1),
             Question::Executable(u32::MAX),
+            digests(HashedFile::Exe),
+            digests(HashedFile::Script),
         ] {
             let bytes = asked(question);
             let expected = Request::Ask {
@@ -452,6 +514,15 @@ mod tests {
             let mut other = user.clone();
             other[at] |= 0x80;
             assert_eq!(Request::parse(&other), None, "byte {at}");
+        }
+        let digests = asked(digests(HashedFile::Exe));
+        for at in [1, REQUEST_HEAD + OWN_BYTES - 1] {
+            let mut other = digests.clone();
+            other[at] |= 0x80;
+            assert_eq!(Request::parse(&other), None, "byte {at}");
+        }
+        for len in 0..REQUEST_HEAD + OWN_BYTES + 1 {
+            assert_eq!(Request::parse(&digests[..len]), None);
         }
         let longer = [&user[..], b"/x"].concat();
         assert_eq!(Request::parse(&longer), None);

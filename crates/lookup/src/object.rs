@@ -56,6 +56,14 @@ pub(crate) fn dev_of(stat: &Statx) -> u32 {
     stat.stx_dev_major << 20 | stat.stx_dev_minor
 }
 
+/// Seconds and nanoseconds of the Unix time.
+pub(crate) type FileTime = (i64, u32);
+
+/// The last change of the inode (`st_ctime`).
+pub(crate) fn changed(stat: &Statx) -> FileTime {
+    (stat.stx_ctime.tv_sec, stat.stx_ctime.tv_nsec)
+}
+
 pub(crate) fn is_link(stat: &Statx) -> bool {
     stat.stx_mode & S_IFMT == S_IFLNK
 }

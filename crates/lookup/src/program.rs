@@ -2,9 +2,10 @@
 
 use crate::client::{Process, Start};
 use crate::confine::{self, Rights};
+use crate::digest::Hasher;
 use crate::link::{Link, DEADLINE};
 use crate::patience::Doing;
-use crate::serve::serve;
+use crate::serve::{serve, serve_with};
 use rustix::fd::BorrowedFd;
 use rustix::process::Signal;
 use spawn::{Child, Launcher, Request};
@@ -21,6 +22,8 @@ pub(crate) enum Role {
     Files,
     /// Names of users and groups.
     Names,
+    /// Digests of executed files.
+    Hashes,
 }
 
 impl Role {
@@ -28,6 +31,7 @@ impl Role {
         match self {
             Role::Files => "files",
             Role::Names => "names",
+            Role::Hashes => "hashes",
         }
     }
 }
@@ -71,11 +75,20 @@ pub fn serve_as(role: Option<&OsStr>) -> io::Result<()> {
     let rights = match role.and_then(OsStr::to_str) {
         Some("files") => Rights::Files,
         Some("names") => Rights::None,
+        Some("hashes") => Rights::Contents,
         _ => return Err(io::ErrorKind::InvalidInput.into()),
     };
     confine::confine(rights)?;
     // SAFETY: descriptor 0 is open for the whole life of a process whose standard input was never closed.
     let socket = unsafe { BorrowedFd::borrow_raw(0) };
-    serve(socket);
+    match rights {
+        Rights::Files | Rights::None => serve(socket),
+        Rights::Contents => {
+            let hasher = Hasher::start()?;
+            // The threads are there, and get the filter, too.
+            ::confine::allow_reading_only()?;
+            serve_with(socket, Some(hasher));
+        }
+    }
     Ok(())
 }

@@ -3,13 +3,14 @@
 use crate::cgroups;
 use crate::client::Client;
 use crate::counts::Counts;
+use crate::digest::{self, DigestQuestion};
 use crate::kernel;
 use crate::message::{is_path, objects, Content, Question, DIRECTORIES_MAX};
 use crate::names::Names;
 use crate::program::{Program, Role};
-use compose::{directories_above, Cgroup, KernelFile, Sign, System};
+use compose::{directories_above, Cgroup, ExecutedFile, KernelFile, Sign, System};
 use event::record::Inode;
-use event::NameAnswer;
+use event::{Digests, NameAnswer, NoDigest};
 use plan::ObjectId;
 use rustix::process::Pid;
 use spawn::Launcher;
@@ -18,14 +19,22 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Number of helpers that run at a time.
-pub const HELPERS: usize = 2;
+pub const HELPERS: usize = 3;
 
-/// The running system. Two helpers look up objects at paths and names; the kernel answers
-/// everything else.
+/// The running system. Helpers look up objects at paths, names, and if they are wanted digests; the
+/// kernel answers everything else.
 pub struct Remote {
     files: Mutex<Client>,
     names: Mutex<Names>,
+    hashes: Mutex<Hashes>,
     kernel_has: fn(Sign<'_>) -> bool,
+}
+
+/// The helper for digests.
+struct Hashes {
+    client: Client,
+    /// Size up to which files are hashed; `None` if digests are not wanted.
+    bytes_max: Option<u64>,
 }
 
 impl Remote {
@@ -41,6 +50,10 @@ impl Remote {
         let remote = Remote {
             files: Mutex::new(files),
             names: Mutex::new(Names::new(program(Role::Names))),
+            hashes: Mutex::new(Hashes {
+                client: Client::new(program(Role::Hashes)),
+                bytes_max: None,
+            }),
             kernel_has,
         };
         (remote, started)
@@ -49,12 +62,31 @@ impl Remote {
     /// Calls `follow` with the place (below [`HELPERS`]) and process id of each helper that is
     /// started, and with `None` when it is killed; at once for those that run.
     pub fn follow(&self, follow: impl Fn(usize, Option<u32>) + Clone + Send + 'static) {
-        let names = follow.clone();
+        let (names, hashes) = (follow.clone(), follow.clone());
         self.files().follow(Box::new(move |pid| follow(0, pid)));
         self.names().follow(Box::new(move |pid| names(1, pid)));
+        let client = &mut self.hashes().client;
+        client.follow(Box::new(move |pid| hashes(2, pid)));
     }
 
-    /// Starts another helper for objects. Call it when a `never,task` rule of the kernel's audit
+    /// Sets whether executed files of at most this size are hashed. If they are, the helper for that
+    /// is started, otherwise it is ended.
+    ///
+    /// # Errors
+    /// The helper cannot be started now; each question tries again.
+    pub fn set_hashes(&self, bytes_max: Option<u64>) -> io::Result<()> {
+        let mut hashes = self.hashes();
+        hashes.bytes_max = bytes_max;
+        match bytes_max {
+            Some(_) => hashes.client.prepare(),
+            None => {
+                hashes.client.stop();
+                Ok(())
+            }
+        }
+    }
+
+    /// Starts other helpers for objects and digests. Call it when a `never,task` rule of the kernel's audit
     /// has come into force: older processes have an audit context, with which each open(2),
     /// whatever its flags, reads `security.capability` of the object (`audit_copy_fcaps()`,
     /// kernel/auditsc.c). The helper would then wait for a file system before it can announce that.
@@ -62,23 +94,30 @@ impl Remote {
     /// # Errors
     /// No helper can be started now; each question tries again.
     pub fn renew(&self) -> io::Result<()> {
-        self.files().renew()
+        self.files().renew()?;
+        let mut hashes = self.hashes();
+        match hashes.bytes_max {
+            Some(_) => hashes.client.renew(),
+            None => Ok(()),
+        }
     }
 
     /// Reaps helpers that have ended. Call it about once a second.
     pub fn tend(&self) {
         self.files().tend();
         self.names().tend();
+        self.hashes().client.tend();
     }
 
     /// Counts of what the helpers did since the start.
     pub fn counts(&self) -> Counts {
         let files = self.files().counts();
         let names = self.names();
+        let hashes = self.hashes().client.counts();
         Counts {
             names_unanswered: names.unanswered,
-            replaced: files.replaced + names.replaced,
-            stuck: files.stuck + names.stuck() as u64,
+            replaced: files.replaced + names.replaced + hashes.replaced,
+            stuck: files.stuck + names.stuck() as u64 + hashes.stuck,
             ..files
         }
     }
@@ -96,6 +135,10 @@ impl Remote {
 
     fn files(&self) -> MutexGuard<'_, Client> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hashes(&self) -> MutexGuard<'_, Hashes> {
+        self.hashes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn names(&self) -> MutexGuard<'_, Names> {
@@ -141,6 +184,20 @@ impl System for Remote {
     fn file_capabilities(&self, path: &CStr, of: Option<ObjectId>) -> Option<Vec<u8>> {
         let question = Question::Capabilities(path.to_bytes(), of);
         self.ask(path, question, bytes)
+    }
+
+    fn digests(&self, file: &ExecutedFile<'_>) -> Digests {
+        let mut hashes = self.hashes();
+        let asked = hashes.bytes_max.filter(|_| is_path(file.path.to_bytes()));
+        let found = asked.and_then(|bytes_max| {
+            let question = DigestQuestion::of(file, bytes_max);
+            let question = Question::Digests(question);
+            hashes.client.ask(question, |content| match content {
+                Content::Bytes(bytes) => digest::parse(bytes),
+                _ => None,
+            })
+        });
+        found.unwrap_or(Digests::none(NoDigest::Unanswered))
     }
 
     fn head(&self, path: &CStr, of: Option<ObjectId>, bytes_max: u32) -> Option<Vec<u8>> {

@@ -2,6 +2,7 @@
 
 use crate::answer::{self, Answer};
 use crate::devices::Devices;
+use crate::digest::Hasher;
 use crate::message::{Content, Reply, Request, BYTES_MAX};
 use crate::walk::Gate;
 use rustix::fd::{AsFd, BorrowedFd};
@@ -11,6 +12,11 @@ use std::time::{Duration, Instant};
 
 /// Answers the requests that come over `socket` until the other side closes it or sends something else.
 pub fn serve(socket: impl AsFd) {
+    serve_with(socket, None);
+}
+
+/// As [`serve`]; with a `hasher`, also answers requests for digests.
+pub(crate) fn serve_with(socket: impl AsFd, mut hasher: Option<Hasher>) {
     let socket = socket.as_fd();
     let (mut avoided, mut devices) = (Avoided::default(), Devices::default());
     let (mut buffer, mut out) = (vec![0; BYTES_MAX], Vec::new());
@@ -34,7 +40,7 @@ pub fn serve(socket: impl AsFd) {
                     avoided: &mut avoided,
                     told: None,
                 };
-                let found = answer::to(question, &mut gate, &mut devices);
+                let found = answer::to(question, &mut gate, &mut devices, hasher.as_mut());
                 if !put(socket, &mut out, number, Answer::content(&found)) {
                     return;
                 }

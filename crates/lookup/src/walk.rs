@@ -5,10 +5,11 @@
 
 use crate::devices::Devices;
 use crate::message::is_path;
-use crate::object::{is_directory, is_link, is_sticky_for_all, stat, Fault};
+use crate::object::{changed, is_directory, is_link, is_sticky_for_all, stat, Fault, FileTime};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{fstatfs, openat, openat2, readlinkat, Mode, OFlags, ResolveFlags, Statx, CWD};
 use rustix::io::Errno;
+use std::collections::BTreeSet;
 
 /// Largest path that the kernel takes in one look-up, in bytes with the NUL: PATH_MAX of linux/limits.h.
 const PATH_MAX: usize = 4096;
@@ -32,6 +33,24 @@ pub(crate) struct Access<'a> {
     devices: &'a mut Devices,
     /// The process at whose root directory or other links the path begins.
     process: Option<u32>,
+    /// Where to note the directories and links of the path, if they are to be noted.
+    trail: Option<&'a mut Trail>,
+}
+
+/// What a walk has come through.
+#[derive(Debug, Default)]
+pub(crate) struct Trail {
+    /// The latest change of a directory or link; `None` before the first.
+    pub(crate) changed: Option<FileTime>,
+    /// The file systems of the directories and links: `f_type` of statfs(2).
+    pub(crate) kinds: BTreeSet<i64>,
+}
+
+impl Trail {
+    fn note(&mut self, stat: &Statx, kind: i64) {
+        self.changed = self.changed.max(Some(changed(stat)));
+        self.kinds.insert(kind);
+    }
 }
 
 impl<'a> Access<'a> {
@@ -41,7 +60,31 @@ impl<'a> Access<'a> {
             gate,
             devices,
             process: process_of(path),
+            trail: None,
         }
+    }
+
+    /// The same, but every directory and link of the path is looked at, and noted in `trail`.
+    pub(crate) fn noting(self, trail: &'a mut Trail) -> Access<'a> {
+        Access {
+            trail: Some(trail),
+            ..self
+        }
+    }
+
+    fn note(&mut self, object: &OwnedFd) -> Result<(), Fault> {
+        if self.trail.is_none() {
+            return Ok(());
+        }
+        let stat = stat(object)?;
+        if !self.may_wait(object, &stat) {
+            return Err(Fault::NotNow);
+        }
+        let kind = fstatfs(object)?.f_type as i64;
+        if let Some(trail) = &mut self.trail {
+            trail.note(&stat, kind);
+        }
+        Ok(())
     }
 
     /// The device of the object's file system, as the kernel has it.
@@ -87,12 +130,14 @@ fn open_through(
         if rest.is_empty() {
             return Ok(dir);
         }
-        return match in_memory(&dir, rest, follow) {
-            Some(found) => found,
-            None => walk(dir, true).open(rest, follow, access),
-        };
+        if access.trail.is_none() {
+            if let Some(found) = in_memory(&dir, rest, follow) {
+                return found;
+            }
+        }
+        return walk(dir, true).open(rest, follow, access);
     }
-    if !is_of_own_process(path) {
+    if !is_of_own_process(path) && access.trail.is_none() {
         if let Some(found) = in_memory(CWD, path, follow) {
             return found;
         }
@@ -204,9 +249,12 @@ impl Walk {
             let is_last = rest[name_end..].iter().all(|&byte| byte == b'/');
             let name = &rest[name_at..name_end];
             let found = self.step(name, access)?;
+            // Afterwards: a change of the entry shows in the directory before it shows in a step.
+            access.note(&self.dir)?;
             let stat = stat(&found)?;
             let needs_directory = name_end < rest.len();
             if is_link(&stat) && (follow || !is_last || needs_directory) {
+                access.note(&found)?;
                 self.links += 1;
                 if self.links > LINKS_MAX || !self.may_follow(&stat)? {
                     return Err(Fault::Missing);
