@@ -10,8 +10,8 @@ use crate::values::{
     space_action, space_limit, word, yes_no,
 };
 use crate::{
-    Config, Confinement, Flush, LogFormat, MetricsAddress, NameFormat, OverflowAction, Overload,
-    SizeAction, Transport,
+    Config, Confinement, ExeHash, Flush, LogFormat, MetricsAddress, NameFormat, OverflowAction,
+    Overload, SizeAction, Transport,
 };
 
 type Apply = fn(&mut Config, &mut Context<'_>) -> Result<(), ConfigError>;
@@ -78,6 +78,12 @@ pub(super) const KEYS: &[Key] = &[
     // Tarsier's own keys.
     key("identity", |c, x| {
         yes_no(x).map(|yes| c.identity = Some(yes))
+    }),
+    key("exe_hash", |c, x| {
+        word(x, EXE_HASH).map(|hash| c.exe_hash = hash)
+    }),
+    key("exe_hash_max", |c, x| {
+        number(x, 1..=4096).map(|n| c.exe_hash_max_mib = n)
     }),
     key("seal", |c, x| yes_no(x).map(|yes| c.seal = yes)),
     key("compress_rotated", |c, x| {
@@ -235,6 +241,8 @@ pub(super) const KEYS: &[Key] = &[
 const INT_MAX: u64 = i32::MAX as u64;
 
 const OVERLOAD: &[(&str, Overload)] = &[("throttle", Overload::Throttle), ("drop", Overload::Drop)];
+
+const EXE_HASH: &[(&str, ExeHash)] = &[("none", ExeHash::None), ("sha256", ExeHash::Sha256)];
 
 const CONFINEMENT: &[(&str, Confinement)] = &[
     ("no", Confinement::No),

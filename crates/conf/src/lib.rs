@@ -9,6 +9,7 @@
 //! * `log_format = JSON` (one object per event) and `COMPACT`,
 //! * `seal = yes` (decision 0011),
 //! * `identity = yes` or `no` (decision 0025),
+//! * `exe_hash = sha256` and `exe_hash_max = MIB` (decision 0040),
 //! * `compress_rotated = yes` (rotated files become zstd files named `….zst`),
 //! * `io_uring_twins = yes`,
 //! * `overload = THROTTLE` or `DROP`,
@@ -183,6 +184,15 @@ pub enum MetricsAddress {
     Loopback(u16),
 }
 
+/// Which digests of executed files events have (`exe_hash`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExeHash {
+    /// No digests.
+    None,
+    /// SHA-256, and the measurement of fs-verity where a file has one.
+    Sha256,
+}
+
 /// Which node name precedes each record (`name_format`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameFormat {
@@ -272,6 +282,10 @@ pub struct Config {
     pub log_format: LogFormat,
     /// `identity`: events name unit, container and pod. `None`: the format's default.
     pub identity: Option<bool>,
+    /// `exe_hash`: events have digests of the files that they executed.
+    pub exe_hash: ExeHash,
+    /// `exe_hash_max`, in MiB: size up to which files are hashed.
+    pub exe_hash_max_mib: u64,
     /// `seal`: keep a seal beside the log.
     pub seal: bool,
     /// `confinement`: what the daemon gives up before it arms anything.
@@ -344,6 +358,12 @@ impl Config {
         self.identity.unwrap_or(self.log_format == LogFormat::Json)
     }
 
+    /// Size in bytes up to which executed files are hashed; `None` if events have no digests: RAW has no place for them.
+    pub fn hashed_bytes_max(&self) -> Option<u64> {
+        let is_told = self.exe_hash == ExeHash::Sha256 && self.log_format != LogFormat::Raw;
+        is_told.then_some(self.exe_hash_max_mib << 20)
+    }
+
     /// The values that auditd uses for keys that its file does not set (`clear_config()` in
     /// `auditd-config.c`; for some keys the man page differs).
     pub fn unset() -> Self {
@@ -353,6 +373,8 @@ impl Config {
             log_file: PathBuf::from("/var/log/audit/audit.log"),
             log_format: LogFormat::Enriched,
             identity: None,
+            exe_hash: ExeHash::None,
+            exe_hash_max_mib: 100,
             seal: false,
             confinement: Confinement::Yes,
             compress_rotated: false,

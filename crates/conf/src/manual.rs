@@ -45,8 +45,10 @@ pub fn described_keys() -> Vec<KeyDescription> {
     keys
 }
 
-const OWN: [&str; 10] = [
+const OWN: [&str; 12] = [
     "identity",
+    "exe_hash",
+    "exe_hash_max",
     "seal",
     "confinement",
     "compress_rotated",
@@ -147,6 +149,12 @@ const TEXTS: &[Text] = &[
      "Whether events name unit, container and pod. JSON has them in `workload`, ENRICHED and COMPACT \
       after the names of the SYSCALL record. RAW never has them. Unset, \
       JSON has them and the others do not."),
+    ("exe_hash", "NONE or SHA256", "NONE", "",
+     "Whether events of execve and execveat have the SHA-256 digests of the program and, for a script, of the script. \
+      JSON has them in `hashes`, ENRICHED and COMPACT after the names of the SYSCALL record, with a reason for each \
+      that is missing. RAW never has them. A helper with rights of its own reads the files."),
+    ("exe_hash_max", "1 to 4096", "100", "",
+     "Size in MiB up to which executed files are hashed."),
     ("seal", "yes or no", "no", "",
      "Whether a seal is kept beside the log, with which `tarsier verify` detects any change."),
     ("compress_rotated", "yes or no", "no", "",

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::context::{printable, Context};
 use crate::error::{nearest, ConfigError, Notice, Place};
 use crate::keys::KEYS;
-use crate::{Config, Flush, NameFormat, SizeAction, SpaceLimit};
+use crate::{Config, ExeHash, Flush, LogFormat, NameFormat, SizeAction, SpaceLimit};
 
 /// The longest line that auditd reads, in bytes; it skips longer ones. Its buffer of 160 bytes also
 /// holds the newline and a NUL.
@@ -209,6 +209,13 @@ fn note_idle_settings(config: &Config, file: &Path, notices: &mut Vec<Notice>) {
         note(
             "num_logs",
             "max_log_file_action is ROTATE but num_logs is less than 2: nothing is rotated",
+        );
+    }
+    if config.exe_hash != ExeHash::None && config.log_format == LogFormat::Raw {
+        note(
+            "exe_hash",
+            "exe_hash has no effect with log_format = RAW, whose records are exactly the kernel's: \
+             use ENRICHED, COMPACT or JSON",
         );
     }
     if config.max_log_file_mib == 0 && config.max_log_file_action != SizeAction::Ignore {

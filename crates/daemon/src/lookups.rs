@@ -4,6 +4,7 @@ use crate::host::kernel_has;
 use crate::scheduling::Scheduling;
 use crate::stderr::say;
 use capture::Helpers;
+use conf::{Config, ExeHash};
 use lookup::Remote;
 use spawn::Launcher;
 use std::io;
@@ -24,6 +25,19 @@ pub(super) fn start(launcher: &Launcher) -> Lookups {
 fn say_failure(started: io::Result<()>) {
     if let Err(error) = started {
         say!("tarsier: no helper that looks up paths can be started, so records lack objects: {error}");
+    }
+}
+
+/// Starts or ends the helper for digests, as `config` wants. Without it recording goes on, and each event says that a
+/// digest is missing.
+pub(super) fn set_hashes(lookups: &Lookups, config: &Config, is_kernel: bool) {
+    let is_wanted = config.exe_hash != ExeHash::None;
+    if is_wanted && is_kernel {
+        say!("tarsier: exe_hash has no effect: the kernel engine writes the kernel's own records");
+    }
+    let bytes_max = config.hashed_bytes_max().filter(|_| !is_kernel);
+    if let Err(error) = lookups.set_hashes(bytes_max) {
+        say!("tarsier: exe_hash: no helper that hashes can be started, so events lack digests: {error}");
     }
 }
 

@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::integrity::Integrity;
 use crate::launcher;
 use crate::lookup_warnings::Warnings;
+use crate::lookups;
 use crate::losses::Losses;
 use crate::pipeline::Pipeline;
 use crate::plugins;
@@ -105,7 +106,9 @@ impl Recording {
         let encoder = &mut pipeline.recorder.encoder;
         encoder.set_format(settings::format(&config));
         encoder.set_workload(config.tells_identity());
+        encoder.set_hashes(config.hashed_bytes_max().is_some());
         encoder.set_node(node.as_deref().map(str::as_bytes));
+        lookups::set_hashes(&pipeline.lookups, &config, pipeline.engine.is_kernel());
         pipeline.engine.set_overload(settings::overload(&config));
         if settings.config.pin_dir != config.pin_dir {
             say!("tarsier: pin_dir: what is armed stays where it is until the next start");

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use capture::{CaptureError, Overload};
 use cli::{LogFormat, RunArgs};
 use compose::Generation;
-use conf::{Config, LoadOptions};
+use conf::{Config, ExeHash, LoadOptions};
 use event::Format;
 use plan::{Capabilities, Identities, IoUring, Plan};
 use spawn::Launcher;
@@ -64,6 +64,9 @@ impl Sources {
                 LogFormat::Json => conf::LogFormat::Json,
                 LogFormat::Compact => conf::LogFormat::Compact,
             };
+            if format == LogFormat::Raw && config.exe_hash != ExeHash::None {
+                say!("tarsier: exe_hash has no effect with --log-format raw");
+            }
         }
         Ok(config)
     }

@@ -202,6 +202,7 @@ fn begun(
     let config = &recording.settings.config;
     let pipeline = &mut recording.pipeline;
     lookups::follow(&pipeline.lookups, pipeline.engine.helpers());
+    lookups::set_hashes(&pipeline.lookups, config, pipeline.engine.is_kernel());
     let plan = &pipeline.generation.plan;
     let (counts, _) = pipeline.engine.rule_counts(plan.rules.len());
     let costs = &mut pipeline.recorder.costs.rules;
@@ -257,6 +258,7 @@ fn recorder(settings: &Settings) -> Result<Recorder> {
     let names = compose::names(Arc::clone(lookups) as Arc<dyn System>);
     let mut encoder = Encoder::new(settings::format(&settings.config), names);
     encoder.set_workload(settings.config.tells_identity());
+    encoder.set_hashes(settings.config.hashed_bytes_max().is_some());
     encoder.set_node(node.as_deref().map(str::as_bytes));
     Ok(recorder::with(encoder, Arc::clone(lookups)))
 }
