@@ -1,6 +1,6 @@
 //! What the profile allows, asked of the compiled filter.
 
-use crate::filter::{daemon_policy, policy, CALLS, NETWORK, QUIET};
+use crate::filter::{daemon_policy, policy, reading_policy, CALLS, NETWORK, QUIET};
 use seccomp::compile::{compile, Frequencies};
 use seccomp::policy::Abi;
 use seccomp::{Action, Filter, SeccompData, Verdict};
@@ -221,4 +221,64 @@ fn what_is_refused_quietly_is_allowed_by_the_recorded_filter() {
         verdict(&compiled(false, false), "clone3", [0; 6]),
         Verdict::ALLOW
     );
+}
+
+#[test]
+fn a_reader_opens_files_for_reading_and_nothing_else() {
+    let begin = std::time::Instant::now();
+    let policy = reading_policy().expect("the profile is right");
+    println!("policy {:?}", begin.elapsed());
+    let filter = compile(&policy, &Frequencies::usual()).expect("it compiles");
+    println!("filter {:?}", begin.elapsed());
+    let open = |flags: i32| verdict(&filter, "openat", [0, 0, flags as u64, 0, 0, 0]);
+    let allowed = open(libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC);
+    assert_eq!(allowed.action(), Action::Allow);
+    assert_eq!(
+        open(libc::O_PATH | libc::O_NOFOLLOW).action(),
+        Action::Allow
+    );
+    for flags in [libc::O_WRONLY, libc::O_RDWR, libc::O_CREAT] {
+        assert_eq!(open(flags), EPERM, "{flags:o}");
+    }
+    for name in [
+        "write",
+        "pwrite64",
+        "ftruncate",
+        "clone",
+        "execve",
+        "execveat",
+        "socket",
+        "connect",
+        "sendmsg",
+        "ptrace",
+        "process_vm_readv",
+        "unlinkat",
+        "renameat2",
+        "mkdirat",
+        "linkat",
+        "setns",
+        "mount",
+        "bpf",
+        "kill",
+    ] {
+        assert_eq!(verdict(&filter, name, [0; 6]), EPERM, "{name}");
+    }
+    for name in [
+        "read",
+        "pread64",
+        "recvfrom",
+        "sendto",
+        "statx",
+        "futex",
+        "clock_nanosleep",
+    ] {
+        assert_eq!(
+            verdict(&filter, name, [0; 6]).action(),
+            Action::Allow,
+            "{name}"
+        );
+    }
+    let executable = [0, 0, 4, 0, 0, 0];
+    assert_eq!(verdict(&filter, "mmap", executable), EPERM);
+    assert_eq!(verdict(&filter, "ioctl", [0, 0x5401, 0, 0, 0, 0]), EPERM);
 }

@@ -21,7 +21,7 @@ const NOBODY: u32 = 65534;
 pub(crate) enum Rights {
     /// Look at every object, and at the root directories of processes in other mount namespaces.
     Files,
-    /// The same, and read the contents of executable files.
+    /// The same, read the contents of executable files, and find out whether somebody writes to them.
     Contents,
     /// Nothing.
     None,
@@ -35,10 +35,10 @@ pub(crate) fn confine(rights: Rights) -> io::Result<()> {
     set_name(c"tarsier-lookup")?;
     // As in the daemon: they cost memory.
     let _ = disable_transparent_huge_pages(true);
+    let files = CapabilitySet::DAC_READ_SEARCH | CapabilitySet::SYS_PTRACE;
     let keep = match rights {
-        Rights::Files | Rights::Contents => {
-            CapabilitySet::DAC_READ_SEARCH | CapabilitySet::SYS_PTRACE
-        }
+        Rights::Files => files,
+        Rights::Contents => files | CapabilitySet::LEASE,
         Rights::None => CapabilitySet::empty(),
     };
     set_keep_capabilities(true)?;
@@ -79,7 +79,9 @@ fn become_nobody() -> io::Result<()> {
 /// A signal to the daemon's whole process group must not end its helpers first, because the daemon
 /// still reads events. They end with the daemon.
 fn ignore_signals() {
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
+    let of_group = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+    // SIGIO: somebody waits for a lease, which is about to be given back.
+    for signal in of_group.into_iter().chain([libc::SIGIO]) {
         // SAFETY: no handler is set, and this process has one thread.
         unsafe {
             libc::signal(signal, libc::SIG_IGN);

@@ -78,12 +78,15 @@ impl Remote {
         let mut hashes = self.hashes();
         hashes.bytes_max = bytes_max;
         match bytes_max {
-            Some(_) => hashes.client.prepare(),
-            None => {
-                hashes.client.stop();
-                Ok(())
-            }
+            Some(_) => hashes.client.prepare()?,
+            None => hashes.client.stop(),
         }
+        if bytes_max.is_some() {
+            // Of events from before it runs, the helper tells no digests: wait until it does.
+            let question = Question::MountNamespace(std::process::id());
+            hashes.client.ask(question, |_| Some(()));
+        }
+        Ok(())
     }
 
     /// Starts other helpers for objects and digests. Call it when a `never,task` rule of the kernel's audit

@@ -2,8 +2,9 @@
 //! machine. As root: a helper gives up rights. This program has no test harness, since the helper
 //! is this program with the hidden command.
 
-use compose::{kernel_dev, System};
+use compose::{kernel_dev, ExecutedFile, System};
 use event::record::Inode;
+use event::{HashedFile, NoDigest};
 use lookup::{Remote, COMMAND};
 use plan::ObjectId;
 use rustix::fs::{lstat, stat, Mode, Stat, CWD};
@@ -45,6 +46,7 @@ fn main() {
         has_the_kernels_device(&remote, &top, command);
     }
     sees_what_only_tracers_see(&remote);
+    hashes_programs(&remote);
     has_time_on_a_busy_machine(&remote, &top.join("real/file"));
     println!("on a busy machine: ok");
     let counts = remote.counts();
@@ -81,6 +83,53 @@ fn sees_what_only_tracers_see(remote: &Remote) {
     other.wait().expect("its end");
     assert_eq!(remote.mount_namespace(Some(pid)), None);
     println!("what only tracers see: ok");
+}
+
+/// Digests of a program that has not changed for long, and what one costs once it is known.
+fn hashes_programs(remote: &Remote) {
+    const ROUNDS: u32 = 2000;
+    let path = Path::new("/bin/true").canonicalize().expect("a path");
+    let path = CString::new(path.as_os_str().as_bytes()).expect("a path");
+    let inode = remote.inode(&path, true).expect("a program");
+    let executed = |time_ns| ExecutedFile {
+        path: &path,
+        object: ObjectId {
+            dev: inode.dev,
+            ino: inode.ino,
+        },
+        file: HashedFile::Exe,
+        pid: std::process::id(),
+        mnt_ns: remote.mount_namespace(None).expect("a namespace") as u32,
+        time_ns,
+    };
+    let none = remote.digests(&executed(remote.monotonic_ns()));
+    assert_eq!(none.sha256, Err(NoDigest::Unanswered), "digests are off");
+    let begin = Instant::now();
+    remote.set_hashes(Some(1 << 30)).expect("a helper");
+    println!("a helper that hashes runs after {:?}", begin.elapsed());
+    let first = remote.digests(&executed(remote.monotonic_ns())).sha256;
+    if first == Err(NoDigest::FileSystem) || first == Err(NoDigest::Unreadable) {
+        println!("skipped: digests: {first:?}: the file system of /bin/true, or no CAP_LEASE");
+        return;
+    }
+    let end = Instant::now() + Duration::from_secs(60);
+    let digest = loop {
+        match remote.digests(&executed(remote.monotonic_ns())).sha256 {
+            Ok(digest) => break digest,
+            Err(why) => assert!(why == NoDigest::Busy && Instant::now() < end, "{why:?}"),
+        }
+    };
+    let text: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let output = Command::new("sha256sum").arg("/bin/true").output();
+    let output = output.expect("sha256sum(1)").stdout;
+    assert!(output.starts_with(text.as_bytes()), "{text}");
+    let begin = Instant::now();
+    for _ in 0..ROUNDS {
+        let now = executed(remote.monotonic_ns());
+        assert_eq!(remote.digests(&now).sha256, Ok(digest));
+    }
+    println!("a known digest takes {:?}", begin.elapsed() / ROUNDS);
+    remote.set_hashes(None).expect("the helper ends");
 }
 
 /// Makes objects of every kind below `top`.

@@ -4,6 +4,7 @@ use super::question::{VERITY_SHA256, VERITY_SHA512};
 use event::Verity;
 use rustix::fd::{AsRawFd, FromRawFd, OwnedFd};
 use rustix::fs::fstat;
+use std::io;
 
 /// `FS_IOC_MEASURE_VERITY`, linux/fsverity.h.
 const FS_IOC_MEASURE_VERITY: libc::c_ulong = 0xc004_6686;
@@ -58,6 +59,27 @@ pub(super) fn verity(file: &OwnedFd) -> Option<Verity> {
         (0, VERITY_SHA256) => digest.try_into().ok().map(Verity::Sha256),
         (0, VERITY_SHA512) => digest.try_into().ok().map(Verity::Sha512),
         _ => None,
+    }
+}
+
+/// Whether anybody has the file open for writing, or is truncating it, now.
+///
+/// # Errors
+/// It cannot be found out: this process lacks CAP_LEASE, or `fs.leases-enable` is 0.
+pub(super) fn is_written(file: &OwnedFd) -> io::Result<bool> {
+    // The kernel grants a lease for reading only if there is no writer: `check_conflicting_open()`,
+    // fs/locks.c. Whoever opens the file for writing meanwhile waits until it is given back.
+    let lease = |kind: libc::c_int| {
+        // SAFETY: the call has a number as its argument.
+        unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, kind) }
+    };
+    if lease(libc::F_RDLCK) == 0 {
+        lease(libc::F_UNLCK);
+        return Ok(false);
+    }
+    match io::Error::last_os_error() {
+        error if error.raw_os_error() == Some(libc::EAGAIN) => Ok(true),
+        error => Err(error),
     }
 }
 
@@ -125,5 +147,14 @@ mod tests {
         assert!(!is_on_disk(&own("/proc/version")));
         assert!(verity(&own("/proc/version")).is_none());
         assert!(!is_of_host(&exe));
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let path = file.path().to_str().expect("text").to_owned();
+        assert!(is_written(&own(&path)).expect("CAP_LEASE, or an own file"));
+        let path = file.into_temp_path();
+        let path = path.to_str().expect("text");
+        // Another test may have forked while the file was open.
+        while is_written(&own(path)).expect("CAP_LEASE, or an own file") {
+            std::thread::yield_now();
+        }
     }
 }

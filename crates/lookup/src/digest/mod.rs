@@ -141,22 +141,4 @@ impl Allowance {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_daemon_waits_for_a_twentieth_of_the_time_at_most() {
-        let start = Instant::now();
-        let mut allowance = Allowance::new(start);
-        let mut waited = Duration::ZERO;
-        for ms in 0..10_000 {
-            let patience = allowance.at(start + Duration::from_millis(ms));
-            assert!(patience <= Allowance::FILE_MAX);
-            allowance.spend(patience);
-            waited += patience;
-        }
-        let most = Duration::from_secs(10) / Allowance::PART + Allowance::MAX;
-        assert!(waited <= most, "{waited:?}");
-        assert!(waited > Duration::from_millis(400), "{waited:?}");
-    }
-}
+mod tests;

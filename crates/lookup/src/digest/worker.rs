@@ -2,6 +2,7 @@
 
 use super::cache::{Cache, Contents, Digest};
 use super::find::contents;
+use super::ioctl;
 use crate::object::stat;
 use event::NoDigest;
 use rustix::fd::OwnedFd;
@@ -166,6 +167,13 @@ fn hash(job: &Job, buffer: &mut [u8], is_awaited: impl Fn() -> bool) -> Result<D
         if at < job.contents.size && !is_awaited() {
             std::thread::sleep(REST * begin.elapsed());
         }
+    }
+    // A file is truncated before its time is set. So first make sure that nobody is about to: what
+    // was changed before now has its time.
+    match ioctl::is_written(&job.file) {
+        Ok(false) => {}
+        Ok(true) => return Err(NoDigest::Changed),
+        Err(_) => return Err(NoDigest::Unreadable),
     }
     let found = stat(&job.file).map_err(NoDigest::from)?;
     let now = contents(job.contents.dev.0, &found, job.contents.handle.clone());

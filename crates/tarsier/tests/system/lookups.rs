@@ -263,6 +263,32 @@ fn a_file_system_that_does_not_answer_costs_one_deadline_and_no_event() {
 }
 
 #[test]
+fn a_file_system_that_does_not_answer_costs_its_digests_and_one_deadline_more() {
+    machine::test("digests on a file system that does not answer", |setup| {
+        let Some(dead) = DeadFilesystem::mount(setup.path("dead")) else {
+            return;
+        };
+        let rule = format!("-a always,exit -F arch=b64 -S chmod,execve -F gid={GID} -k dead\n");
+        drop(setup.tarsier(&rule).format("raw").start().stop());
+        let run = setup.tarsier(&rule).format("json");
+        setup.configure("flush = NONE\nmax_log_file_action = IGNORE\nexe_hash = sha256\n");
+        let daemon = run.start();
+        let [changed, executed] = dead.call(200);
+        let alive = setup.write("alive", "");
+        Caller::gid(GID).make(&[call!(chmod, alive.as_path(), 0o640)]);
+        daemon.wait_for_record("/alive\"");
+        let status = daemon.status();
+        assert_eq!(status["events_recorded"], changed + executed + 1);
+        let replaced = status["helpers_replaced"].as_u64().expect("a number");
+        assert!(replaced <= 2, "{status}");
+        let ended = daemon.stop();
+        assert!(ended.said.contains(", 0 lost; "), "{}", ended.said);
+        let text = std::fs::read_to_string(&ended.log).expect("the log");
+        assert!(!text.contains("\"sha256\":\""), "{text}");
+    });
+}
+
+#[test]
 fn a_helper_that_is_killed_is_replaced_and_keeps_few_rights() {
     machine::test("the helper", |setup| {
         let rule = format!("-a always,exit -F arch=b64 -S all -F gid={GID} -k all\n");

@@ -21,6 +21,7 @@ mod errors;
 mod evade;
 mod files;
 mod flips;
+mod hashes;
 mod identity;
 mod integrity;
 mod kernel_records;
