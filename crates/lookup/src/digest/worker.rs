@@ -60,12 +60,18 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Starts the thread.
+    /// Starts the thread, and waits until it runs: it can then be confined.
     pub(super) fn start(name: &str) -> io::Result<Worker> {
         let shared = Arc::new(Shared::default());
         let own = Arc::clone(&shared);
         let builder = std::thread::Builder::new().name(name.to_owned());
-        builder.stack_size(256 * 1024).spawn(move || work(&own))?;
+        let (tell, told) = std::sync::mpsc::channel();
+        builder.stack_size(256 * 1024).spawn(move || {
+            // Who has asked for it waits.
+            let _ = tell.send(());
+            work(&own);
+        })?;
+        told.recv().map_err(io::Error::other)?;
         Ok(Worker { shared })
     }
 

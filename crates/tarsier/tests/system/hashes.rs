@@ -381,7 +381,8 @@ fn no_digest_of_a_replaced_program_is_that_of_another_version() {
         // After all others, so that everything has been recorded.
         run(Path::new("/bin/true"), "the-last");
         daemon.wait_for_record("the-last\"]");
-        println!("{:#}", daemon.status());
+        let status = daemon.status();
+        assert_eq!(status["helpers_replaced"], 0, "{status}");
         let mut told = hashes(&daemon.stop().log);
         let mut digests: HashMap<String, String> = HashMap::new();
         let (mut right, mut missing) = (0, BTreeMap::<String, u32>::new());
