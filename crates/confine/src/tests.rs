@@ -225,11 +225,8 @@ fn what_is_refused_quietly_is_allowed_by_the_recorded_filter() {
 
 #[test]
 fn a_reader_opens_files_for_reading_and_nothing_else() {
-    let begin = std::time::Instant::now();
     let policy = reading_policy().expect("the profile is right");
-    println!("policy {:?}", begin.elapsed());
     let filter = compile(&policy, &Frequencies::usual()).expect("it compiles");
-    println!("filter {:?}", begin.elapsed());
     let open = |flags: i32| verdict(&filter, "openat", [0, 0, flags as u64, 0, 0, 0]);
     let allowed = open(libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC);
     assert_eq!(allowed.action(), Action::Allow);

@@ -1,7 +1,10 @@
-//! Whose work an event is, in each format; and that the distribution's tools read the rest as before.
+//! Whose work an event is, and which files it executed, in each format; and that the distribution's tools read the rest as before.
 
 use event::record::{Cwd, Proctitle, Syscall};
-use event::{Encoder, Format, NameTable, RecordType, Stamp, WorkloadText};
+use event::{
+    Digests, Encoder, FileHash, Format, HashedFile, NameTable, NoDigest, RecordType, Stamp, Verity,
+    WorkloadText, SHA256_BYTES,
+};
 use serde_json::{json, Value};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -55,9 +58,32 @@ fn paths() -> Vec<Vec<u8>> {
 }
 
 fn log(format: Format, is_told: bool) -> Vec<u8> {
+    log_of(format, is_told, false)
+}
+
+/// Digests of a program and a script, of which one is missing.
+fn hashes() -> [FileHash; 2] {
+    let found = Digests {
+        sha256: Ok([0xab; SHA256_BYTES]),
+        verity: Some(Verity::Sha512([0xcd; 64])),
+    };
+    let hash = |file, digests| FileHash {
+        file,
+        path: b"/usr/bin/cat".to_vec(),
+        ino: Some(7),
+        digests,
+    };
+    [
+        hash(HashedFile::Exe, found),
+        hash(HashedFile::Script, Digests::none(NoDigest::Recent)),
+    ]
+}
+
+fn log_of(format: Format, is_told: bool, has_hashes: bool) -> Vec<u8> {
     let names = NameTable::parse("alice:x:1000:1000::/:", "");
     let (mut encoder, mut log) = (Encoder::new(format, Box::new(names)), Vec::new());
     encoder.set_workload(is_told);
+    encoder.set_hashes(has_hashes);
     for (path, number) in paths().iter().zip(1..) {
         let stamp = Stamp {
             sec: 1_795_229_646,
@@ -66,6 +92,7 @@ fn log(format: Format, is_told: bool) -> Vec<u8> {
         };
         let mut event = encoder.begin(&mut log, stamp);
         event.workload(&WorkloadText::of(path, false));
+        event.hashes(&hashes());
         event.syscall(&syscall(number));
         event.put(&Cwd { cwd: b"/" });
         event.put(&Proctitle {
@@ -104,6 +131,33 @@ fn enriched_has_it_behind_the_call_and_raw_never() {
         }
     }
     assert_eq!(expected.next(), None);
+}
+
+#[test]
+fn digests_are_behind_the_workload_and_never_in_raw() {
+    assert_eq!(log_of(Format::Raw, true, true), log(Format::Raw, false));
+    let with = String::from_utf8(log_of(Format::Enriched, true, true)).expect("UTF-8");
+    let without = String::from_utf8(log(Format::Enriched, true)).expect("UTF-8");
+    let expected = format!(
+        " EXE_SHA256=\"{}\" EXE_VERITY=\"sha512:{}\" SCRIPT_SHA256=? SCRIPT_SHA256_WHY=\"recent\"",
+        "ab".repeat(32),
+        "cd".repeat(64)
+    );
+    for (line, plain) in with.lines().zip(without.lines()) {
+        let added = line.strip_prefix(plain).expect("the same line, and more");
+        match line.starts_with("type=SYSCALL") {
+            true => assert_eq!(added, expected),
+            false => assert_eq!(added, ""),
+        }
+    }
+    let text = String::from_utf8(log_of(Format::Json, false, true)).expect("UTF-8");
+    for line in text.lines() {
+        let event: Value = serde_json::from_str(line).expect("JSON");
+        assert_eq!(event["hashes"][0]["sha256"], "ab".repeat(32));
+        assert_eq!(event["hashes"][1]["why"], "recent");
+    }
+    let without = String::from_utf8(log(Format::Json, true)).expect("UTF-8");
+    assert!(!without.contains("hashes"), "{without}");
 }
 
 #[test]
@@ -192,7 +246,8 @@ fn ausearch_and_aureport_say_the_same_with_and_without() {
         std::fs::create_dir_all(&dir).expect("a directory");
         // aureport prints the name of the log.
         let path = dir.join("audit.log");
-        std::fs::write(&path, log(Format::Enriched, is_told)).expect("the log is written");
+        std::fs::write(&path, log_of(Format::Enriched, is_told, is_told))
+            .expect("the log is written");
         path
     };
     let (with, without) = (written("with", true), written("without", false));

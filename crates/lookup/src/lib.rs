@@ -7,6 +7,7 @@
 //! an administrator runs.
 
 mod answer;
+mod bytes;
 mod cgroups;
 mod client;
 mod confine;

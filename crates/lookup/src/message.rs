@@ -4,6 +4,7 @@
 //! A request gets at most one [`Reply`] with the same number; before it, the helper may announce
 //! what it [waits for](Content::Waits). Anything that is not exactly as laid out here is refused.
 
+use crate::bytes::{long, word};
 use crate::digest::{DigestQuestion, ANSWER_BYTES_MAX, OWN_BYTES};
 use event::record::Inode;
 use event::HashedFile;
@@ -224,6 +225,18 @@ impl Head {
         })
     }
 
+    /// Takes over what the header has place for. Returns kind and path of the request.
+    fn with_digests<'a>(&mut self, question: &DigestQuestion<'a>) -> (u8, &'a [u8]) {
+        self.flags |= OF;
+        self.flags |= match question.file {
+            HashedFile::Exe => 0,
+            HashedFile::Script => SCRIPT,
+        };
+        self.value = question.pid;
+        (self.dev, self.ino) = (question.object.dev, question.object.ino);
+        (DIGESTS, question.path)
+    }
+
     /// The part of a question for digests that is in the header.
     fn digests<'a>(&self, path: &'a [u8]) -> DigestQuestion<'a> {
         DigestQuestion {
@@ -317,14 +330,7 @@ impl<'a> Request<'a> {
                 head.value = pid;
                 (10, &b""[..])
             }
-            Question::Digests(question) => {
-                (of, head.value) = (Some(question.object), question.pid);
-                head.flags |= match question.file {
-                    HashedFile::Exe => 0,
-                    HashedFile::Script => SCRIPT,
-                };
-                (DIGESTS, question.path)
-            }
+            Question::Digests(question) => head.with_digests(&question),
         };
         if let Some(ObjectId { dev, ino }) = of {
             head.flags |= OF;
@@ -433,14 +439,6 @@ impl<'a> Reply<'a> {
         let number = word(head, 4)?;
         (head[1..4] == [0, 0, 0]).then_some(Reply { number, content })
     }
-}
-
-pub(crate) fn word(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
-}
-
-pub(crate) fn long(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The question for digests and its answer, as helper and daemon send them.
 
-use crate::message::{long, word};
+use crate::bytes::{long, word};
 use compose::ExecutedFile;
 use event::{Digests, HashedFile, NoDigest, Verity, SHA256_BYTES};
 use plan::ObjectId;

@@ -46,7 +46,7 @@ fn question(path: &Path, file: HashedFile) -> DigestQuestion<'_> {
     DigestQuestion {
         path: path.as_os_str().as_bytes(),
         object: ObjectId {
-            dev: Devices::default().of(&File::open(path).expect("the file"), &found, None),
+            dev: Devices::default().of(File::open(path).expect("the file"), &found, None),
             ino: found.stx_ino,
         },
         file,
