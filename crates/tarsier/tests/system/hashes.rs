@@ -11,6 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 const GID: u32 = 61247;
@@ -403,5 +404,124 @@ fn no_digest_of_a_replaced_program_is_that_of_another_version() {
             versions.len()
         );
         assert!(right > 10 && !missing.is_empty(), "{right}, {missing:?}");
+    });
+}
+
+/// A script that is replaced while it is run, in a directory of its own.
+struct ReplacedScript {
+    path: PathBuf,
+    /// Texts of all versions, in the order of their installation, which follows.
+    versions: Mutex<Vec<String>>,
+    installed: AtomicUsize,
+}
+
+const SCRIPTS: usize = 6;
+/// Time for which a script is left alone: its digest is told at the end of it.
+const SCRIPT_PAUSE: Duration = Duration::from_millis(3200);
+
+impl ReplacedScript {
+    fn new(dir: &Path, number: usize) -> ReplacedScript {
+        let dir = dir.join(number.to_string());
+        std::fs::create_dir(&dir).expect("a directory");
+        let script = ReplacedScript {
+            path: dir.join("script"),
+            versions: Mutex::default(),
+            installed: AtomicUsize::new(0),
+        };
+        script.replace();
+        script
+    }
+
+    /// Replaces the script, by renaming and in place by turns.
+    fn replace(&self) {
+        let count = self.installed.load(Ordering::SeqCst);
+        let text = format!("#!/bin/sh\n: {count} of {}\n", self.path.display());
+        self.versions.lock().expect("texts").push(text.clone());
+        let path = match count % 2 {
+            0 => self.path.with_file_name("new"),
+            _ => self.path.clone(),
+        };
+        // Refused while the kernel looks at it.
+        while std::fs::write(&path, &text).is_err() {}
+        set_executable(&path);
+        if count.is_multiple_of(2) {
+            std::fs::rename(path, &self.path).expect("the script is replaced");
+        }
+        self.installed.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Runs the script, if it is not just written. Returns the versions of which one ran.
+    fn run(&self, name: &str) -> Option<Vec<String>> {
+        let from = self.installed.load(Ordering::SeqCst) - 1;
+        let status = command(&self.path).arg(name).status();
+        let is_run = status.is_ok_and(|status| status.success());
+        let versions = self.versions.lock().expect("texts");
+        is_run.then(|| versions[from..].to_vec())
+    }
+}
+
+#[test]
+fn no_digest_of_a_replaced_script_is_that_of_another_version() {
+    machine::test("digests of replaced scripts", |setup| {
+        if !is_possible(setup, "digests of replaced scripts") {
+            return;
+        }
+        // Not in /tmp, whose changes count, too.
+        let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+        let scripts: Vec<_> = (0..SCRIPTS)
+            .map(|number| ReplacedScript::new(dir.path(), number))
+            .collect();
+        let daemon = json(setup, "");
+        let is_over = AtomicBool::new(false);
+        let runs = std::thread::scope(|scope| {
+            let runner = scope.spawn(|| {
+                let mut runs = BTreeMap::new();
+                while !is_over.load(Ordering::Relaxed) {
+                    for script in &scripts {
+                        let name = format!("run-{}", runs.len());
+                        if let Some(versions) = script.run(&name) {
+                            runs.insert(name, versions);
+                        }
+                    }
+                    std::thread::sleep(PAUSE);
+                }
+                runs
+            });
+            for _ in 0..7 {
+                for script in &scripts {
+                    script.replace();
+                    std::thread::sleep(SCRIPT_PAUSE / SCRIPTS as u32);
+                }
+            }
+            is_over.store(true, Ordering::Relaxed);
+            runner.join().expect("the runner")
+        });
+        run(Path::new("/bin/true"), "the-last");
+        daemon.wait_for_record("the-last\"]");
+        let mut told = hashes(&daemon.stop().log);
+        let mut digests: HashMap<String, String> = HashMap::new();
+        let (mut right, mut missing) = (0, BTreeMap::<String, u32>::new());
+        for (name, versions) in &runs {
+            let found = told.remove(name).expect("its event");
+            let Some(digest) = found[1]["sha256"].as_str() else {
+                let why = found[1]["why"].as_str().expect("a reason").to_owned();
+                *missing.entry(why).or_default() += 1;
+                continue;
+            };
+            let mut is_of = |version: &String| {
+                let of = digests.entry(version.clone());
+                of.or_insert_with(|| sha256sum_of(version.as_bytes())) == digest
+            };
+            assert!(
+                versions.iter().any(&mut is_of),
+                "{name}: {versions:?}: {found:?}"
+            );
+            right += 1;
+        }
+        println!(
+            "{} runs of scripts: {right} right digests, missing {missing:?}",
+            runs.len()
+        );
+        assert!(right > 0 && !missing.is_empty(), "{right}, {missing:?}");
     });
 }
