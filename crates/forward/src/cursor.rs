@@ -14,6 +14,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::mark::{Mark, Marks};
 use crate::position::{Position, Series};
 
 const MAGIC: &[u8; 8] = b"TARFWD1\n";
@@ -62,11 +63,18 @@ pub struct Cursor {
     pub gap_after: Option<Gap>,
     /// The batch that was about to be sent.
     pub pending: Option<Pending>,
+    /// What stood before places that were read.
+    pub marks: Marks,
     /// The sink's.
     pub sink: SinkState,
 }
 
 impl Cursor {
+    /// Where the next event is read.
+    pub(crate) fn next(&self) -> Position {
+        self.gap.as_ref().map_or(self.read, |gap| gap.to)
+    }
+
     fn to_text(&self) -> String {
         let mut text = String::new();
         if let Some(series) = self.series {
@@ -81,6 +89,9 @@ impl Cursor {
         }
         if let Some(pending) = &self.pending {
             let _ = writeln!(text, "pending {} {}", pending.to, pending.recipe);
+        }
+        for mark in self.marks.iter() {
+            let _ = writeln!(text, "mark {}", mark.to_text());
         }
         for (name, value) in &self.sink {
             let _ = writeln!(text, "sink {name} {value}");
@@ -107,6 +118,7 @@ impl Cursor {
                         recipe: recipe.to_owned(),
                     });
                 }
+                "mark" => cursor.marks.add(Mark::from_text(value)?),
                 "sink" => {
                     let (name, value) = value.split_once(' ')?;
                     cursor.sink.insert(name.to_owned(), value.to_owned());
@@ -297,6 +309,14 @@ fn sum(generation: u64, text: &[u8]) -> [u8; 16] {
 mod tests {
     use super::*;
 
+    fn marks() -> Marks {
+        let mut marks = Marks::default();
+        for offset in 1..40 {
+            marks.add(Mark::of(1, offset, b"text"));
+        }
+        marks
+    }
+
     fn cursor(file: u64) -> Cursor {
         let at = |offset| Position {
             file,
@@ -322,6 +342,7 @@ mod tests {
                 to: at(5),
                 recipe: "format=raw keys=a b".into(),
             }),
+            marks: marks(),
             sink: [("sequence".to_owned(), "12".to_owned())].into(),
         }
     }

@@ -6,7 +6,7 @@
 //!   together.
 //! * [`mod@format`]: what an event looks like at the far side.
 //! * [`batch`]: a range of the log as messages.
-//! * [`cursor`]: what is durable about the progress.
+//! * [`cursor`]: what is durable about the progress, with marks of what was read, by which a changed log is noticed.
 //! * [`sink`]: Kafka, NATS JetStream, OTLP/HTTP, lines.
 //! * [`sender`]: the loop over all of it.
 //! * [`mod@verify`]: at the far side, what arrived from which host, and whether it is what was sealed.
@@ -19,6 +19,7 @@ pub mod filter;
 pub mod format;
 mod http;
 pub mod likeness;
+mod mark;
 pub mod metrics;
 mod net;
 pub mod position;

@@ -70,6 +70,8 @@ pub struct Kept {
     pub dropped_hold: u64,
     /// Times that files were gone before they could be linked.
     pub files_missed: u64,
+    /// Times that what was sent was not in the log any more.
+    pub log_changed: u64,
 }
 
 impl Attempts {
@@ -175,6 +177,11 @@ impl Metrics {
                 "files_missed_total",
                 "times that files were gone unseen",
                 self.kept.files_missed,
+            ),
+            (
+                "log_changed_total",
+                "times that the log was cut or rewritten",
+                self.kept.log_changed,
             ),
         ];
         for (name, help, value) in all {

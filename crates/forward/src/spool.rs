@@ -369,6 +369,43 @@ impl Spool {
         Ok(())
     }
 
+    /// Gives the file that is being written another number, since what was read of it under `number` is not in it any more.
+    /// Returns the new number; `None` if `number` is not the file that is being written.
+    ///
+    /// # Errors
+    /// A link cannot be made.
+    pub fn renumber(&mut self, number: u64) -> Result<Option<u64>> {
+        let newest = self.files.files.last_key_value();
+        let Some((&newest, &identity)) = newest else {
+            return Ok(None);
+        };
+        if self.files.files.get(&number) != Some(&identity) {
+            return Ok(None);
+        }
+        if newest != number {
+            // The process ended before the cursor knew.
+            return Ok(Some(newest));
+        }
+        let next = self.next;
+        let links = [
+            (self.path(number), self.path(next)),
+            (self.seal_path(number), self.seal_path(next)),
+        ];
+        for (old, new) in links {
+            let _ = std::fs::remove_file(&new);
+            match std::fs::hard_link(&old, &new) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(failed(&new, "link a log file")(error))
+                }
+                _ => {}
+            }
+        }
+        self.sync_dir()?;
+        self.files.files.insert(next, identity);
+        self.next = next + 1;
+        Ok(Some(next))
+    }
+
     /// Removes the links of files below `number`. The newest file stays: it tells which file of the
     /// log's directory comes next.
     ///

@@ -6,11 +6,14 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use super::error::MakeError;
 use super::selection::{Choice, Selection};
+use super::source::Source;
 use super::{Batch, Kind, Message, Recipe};
 use crate::cursor::Cursor;
 use crate::events::{EventLines, Events};
 use crate::format::{format, Format, ForwardEvent, Stamp};
+use crate::mark::{Mark, Marks};
 use crate::position::{Position, Series};
 use crate::spool::Files;
 
@@ -48,35 +51,12 @@ pub struct Made {
     pub batch: Option<Batch>,
     /// Where reading goes on.
     pub to: Position,
+    /// Marks of its end, and of the beginning of its last event, which a daemon may cut off.
+    pub marks: Vec<Mark>,
     /// Number of events that were kept back since the last message.
     pub filtered: u64,
     /// What goes to the dead-letter file.
     pub refused: Vec<Refusal>,
-}
-
-/// The log cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum MakeError {
-    /// A system call failed.
-    #[error("{}: cannot {call} a log file: {source}; check the file system", path.display())]
-    Io {
-        /// The link.
-        path: PathBuf,
-        /// The system call.
-        call: &'static str,
-        /// Why.
-        source: io::Error,
-    },
-    /// A batch that has to be sent again cannot be made again.
-    #[error("{}: the batch up to {to} cannot be made again: {reason}", path.display())]
-    Lost {
-        /// The link.
-        path: PathBuf,
-        /// End of the batch.
-        to: Position,
-        /// Why.
-        reason: String,
-    },
 }
 
 /// Makes the batch that begins at `cursor.read`; `None` if there is nothing to send yet.
@@ -107,6 +87,8 @@ pub fn make(
         messages: Vec::new(),
         bytes: Vec::new(),
         refused: Vec::new(),
+        known: &cursor.marks,
+        marks: Vec::new(),
         from: cursor.acked,
         at: cursor.read,
         filtered: cursor.filtered,
@@ -129,6 +111,10 @@ struct Maker<'a> {
     messages: Vec<Message>,
     bytes: Vec<u8>,
     refused: Vec<Refusal>,
+    /// Marks of what was read before.
+    known: &'a Marks,
+    /// Marks of what is read now.
+    marks: Vec<Mark>,
     /// End of the last message.
     from: Position,
     /// How far the log has been read.
@@ -178,45 +164,30 @@ impl Maker<'_> {
 
     /// Takes events of a file. True if there were any.
     fn text(&mut self, number: u64, is_last: bool) -> Result<bool, MakeError> {
-        let path = self.spool.path(number);
-        let failed = |call: &'static str| {
-            let path = path.clone();
-            move |source| MakeError::Io { path, call, source }
-        };
-        let is_finished = self.spool.newest() != Some(number);
-        let file = File::open(&path).map_err(failed("open"))?;
-        let size = file.metadata().map_err(failed("stat"))?.len();
+        let source = Source::open(self.spool, number)?;
         let end = match self.want.until {
             Some(to) if is_last => to.offset,
-            _ => size,
+            _ => source.size(),
         };
-        if end > size {
-            return Err(MakeError::Lost {
-                path,
-                to: self.want.until.unwrap_or_default(),
-                reason: format!("the file has only {size} bytes; was it truncated?"),
-            });
+        if source.size() < end.max(self.at.offset) {
+            return Err(source.changed(end.max(self.at.offset)));
         }
         if self.at.offset >= end {
             return Ok(false);
         }
-        // Never further at the far side than on this disk.
-        rustix::fs::fdatasync(&file)
-            .map_err(io::Error::from)
-            .map_err(failed("sync"))?;
-        let available = end - self.at.offset;
+        source.sync()?;
+        let is_finished = self.spool.newest() != Some(number);
         let mut wanted = self.want.bytes_max as u64;
         loop {
-            let take = match self.want.until {
-                Some(_) => available,
-                None => available.min(wanted),
+            let to = match self.want.until {
+                Some(_) => end,
+                None => end.min(self.at.offset.saturating_add(wanted)),
             };
-            let mut text = vec![0; take as usize];
-            file.read_exact_at(&mut text, self.at.offset)
-                .map_err(failed("read"))?;
-            let is_all = take == available;
+            let text = source.read(self.at.offset, to, self.known)?;
+            let is_all = to == end;
             let is_whole = is_all && (is_finished || self.want.until.is_some());
-            if self.events(&text, is_all, is_whole) {
+            if let Some(last) = self.events(text.wanted(), is_all, is_whole) {
+                self.marks = vec![text.mark(last), text.mark(self.at.offset)];
                 return Ok(true);
             }
             if is_all || wanted >= EVENT_BYTES_MAX {
@@ -226,8 +197,8 @@ impl Maker<'_> {
         }
     }
 
-    /// Takes the events of `text` that are complete. True if there were any.
-    fn events(&mut self, text: &[u8], is_all: bool, is_whole: bool) -> bool {
+    /// Takes the events of `text` that are complete. Returns where the last of them begins in the file.
+    fn events(&mut self, text: &[u8], is_all: bool, is_whole: bool) -> Option<u64> {
         let base = self.at;
         let mut taken = Vec::new();
         let mut sent = 0;
@@ -258,7 +229,8 @@ impl Maker<'_> {
             self.at.offset = start + event.lines.len() as u64;
             self.tell(event, *fate, number, base);
         }
-        !taken.is_empty()
+        let last = taken.last();
+        last.map(|(event, _)| base.offset + event.start as u64)
     }
 
     /// Formats an event, unless it is filtered or like an earlier one. `number`: its number among those taken.
@@ -424,6 +396,7 @@ impl Maker<'_> {
         Some(Made {
             batch,
             to: self.at,
+            marks: self.marks,
             filtered: self.filtered,
             refused: self.refused,
         })

@@ -3,10 +3,13 @@
 //! A batch is a function of where it begins, where it ends and the [`Recipe`], so that a batch
 //! whose fate is not known is made again, the same.
 
+mod error;
 mod make;
 mod selection;
+mod source;
 
-pub use make::{make, Made, MakeError, Refusal, Want};
+pub use error::MakeError;
+pub use make::{make, Made, Refusal, Want};
 
 use crate::config::{Config, Words};
 use crate::position::{Position, Series};

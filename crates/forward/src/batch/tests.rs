@@ -76,6 +76,9 @@ fn all(
 ) -> Vec<(Message, Vec<u8>)> {
     let mut messages = Vec::new();
     while let Some(made) = make(spool, &cursor, SERIES, recipe, want(bytes_max)).expect("a batch") {
+        for mark in &made.marks {
+            cursor.marks.add(mark.clone());
+        }
         if let Some(batch) = &made.batch {
             let again = Want {
                 until: Some(made.to),
@@ -217,6 +220,51 @@ fn an_event_whose_end_is_not_known_waits() {
             .map(|batch| batch.events()),
         Some(2)
     );
+}
+
+#[test]
+fn a_log_that_changed_before_a_place_is_not_read_from_there() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let spool = spool(dir.path(), &[0..20]);
+    let log = dir.path().join("audit.log");
+    let mut cursor = Cursor::default();
+    let first = make(&spool, &cursor, SERIES, &recipe(&[]), want(300)).expect("a batch");
+    let first = first.expect("a batch");
+    for mark in first.marks {
+        cursor.marks.add(mark);
+    }
+    let text = std::fs::read(&log).expect("read");
+    let end = first.to.offset as usize;
+    let edited = |at: usize| {
+        let mut text = text.clone();
+        text[at] ^= 1;
+        text
+    };
+    let next = Cursor {
+        acked: first.to,
+        read: first.to,
+        ..cursor.clone()
+    };
+    let again = Want {
+        until: Some(first.to),
+        ..want(300)
+    };
+    for (text, is_same) in [
+        (text.clone(), true),
+        (edited(end), true),
+        (edited(end - 1), false),
+        (text[..end - 1].to_vec(), false),
+        (Vec::new(), false),
+    ] {
+        std::fs::write(&log, text).expect("write");
+        for (cursor, want) in [(&next, want(300)), (&cursor, again)] {
+            match make(&spool, cursor, SERIES, &recipe(&[]), want) {
+                Ok(made) => assert!(is_same && made.is_some()),
+                Err(MakeError::Changed { file, .. }) => assert!(!is_same && file == 1),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
 }
 
 #[test]

@@ -75,7 +75,7 @@ pub(super) fn give_up(cursor: &mut Cursor, files: &Files, hold_bytes: u64) -> io
 }
 
 /// Events of a file from byte `offset` on.
-fn count(files: &Files, number: u64, offset: u64) -> io::Result<u64> {
+pub(super) fn count(files: &Files, number: u64, offset: u64) -> io::Result<u64> {
     let text = std::fs::read(files.path(number))?;
     let from = (offset as usize).min(text.len());
     Ok(Events::of_whole(&text[from..]).count() as u64)

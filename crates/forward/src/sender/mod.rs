@@ -5,6 +5,7 @@ mod hold;
 mod linker;
 mod progress;
 mod report;
+mod restart;
 mod retry;
 mod target;
 mod trouble;
@@ -19,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::batch::{make, Batch, Made, Want};
+use crate::batch::{make, Batch, Made, MakeError, Want};
 use crate::config::{self, Config};
 use crate::position::Position;
 use crate::sink::{Receipt, SinkError};
@@ -167,7 +168,13 @@ impl Sender {
             quiet: self.pace.quiet(),
         };
         let (cursor, series) = (self.progress.cursor(), self.progress.series());
-        let Some(made) = make(files, cursor, series, &recipe, want)? else {
+        let made = match make(files, cursor, series, &recipe, want) {
+            Err(MakeError::Changed { path, file, offset }) => {
+                return self.log_changed(files, &path, file, offset);
+            }
+            made => made?,
+        };
+        let Some(made) = made else {
             return Ok(Step::Idle(self.pace.idle()));
         };
         self.pace.taken();
@@ -175,7 +182,7 @@ impl Sender {
             self.report.metrics.kept.filtered += self.progress.filtered(&made);
             return Ok(Step::Sent);
         };
-        self.progress.intend(made.to, &recipe);
+        self.progress.intend(&made, &recipe);
         self.save()?;
         self.send(&made, batch)
     }
@@ -230,6 +237,36 @@ impl Sender {
         } else {
             self.target.refused(batch.messages.len());
         }
+        Ok(Step::Sent)
+    }
+
+    /// What was read of a file, before byte `noticed`, is not in it any more.
+    fn log_changed(
+        &mut self,
+        files: &Files,
+        path: &Path,
+        number: u64,
+        noticed: u64,
+    ) -> anyhow::Result<Step> {
+        let cursor = self.progress.cursor();
+        let restart = self
+            .linker
+            .with(|spool| restart::after_change(spool, files, cursor, number))?;
+        let was_pending = self
+            .progress
+            .log_changed(number, restart.to, restart.given_up);
+        if was_pending {
+            self.progress.forget_state(&self.config);
+            self.report.metrics.sent.doubtful += 1;
+        }
+        self.report.metrics.kept.log_changed += 1;
+        self.save()?;
+        say(&format!(
+            "{}: the log was cut or rewritten: what was sent up to byte {noticed} is not in it any more; sending goes on \
+             at {}, and the far side is told. Let the daemon rotate the log, and see `tarsier verify`",
+            path.display(),
+            self.progress.cursor().next(),
+        ));
         Ok(Step::Sent)
     }
 

@@ -96,6 +96,7 @@ impl Progress {
 
     /// Notes that everything up to `made.to` was filtered. Returns how many events that is.
     pub(super) fn filtered(&mut self, made: &Made) -> u64 {
+        self.mark(made);
         let more = made.filtered - self.cursor.filtered;
         self.cursor.read = made.to;
         self.cursor.filtered = made.filtered;
@@ -103,15 +104,40 @@ impl Progress {
         more
     }
 
-    /// The batch up to `to` is about to be sent.
-    pub(super) fn intend(&mut self, to: Position, recipe: &Recipe) {
+    /// The batch is about to be sent.
+    pub(super) fn intend(&mut self, made: &Made, recipe: &Recipe) {
         if self.cursor.pending.is_none() {
             self.cursor.pending = Some(Pending {
-                to,
+                to: made.to,
                 recipe: recipe.to_text(),
             });
+            self.mark(made);
             self.is_dirty = true;
         }
+    }
+
+    fn mark(&mut self, made: &Made) {
+        for mark in &made.marks {
+            self.cursor.marks.add(mark.clone());
+        }
+    }
+
+    /// What was read of file `number` is not in it any more: sending goes on at `to`, and `events` are given up. A pending
+    /// batch cannot be made again. True if there was one: it may have arrived.
+    pub(super) fn log_changed(&mut self, number: u64, to: Position, events: u64) -> bool {
+        let cursor = &mut self.cursor;
+        cursor.marks.renumber(number, to.offset, to.file);
+        let later = cursor.gap_after.take().filter(|gap| gap.to > to);
+        let given_up = [&cursor.gap, &later];
+        let before: u64 = given_up.into_iter().flatten().map(|gap| gap.events).sum();
+        cursor.gap = Some(Gap {
+            to: later.map_or(to, |gap| gap.to),
+            events: before + events,
+            cause: "log-changed".into(),
+        });
+        let was_pending = cursor.pending.is_some();
+        self.settled();
+        was_pending
     }
 
     /// The pending batch is on its way. True if it was before.
@@ -277,6 +303,7 @@ mod tests {
         let made = Made {
             batch: None,
             to,
+            marks: Vec::new(),
             filtered: 0,
             refused: Vec::new(),
         };
@@ -293,7 +320,8 @@ mod tests {
         let (_, mut progress) = opened(&dir);
         let series = progress.series();
         assert!(!progress.is_repeated() && !progress.save().expect("save"));
-        progress.intend(at(1, 500), &recipe());
+        let (first, _) = made(&progress, at(1, 500));
+        progress.intend(&first, &recipe());
         progress.with_state(|state| state.insert("sequence".into(), "7".into()));
         assert!(progress.save().expect("save") && !progress.is_dirty());
         drop(progress);
@@ -309,14 +337,15 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let (_, mut progress) = opened(&dir);
         let (first, batch) = made(&progress, at(1, 500));
-        progress.intend(first.to, &recipe());
+        progress.intend(&first, &recipe());
         assert!(!progress.sent() && progress.sent());
         assert_eq!(progress.acknowledged(&first, &batch), (500, 2));
         assert_eq!(
             (progress.unsent_from(), progress.pending()),
             (at(1, 500), None)
         );
-        progress.intend(at(2, 90), &recipe());
+        let (second, _) = made(&progress, at(2, 90));
+        progress.intend(&second, &recipe());
         progress.refused();
         progress.put_aside(Kind::Event, 1, at(2, 90));
         let gap = progress.cursor().gap.clone().expect("a gap");

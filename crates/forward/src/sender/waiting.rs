@@ -58,7 +58,7 @@ impl Pace {
         if end != self.end.0 {
             self.end = (end, now);
         }
-        if cursor.gap.is_none() && end <= cursor.read {
+        if cursor.gap.is_none() && end == cursor.read {
             self.since = None;
             return Some(IDLE);
         }
