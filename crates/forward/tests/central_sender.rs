@@ -3,13 +3,13 @@
 
 mod common;
 
-use common::engines::Engine;
-use common::kafka::Kafka;
-use common::nats::Nats;
 use common::{Config, Log, Program};
 use journal::seal::init;
 use journal::Journal;
 use std::fs;
+use testkit::servers::Engine;
+use testkit::servers::Kafka;
+use testkit::servers::Nats;
 
 fn sealed() -> conf::Config {
     conf::Config {

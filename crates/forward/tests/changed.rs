@@ -2,12 +2,12 @@
 
 mod common;
 
-use common::engines::free_port;
 use common::{Config, Log, Program};
 use serde_json::Value;
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use testkit::servers::free_port;
 
 /// A log, its sender's configuration, and the file at the far side.
 struct Pair {

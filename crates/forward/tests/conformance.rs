@@ -2,12 +2,12 @@
 
 mod common;
 
-use common::engines::Engine;
-use common::kafka::Kafka;
-use common::nats::Nats;
-use common::otelcol::Collector;
 use common::{Config, Log, Program};
 use serde_json::json;
+use testkit::servers::Collector;
+use testkit::servers::Engine;
+use testkit::servers::Nats;
+use testkit::servers::{Kafka, PARTITIONS, PARTITION_OF_WEB1};
 
 /// Events arrive, once and in order, with filters counted and positions without a hole; the check
 /// writes nothing; a server that was away is caught up with.
@@ -50,6 +50,8 @@ fn conforms(engine: &mut dyn Engine, is_exactly_once: bool) {
 
 #[test]
 fn kafka() {
+    let partition = forward::sink::partition_of("web1", PARTITIONS);
+    assert_eq!(partition, PARTITION_OF_WEB1);
     if let Some(mut kafka) = Kafka::new() {
         conforms(&mut kafka, true);
         proves_who_it_is(&kafka);

@@ -6,14 +6,14 @@ mod common;
 use std::time::Duration;
 
 use common::certificates::{Authority, Flaw};
-use common::engines::Engine;
 use common::front::{Front, Manner, Tls};
-use common::kafka::Kafka;
-use common::nats::Nats;
-use common::otelcol::Collector;
 use common::{Config, Log, Program};
 use rustix::process::Signal;
 use serde_json::json;
+use testkit::servers::Collector;
+use testkit::servers::Engine;
+use testkit::servers::Kafka;
+use testkit::servers::Nats;
 
 /// Number of events that are written while something is wrong.
 const EVENTS: usize = 50;

@@ -11,11 +11,11 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use common::engines::Engine;
-use common::kafka::Kafka;
-use common::nats::Nats;
-use common::otelcol::Collector;
 use common::{Config, Log, Program};
+use testkit::servers::Collector;
+use testkit::servers::Engine;
+use testkit::servers::Kafka;
+use testkit::servers::Nats;
 
 const EVENTS_PER_TICK_MOST: usize = 200;
 const TICK: Duration = Duration::from_millis(10);

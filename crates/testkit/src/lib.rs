@@ -1,10 +1,12 @@
 //! What tests of several crates share: the lock of the machine, whether it runs BPF programs, the programs that
-//! `make test` gives them, and the judge of `tests/evade`.
+//! `make test` gives them, servers to send to, and the judge of `tests/evade`.
 
 mod audit_package;
 mod connections;
 mod damage;
 pub mod evade;
+pub mod servers;
+pub mod wait;
 
 pub use audit_package::AuditPackage;
 pub use connections::serve_connections;

@@ -1,9 +1,7 @@
 //! From a place in the log to the batch that begins there.
 
 use std::fs::File;
-use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::error::MakeError;

@@ -1,25 +1,18 @@
 //! A log that tests write, the program, and what has to hold at the far side.
 
-#![allow(dead_code, unreachable_pub)]
+#![allow(dead_code, unused_imports, unreachable_pub)]
 
 pub mod certificates;
-pub mod engines;
 pub mod front;
-pub mod kafka;
-pub mod nats;
-pub mod otelcol;
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
-
-/// Time after which something that is waited for has failed.
-pub const DEADLINE: Duration = Duration::from_secs(60);
+pub use testkit::wait::{await_for, await_that, DEADLINE};
 
 /// A log in a directory of its own.
 pub struct Log {
@@ -154,20 +147,6 @@ pub fn assert_stored_is_chained(stored: &str) -> (u64, u64) {
         filtered += get("filtered").parse::<u64>().expect("a number");
     }
     (events, filtered)
-}
-
-/// Waits until `is_so`, up to the deadline.
-pub fn await_that(what: &str, is_so: impl FnMut() -> bool) {
-    await_for(DEADLINE, what, is_so);
-}
-
-/// Waits until `is_so`, at most `most`.
-pub fn await_for(most: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + most;
-    while !is_so() {
-        assert!(Instant::now() < end, "not within {most:?}: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 /// A configuration file.

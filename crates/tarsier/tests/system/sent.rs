@@ -1,5 +1,5 @@
 //! What `tarsier-forward` sends of a log whose daemon is killed. `TARSIER_FORWARD_KILLS=N` makes N kills, at 20,000
-//! calls a second; by default few, at fewer.
+//! calls a second, with a file, NATS and Kafka at the far side; by default few, at fewer, without Kafka.
 
 use crate::daemon::Setup;
 use crate::numbered::{self, Caller, RULE};
@@ -7,25 +7,56 @@ use crate::survival::{kill, more_than, pin_dir, pinned};
 use crate::{machine, programs};
 use rustix::process::Signal;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use testkit::servers::{Engine, Kafka, Nats};
+use testkit::wait::await_for;
 
 /// Longest time to wait for what is left of the log.
 const PATIENCE: Duration = Duration::from_secs(600);
 const KILLS: u32 = 6;
 const CALLS_PER_SECOND: u32 = 20_000;
 
-/// The sender of the test's log to a file that it syncs, as to a server.
+/// Where the test's log is sent to.
+enum FarSide {
+    /// A file, which is synced as a server would do.
+    File,
+    Server(Box<dyn Engine>),
+}
+
+impl FarSide {
+    fn settings(&self, setup: &Setup) -> String {
+        match self {
+            FarSide::File => format!("sink = file\npath = {}\n", setup.path("far-side").display()),
+            FarSide::Server(server) => server.settings(),
+        }
+    }
+
+    /// Reads what a server has into the file.
+    fn read(&mut self, setup: &Setup) {
+        let FarSide::Server(server) = self else {
+            return;
+        };
+        let stored = server.stored();
+        let mut events = BufWriter::new(File::create(setup.path("far-side")).expect("a file"));
+        for line in stored.lines().filter(|line| !line.starts_with("from=")) {
+            writeln!(events, "{line}").expect("written");
+        }
+        events.flush().expect("written");
+    }
+}
+
+/// The sender of the test's log.
 struct Sender(Child);
 
 impl Sender {
-    fn start(setup: &Setup, program: &PathBuf) -> Sender {
+    fn start(setup: &Setup, program: &PathBuf, far_side: &FarSide) -> Sender {
         let text = format!(
-            "log_file = {}\nhost = web1\nsink = file\npath = {}\nformat = raw\nlinger = 5ms\n",
+            "log_file = {}\nhost = web1\nformat = raw\nlinger = 5ms\n{}",
             setup.path("audit.log").display(),
-            setup.path("far-side").display()
+            far_side.settings(setup)
         );
         let config = setup.write("forward.conf", &text);
         let said = File::options()
@@ -49,6 +80,21 @@ impl Drop for Sender {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// Waits until the sender has sent all of a log that does not grow.
+fn await_nothing_waits(setup: &Setup) {
+    let spool = setup.path("forward");
+    let waits = || {
+        let status = std::fs::read_to_string(spool.join("status.prom")).unwrap_or_default();
+        !status.contains("\ntarsier_forward_lag_bytes 0\n")
+    };
+    // What was there before the log's end may still be read.
+    let written = || std::fs::metadata(spool.join("status.prom")).and_then(|stat| stat.modified());
+    let before = written().ok();
+    await_for(PATIENCE, "everything is sent", || {
+        written().ok() != before && !waits()
+    });
 }
 
 /// All of the test's log, oldest file first, and its length in bytes.
@@ -88,16 +134,38 @@ fn difference(one: impl BufRead, other: impl BufRead) -> Option<(usize, [String;
     }
 }
 
+/// The number of kills, if the long form of the test is asked for.
+fn asked() -> Option<u32> {
+    let asked = std::env::var("TARSIER_FORWARD_KILLS").ok();
+    asked.map(|text| text.parse().expect("a number of kills"))
+}
+
 #[test]
 fn what_arrives_of_a_log_whose_daemon_is_killed_is_the_log() {
+    arrives_as_it_is(|| Some(FarSide::File));
+}
+
+#[test]
+fn what_servers_have_of_a_log_whose_daemon_is_killed_is_the_log() {
+    arrives_as_it_is(|| Some(FarSide::Server(Box::new(Nats::new()?))));
+    if asked().is_some() {
+        arrives_as_it_is(|| Some(FarSide::Server(Box::new(Kafka::new()?))));
+    }
+}
+
+/// Kills daemon and sender again and again, and compares what arrived with the log.
+fn arrives_as_it_is(far_side: impl FnOnce() -> Option<FarSide>) {
     let program = programs::forward();
     if !program.exists() {
         println!("skipped: what is sent while the daemon is killed: cargo build -p tarsier-forward builds the sender");
         return;
     }
     machine::test("kill -9 of a daemon whose log is sent", |setup| {
-        let asked = std::env::var("TARSIER_FORWARD_KILLS").ok();
-        let asked = asked.map(|text| text.parse::<u32>().expect("a number of kills"));
+        // Started here: the test ends with no more processes than it found.
+        let Some(mut far_side) = far_side() else {
+            return;
+        };
+        let asked = asked();
         let start = || {
             let run = pinned(setup, RULE);
             setup.configure("flush = NONE\nmax_log_file_action = IGNORE\nnum_logs = 999\n");
@@ -108,7 +176,7 @@ fn what_arrives_of_a_log_whose_daemon_is_killed_is_the_log() {
             Some(_) => Caller::paced(CALLS_PER_SECOND),
             None => Caller::start(true),
         };
-        let mut sender = Sender::start(setup, &program);
+        let mut sender = Sender::start(setup, &program, &far_side);
         for number in 0..asked.unwrap_or(KILLS) {
             more_than(&daemon, 0);
             if number % 3 == 1 {
@@ -116,7 +184,7 @@ fn what_arrives_of_a_log_whose_daemon_is_killed_is_the_log() {
             }
             if number % 2 == 1 {
                 sender.kill();
-                sender = Sender::start(setup, &program);
+                sender = Sender::start(setup, &program, &far_side);
             }
             kill(daemon);
             daemon = start();
@@ -127,13 +195,11 @@ fn what_arrives_of_a_log_whose_daemon_is_killed_is_the_log() {
         assert!(ended.status.success(), "{}", ended.said);
         assert!(!pin_dir().exists());
         let (log, log_bytes) = log(setup);
-        let far_side = File::open(setup.path("far-side")).expect("the far side's file");
-        let end = Instant::now() + PATIENCE;
-        while length(&far_side) < log_bytes && Instant::now() < end {
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        let arrived = length(&far_side);
-        if let Some((equal, [here, there])) = difference(log, BufReader::new(far_side)) {
+        await_nothing_waits(setup);
+        far_side.read(setup);
+        let file = File::open(setup.path("far-side")).expect("the far side's file");
+        let arrived = length(&file);
+        if let Some((equal, [here, there])) = difference(log, BufReader::new(file)) {
             panic!(
                 "{arrived} bytes arrived of {log_bytes}; line {} is\n{here}\nand arrived as\n{there}\nThe sender \
                  says:\n{}",

@@ -1,9 +1,18 @@
-//! The servers that the tests send to: real ones, fetched by `scripts/engines`, on loopback.
+//! Servers that tests of the sender send to: real ones, fetched by `scripts/engines`, on loopback. A test of a server that
+//! is not there is skipped.
 
 use std::fs::File;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+
+mod kafka;
+mod nats;
+mod otelcol;
+
+pub use kafka::{Kafka, PARTITIONS, PARTITION_OF_WEB1};
+pub use nats::Nats;
+pub use otelcol::Collector;
 
 /// What an engine is, and how to ask it.
 pub trait Engine: Send {
@@ -43,10 +52,12 @@ pub fn free_port() -> u16 {
 pub struct Server(Option<Child>);
 
 impl Server {
+    /// No process.
     pub fn none() -> Server {
         Server(None)
     }
 
+    /// Starts the command; what it says is appended to `log`.
     pub fn start(command: &mut Command, log: &Path) -> Server {
         let file = File::options()
             .create(true)
@@ -68,13 +79,14 @@ impl Server {
         if let Some(child) = &mut self.0 {
             let pid = rustix::process::Pid::from_child(child);
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-            super::await_that("the server ends", || {
+            crate::wait::await_that("the server ends", || {
                 child.try_wait().is_ok_and(|status| status.is_some())
             });
         }
         self.kill();
     }
 
+    /// SIGKILL, and waits for the end.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.0.take() {
             let _ = child.kill();
@@ -91,7 +103,7 @@ impl Drop for Server {
 
 /// Waits until something listens on a port of loopback.
 pub fn await_port(port: u16) {
-    super::await_that("the server listens", || {
+    crate::wait::await_that("the server listens", || {
         TcpStream::connect(("127.0.0.1", port)).is_ok()
     });
 }

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use super::engines::{await_port, engine, free_port, Engine, Server};
+use super::{await_port, engine, free_port, Engine, Server};
 
+/// A broker with one topic.
 pub struct Kafka {
     jars: PathBuf,
     dir: tempfile::TempDir,
@@ -16,9 +17,13 @@ pub struct Kafka {
 }
 
 const TOPIC: &str = "audit";
-const PARTITIONS: u32 = 3;
+/// Number of partitions of the topic.
+pub const PARTITIONS: u32 = 3;
+/// The partition of the host `web1`.
+pub const PARTITION_OF_WEB1: u32 = 0;
 
 impl Kafka {
+    /// A broker that runs; `None` without Kafka or Java.
     pub fn new() -> Option<Kafka> {
         Kafka::advertised_at(None)
     }
@@ -170,7 +175,7 @@ impl Engine for Kafka {
     fn stored(&mut self) -> String {
         let at = format!("127.0.0.1:{}", self.plain_port);
         // By assignment: a group has to wait for its coordinator.
-        let partition = forward::sink::partition_of("web1", PARTITIONS).to_string();
+        let partition = PARTITION_OF_WEB1.to_string();
         let text = self.java(
             "org.apache.kafka.tools.consumer.ConsoleConsumer",
             &[

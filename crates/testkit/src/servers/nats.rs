@@ -8,8 +8,9 @@ use std::process::Command;
 use base64::prelude::{Engine as _, BASE64_STANDARD};
 use serde_json::{json, Value};
 
-use super::engines::{await_port, engine, free_port, Engine, Server};
+use super::{await_port, engine, free_port, Engine, Server};
 
+/// A server with one stream.
 pub struct Nats {
     program: PathBuf,
     dir: tempfile::TempDir,
@@ -22,6 +23,7 @@ pub struct Nats {
 }
 
 impl Nats {
+    /// A server that asks for no login; `None` without the program.
     pub fn new() -> Option<Nats> {
         Nats::with("", json!({}), "")
     }
@@ -95,7 +97,7 @@ impl Nats {
     fn connect(&self) -> BufReader<TcpStream> {
         let stream = TcpStream::connect(("127.0.0.1", self.port)).expect("connect");
         stream
-            .set_read_timeout(Some(super::DEADLINE))
+            .set_read_timeout(Some(crate::wait::DEADLINE))
             .expect("a timeout");
         let mut reader = BufReader::new(stream);
         let mut line = String::new();

@@ -5,8 +5,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::engines::{await_port, engine, free_port, Engine, Server};
+use super::{await_port, engine, free_port, Engine, Server};
 
+/// A collector that writes what it receives into a file.
 pub struct Collector {
     program: PathBuf,
     dir: tempfile::TempDir,
@@ -15,6 +16,7 @@ pub struct Collector {
 }
 
 impl Collector {
+    /// A collector that runs; `None` without the program.
     pub fn new() -> Option<Collector> {
         let program = engine("otelcol")?;
         let dir = tempfile::tempdir().expect("a directory");
@@ -39,6 +41,7 @@ impl Collector {
 }
 
 impl Collector {
+    /// Port of its receiver.
     pub fn port(&self) -> u16 {
         self.port
     }
