@@ -22,29 +22,33 @@ pub fn steps(
     is_wanted: impl Fn(&[usize]) -> bool,
 ) -> Vec<Step> {
     let mut steps: Vec<Step> = vec![Step::LeaveOut(None); blocks.len()];
-    for set in sets(blocks) {
-        if is_wanted(&set) {
-            set.iter().for_each(|number| steps[*number] = Step::Read);
-        }
-    }
     let mut latest: Option<Stamp> = None;
     for (block, step) in blocks.iter().zip(&mut steps) {
         let (Some(first), Some(last)) = (block.earliest(), block.latest()) else {
-            *step = Step::LeaveOut(None);
             continue;
         };
         if is_outside(first, last, range) {
-            *step = Step::LeaveOut(None);
             continue;
         }
         // The latest event of a block begins in it if nothing before is as late.
         let begins = !block.has_eoe && latest.is_none_or(|latest| last > latest);
         let is_before_end = range.end_s == 0 || seconds(last) <= range.end_s;
-        match step {
-            Step::LeaveOut(_) if begins && is_before_end => *step = Step::LeaveOut(Some(last.0)),
-            _ => *step = Step::Read,
-        }
+        *step = match begins && is_before_end {
+            true => Step::LeaveOut(Some(last.0)),
+            false => Step::Read,
+        };
         latest = latest.max(Some(last));
+    }
+    for set in sets(blocks) {
+        // A record in a block that is read must find its event if that began in another one.
+        let is_read = set.iter().any(|number| steps[*number] == Step::Read);
+        if is_read || is_wanted(&set) {
+            for number in set {
+                if steps[number] != Step::LeaveOut(None) {
+                    steps[number] = Step::Read;
+                }
+            }
+        }
     }
     steps
 }
@@ -130,6 +134,21 @@ mod tests {
             start_s: 0,
             end_s: 25,
         };
-        assert_eq!(steps(&blocks, early, only(9)), [left(19), read, read]);
+        assert_eq!(steps(&blocks, early, only(9)), [read, read, read]);
+    }
+
+    #[test]
+    fn a_record_that_is_read_finds_its_event() {
+        // The third block may continue an event of the first, which no other block is as late as.
+        let blocks = [block(&[(90, 90)]), block(&[(10, 10)]), block(&[(90, 90)])];
+        let blocks: Vec<&Block> = blocks.iter().collect();
+        let nothing = |_: &[usize]| false;
+        let read = Step::Read;
+        let all = TimeRange::default();
+        assert_eq!(steps(&blocks, all, nothing), [read, read, read]);
+        let in_order = [block(&[(10, 10)]), block(&[(90, 90)])];
+        let in_order: Vec<&Block> = in_order.iter().collect();
+        let left = |sec| Step::LeaveOut(Some(sec));
+        assert_eq!(steps(&in_order, all, nothing), [left(10), left(90)]);
     }
 }
