@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a command while a BPF program that does nothing is attached to kernel functions. Measures what
- * the kernel's entry to and exit from a program cost: the least that any program costs.
+ * Runs a command while BPF programs that do nothing are attached to kernel functions or tracepoints.
+ * Measures what the kernel's entry to and exit from a program cost: the least that any program costs.
  *
  * usage: empty-hook fentry|fexit FUNCTION… -- COMMAND…
+ *        empty-hook tp_btf TRACEPOINT… -- COMMAND…
  */
 #include <fcntl.h>
 #include <linux/bpf.h>
@@ -62,8 +63,8 @@ static size_t rest_of(const struct btf_type *type)
 	}
 }
 
-/* BTF id of a function; 0 if the kernel has none of that name. */
-static __u32 id_of(const char *types, const char *function)
+/* BTF id of a type of this kind; 0 if the kernel has none of that name. */
+static __u32 id_of(const char *types, int kind, const char *name)
 {
 	const struct btf_header *header = (const struct btf_header *)types;
 	const char *at = types + header->hdr_len + header->type_off, *end = at + header->type_len;
@@ -73,8 +74,8 @@ static __u32 id_of(const char *types, const char *function)
 	for (id = 1; at < end; id++) {
 		const struct btf_type *type = (const struct btf_type *)at;
 
-		if (BTF_INFO_KIND(type->info) == BTF_KIND_FUNC &&
-		    strcmp(strings + type->name_off, function) == 0)
+		if (BTF_INFO_KIND(type->info) == kind &&
+		    strcmp(strings + type->name_off, name) == 0)
 			return id;
 		at += sizeof(*type) + rest_of(type);
 	}
@@ -86,7 +87,7 @@ static int bpf(enum bpf_cmd command, union bpf_attr *attr)
 	return syscall(SYS_bpf, command, attr, sizeof(*attr));
 }
 
-/* Attaches `return 0` to a function; the link lives as long as this process. */
+/* Attaches `return 0` to a function or tracepoint; the link lives as long as this process. */
 static void hook(__u32 id, enum bpf_attach_type where)
 {
 	struct bpf_insn code[] = {
@@ -116,19 +117,27 @@ static void hook(__u32 id, enum bpf_attach_type where)
 int main(int argc, char **argv)
 {
 	enum bpf_attach_type where;
-	int i, status;
-	char *types;
+	char *types, name[128];
+	int i, status, kind;
+	const char *prefix;
 	pid_t child;
 
 	if (argc < 5)
 		return 2;
-	where = strcmp(argv[1], "fexit") == 0 ? BPF_TRACE_FEXIT : BPF_TRACE_FENTRY;
+	where = strcmp(argv[1], "fexit") == 0	 ? BPF_TRACE_FEXIT
+		: strcmp(argv[1], "tp_btf") == 0 ? BPF_TRACE_RAW_TP
+						 : BPF_TRACE_FENTRY;
+	/* The arguments of a tracepoint are those of a type. */
+	kind = where == BPF_TRACE_RAW_TP ? BTF_KIND_TYPEDEF : BTF_KIND_FUNC;
+	prefix = where == BPF_TRACE_RAW_TP ? "btf_trace_" : "";
 	types = read_types();
 	for (i = 2; i < argc && strcmp(argv[i], "--") != 0; i++) {
-		__u32 id = id_of(types, argv[i]);
+		__u32 id;
 
+		snprintf(name, sizeof(name), "%s%s", prefix, argv[i]);
+		id = id_of(types, kind, name);
 		if (!id) {
-			fprintf(stderr, "empty-hook: no function %s\n", argv[i]);
+			fprintf(stderr, "empty-hook: the kernel has no %s\n", name);
 			return 1;
 		}
 		hook(id, where);

@@ -351,6 +351,12 @@ out:
 	return 0;
 }
 
+/* Whether a completion may be that of an operation in progress. This is asked before anything is read. */
+static __always_inline bool uring_may_know(__u64 req)
+{
+	return !req || bpf_map_lookup_elem(&uring_requests, &req);
+}
+
 /* A completion is posted. `req` is 0 if the request has several, or if the queue is full. */
 static __always_inline int uring_completed(__u64 ctx, __u64 req, __u64 user_data, __s32 res,
 					   __u32 cqe_flags, __u32 result_flags)
