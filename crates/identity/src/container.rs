@@ -51,8 +51,11 @@ pub(crate) struct Containers<'a> {
     pub(crate) outer: Option<Cow<'a, [u8]>>,
 }
 
-/// Finds the containers in the names of a path, outermost first.
-pub(crate) fn containers<'a>(names: impl Iterator<Item = &'a [u8]>) -> Containers<'a> {
+/// Finds the containers in the names of a path, outermost first, and those without the innermost one, in which
+/// the supervisor of that one is.
+pub(crate) fn containers<'a>(
+    names: impl Iterator<Item = &'a [u8]>,
+) -> (Containers<'a>, Containers<'a>) {
     let mut found = Containers::default();
     let mut above = Containers::default();
     let mut parent: &[u8] = b"";
@@ -63,13 +66,18 @@ pub(crate) fn containers<'a>(names: impl Iterator<Item = &'a [u8]>) -> Container
             let outer = found.outer.clone().or(outermost);
             let inner = Some(container);
             above = mem::replace(&mut found, Containers { inner, outer });
-        } else if name == b"supervisor" && machine(parent).is_some() {
+        } else if name == b"supervisor" && is_machine(parent) {
             // systemd-nspawn itself, outside the container that it makes.
             found = mem::take(&mut above);
         }
         parent = name;
     }
-    found
+    (found, above)
+}
+
+/// Whether the name is that of a machine.
+pub(crate) fn is_machine(name: &[u8]) -> bool {
+    machine(name).is_some()
 }
 
 /// Whether the text is the id of a container of Docker, containerd, CRI-O or podman.

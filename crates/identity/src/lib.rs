@@ -6,10 +6,13 @@
 
 mod container;
 mod escape;
+mod place;
 mod pod;
 mod unit;
 
 pub use container::{Container, Runtime};
+pub use place::Place;
+pub use unit::{is_slice, is_unit};
 
 use std::borrow::Cow;
 
@@ -38,7 +41,7 @@ impl<'a> Workload<'a> {
     pub fn of(path: &'a [u8]) -> Workload<'a> {
         let names = || path.split(|&byte| byte == b'/').filter(|n| !n.is_empty());
         let units = unit::units(names());
-        let containers = container::containers(names());
+        let (containers, _) = container::containers(names());
         Workload {
             unit: units.unit.map(Cow::Borrowed),
             slice: units.slice.map(Cow::Borrowed),

@@ -29,11 +29,13 @@ pub(crate) fn units<'a>(names: impl Iterator<Item = &'a [u8]>) -> Units<'a> {
     units
 }
 
-fn is_slice(name: &[u8]) -> bool {
+/// Whether systemd can have a slice of this name (unit_name_is_valid(), src/basic/unit-name.c).
+pub fn is_slice(name: &[u8]) -> bool {
     has_type(name, b".slice")
 }
 
-fn is_unit(name: &[u8]) -> bool {
+/// Whether systemd can have a unit of this name that has a cgroup and is no slice.
+pub fn is_unit(name: &[u8]) -> bool {
     TYPES.iter().any(|suffix| has_type(name, suffix))
 }
 
