@@ -2,6 +2,7 @@
 
 use abi::{Arch, Field};
 use plan::{Capabilities, Entries, Entry, Facts, Identities, ObjectId, Plan, ShapeKind, NONE};
+use plan::{TaskWorkload, WorkloadName};
 use rules::{Action, Condition, List, Op, Rule, Source, SyscallSet, Value};
 
 const OPS: [Op; 8] = [
@@ -14,7 +15,9 @@ const OPS: [Op; 8] = [
     Op::BitMask,
     Op::BitTest,
 ];
-const FIELDS: [Field; 24] = [
+const FIELDS: [Field; 26] = [
+    Field::Unit,
+    Field::Container,
     Field::Uid,
     Field::Euid,
     Field::Suid,
@@ -63,6 +66,8 @@ const CALLS: [u32; 16] = [
 ];
 const PATHS: [&[u8]; 2] = [b"/bin/a", b"/bin/missing"];
 const EXECUTABLE: ObjectId = ObjectId { dev: 1, ino: 5 };
+const UNITS: [&[u8]; 2] = [b"a.service", b"b.service"];
+const CONTAINERS: [&[u8]; 4] = [b"any", b"none", b"one", b"two"];
 const RULES_MAX: u8 = 100;
 
 /// Bytes as choices; 0 when they have run out.
@@ -86,6 +91,8 @@ impl Choices<'_> {
         let field = self.of(&FIELDS);
         let value = match field {
             Field::Exe => Value::Text(self.of(&PATHS).to_vec()),
+            Field::Unit => Value::Text(self.of(&UNITS).to_vec()),
+            Field::Container => Value::Text(self.of(&CONTAINERS).to_vec()),
             Field::FieldCompare => Value::Number(u32::from(self.byte() % 27)),
             _ => Value::Number(self.word()),
         };
@@ -115,6 +122,19 @@ impl Choices<'_> {
             conditions: (0..head >> 2 & 3).map(|_| self.condition()).collect(),
             source: Source::default(),
         }
+    }
+
+    fn workload(&mut self) -> TaskWorkload<'static> {
+        let name = |name: &'static [u8]| match name {
+            b"none" => WorkloadName::Nothing,
+            name => WorkloadName::Is(name),
+        };
+        let workload = TaskWorkload {
+            unit: name(self.of(&UNITS)),
+            slice: WorkloadName::Nothing,
+            container: name(self.of(&CONTAINERS)),
+        };
+        self.of(&[workload, TaskWorkload::UNKNOWN])
     }
 
     fn facts(&mut self, entries: Entries) -> Option<Facts<'static>> {
@@ -164,6 +184,7 @@ impl Choices<'_> {
             saddr_fam: Some(self.word()).filter(|_| shape.sockaddr != NONE),
             names: &[],
             above: &[],
+            workload: self.workload(),
         })
     }
 }

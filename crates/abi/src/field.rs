@@ -1,6 +1,7 @@
 //! The fields of rules (`AUDIT_*` of linux/audit.h).
 
-/// A field of a rule. The discriminant is the kernel's number.
+/// A field of a rule. The discriminant is the kernel's number; Tarsier's own fields, which no kernel knows, have
+/// numbers far above those.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Field {
@@ -97,9 +98,25 @@ pub enum Field {
     Arg3 = 203,
     /// `key`: Keys of the rule.
     FilterKey = 210,
+    /// `unit`: System unit of the task, read from the path of its cgroup. Tarsier's own.
+    Unit = OWN_FIRST,
+    /// `slice`: Slice that the unit is in. Tarsier's own.
+    Slice = OWN_FIRST + 1,
+    /// `container`: Innermost container of the task. Tarsier's own.
+    Container = OWN_FIRST + 2,
 }
 
-/// Every field with its name, by ascending number.
+/// Number of the first of Tarsier's own fields.
+const OWN_FIRST: u32 = 0x7461_0000;
+
+/// Tarsier's own fields, which only `*.tarsier` files of rules may name.
+pub const OWN_FIELDS: [(Field, &str); 3] = [
+    (Field::Unit, "unit"),
+    (Field::Slice, "slice"),
+    (Field::Container, "container"),
+];
+
+/// Every field of the kernel's with its name, by ascending number.
 #[rustfmt::skip]
 pub const FIELDS: [(Field, &str); 46] = [
     (Field::Pid, "pid"),
@@ -158,18 +175,14 @@ impl Field {
 
     /// The field that the kernel numbers `number`.
     pub fn from_number(number: u32) -> Option<Field> {
-        FIELDS
-            .iter()
+        every()
             .map(|row| row.0)
             .find(|field| field.number() == number)
     }
 
     /// The name that auditctl lists (`auid`, `path`, `a0`, …).
     pub fn name(self) -> &'static str {
-        FIELDS
-            .iter()
-            .find(|row| row.0 == self)
-            .map_or("", |row| row.1)
+        every().find(|row| row.0 == self).map_or("", |row| row.1)
     }
 
     /// The field that auditctl knows as `name`, any case. `loginuid` is another name of `auid`;
@@ -182,6 +195,18 @@ impl Field {
             .iter()
             .find(|row| row.1.eq_ignore_ascii_case(name) && row.0 != Field::LoginuidSet)
             .map(|row| row.0)
+    }
+
+    /// Tarsier's own field of this name, any case.
+    pub fn from_own_name(name: &str) -> Option<Field> {
+        let mut own = OWN_FIELDS.iter();
+        own.find(|row| row.1.eq_ignore_ascii_case(name))
+            .map(|row| row.0)
+    }
+
+    /// Whether it is one of Tarsier's own fields, which the kernel's audit cannot match.
+    pub const fn is_own(self) -> bool {
+        matches!(self, Field::Unit | Field::Slice | Field::Container)
     }
 
     /// Whether its value is text, kept in `audit_rule_data.buf`.
@@ -202,8 +227,15 @@ impl Field {
                 | Field::Dir
                 | Field::Exe
                 | Field::FilterKey
+                | Field::Unit
+                | Field::Slice
+                | Field::Container
         )
     }
+}
+
+fn every() -> impl Iterator<Item = &'static (Field, &'static str)> {
+    FIELDS.iter().chain(&OWN_FIELDS)
 }
 
 #[cfg(test)]
@@ -223,5 +255,18 @@ mod tests {
         assert_eq!(Field::from_name("AUID"), Some(Field::Loginuid));
         assert_eq!(Field::from_name("bogus"), None);
         assert_eq!(Field::from_number(27), None);
+    }
+
+    #[test]
+    fn own_fields_are_apart_from_those_that_auditctl_knows() {
+        for (field, name) in OWN_FIELDS {
+            assert_eq!(field.name(), name);
+            assert_eq!(Field::from_number(field.number()), Some(field));
+            assert_eq!(Field::from_own_name(name), Some(field));
+            assert_eq!(Field::from_name(name), None);
+            assert!(field.is_own() && field.is_text());
+        }
+        assert!(FIELDS.iter().all(|row| !row.0.is_own()));
+        assert_eq!(Field::from_own_name("uid"), None);
     }
 }

@@ -21,7 +21,7 @@ pub use arch::Arch;
 pub use compare::{Compare, COMPARES};
 pub use entry_point::{entry_points, NOT_IMPLEMENTED};
 pub use errno::{errno_name, errno_number};
-pub use field::{Field, FIELDS};
+pub use field::{Field, FIELDS, OWN_FIELDS};
 pub use perm::{
     class_syscalls, perm_class, OpenFlags, PermClass, PermLists, SyscallClass, PERM_LISTS,
     SYSCALL_CLASSES,

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0)
 /*
  * Frames that tell the daemon which cgroups there are, so that it knows the path of an event's
- * cgroup even if that is gone by the time the event is read.
+ * cgroup even if that is gone by the time the event is read; and the classes of cgroups, by which
+ * rules are matched.
  *
  * Both tracepoints are called under cgroup_mutex and a spinlock with interrupts off, once at a time
  * on the whole machine: so no copies, and nothing here waits. mkdir is reported before the cgroup
  * can be seen (cgroup_mkdir(), kernel/cgroup/cgroup.c). cgroup2 has no rename.
  */
+#include "cgroup_class.h"
 #include "emit.h"
 
 _Static_assert(__builtin_offsetof(struct tarsier_cgroup, cpu) ==
@@ -42,12 +44,18 @@ static __always_inline int cgroup_out(struct work *w, struct cpu_state *cpu, __u
 	return 0;
 }
 
+static __always_inline __u64 parent_of(struct cgroup *cgroup)
+{
+	struct cgroup_subsys_state *parent = READ(cgroup, self.parent);
+
+	return READ(parent, cgroup, kn, id);
+}
+
 static __always_inline int cgroup_told(struct work *w, struct cpu_state *cpu, struct cgroup *cgroup,
 				       __u16 removed)
 {
 	struct tarsier_cgroup *frame = (struct tarsier_cgroup *)w->frame;
 	long n = bpf_probe_read_kernel_str(frame + 1, NAME_MAX_LEN, READ(cgroup, kn, name));
-	struct cgroup_subsys_state *parent = READ(cgroup, self.parent);
 
 	if (n < 1)
 		return 1;
@@ -56,7 +64,7 @@ static __always_inline int cgroup_told(struct work *w, struct cpu_state *cpu, st
 	frame->frame.id = 0;
 	frame->frame.size = sizeof(*frame) + ((n - 1 + 7) & ~7ULL);
 	frame->id = READ(cgroup, kn, id);
-	frame->parent = READ(parent, cgroup, kn, id);
+	frame->parent = parent_of(cgroup);
 	frame->removed = removed;
 	frame->len = n - 1;
 	frame->cpu = bpf_get_smp_processor_id();
@@ -70,11 +78,17 @@ static __always_inline int cgroup_changed(__u64 *ctx, __u16 removed)
 	struct cgroup *cgroup = (struct cgroup *)ctx[0];
 	struct cpu_state *cpu = state_of_cpu();
 	struct work *w;
+	__u64 id;
 
 	/* Ids are unique within a hierarchy only. Number 0 is cgroup2, whose ids events have. */
 	if (!cpu || !CGROUPS_ARE_KNOWN || READ(cgroup, root, hierarchy_id))
 		return 0;
 	w = work_take();
+	id = READ(cgroup, kn, id);
+	if (removed)
+		bpf_map_delete_elem(&workloads, &id);
+	else if (w && control.workload_epoch)
+		classify(w, id, parent_of(cgroup), (__u64)READ(cgroup, kn, name));
 	if (!w || cgroup_told(w, cpu, cgroup, removed))
 		__sync_fetch_and_add(&cpu->cgroups_lost, 1);
 	if (w)

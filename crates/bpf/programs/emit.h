@@ -208,7 +208,10 @@ __noinline int event_begin(struct work *w, __u64 generation, __u32 flags)
 	e->cpu = bpf_get_smp_processor_id();
 	e->frame.id = w->id;
 	/* Before the time: the frame that tells of this cgroup then has an earlier one. */
-	e->cgroup_id = LOAD(0, untrusted(task), cgroups, dfl_cgrp, kn, id);
+	if (w->computed & WORKLOAD_FACTS)
+		e->cgroup_id = w->cgroup_id;
+	else
+		e->cgroup_id = LOAD(0, untrusted(task), cgroups, dfl_cgrp, kn, id);
 	e->frame.time_ns = bpf_ktime_get_ns();
 	e->generation = generation;
 	e->rule = w->rule;

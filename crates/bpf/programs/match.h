@@ -10,6 +10,7 @@
 #include "objects.h"
 #include "rows.h"
 #include "walk.h"
+#include "workloads.h"
 
 static __always_inline void set_fact(struct work *w, __u32 field, __u32 value)
 {
@@ -340,10 +341,15 @@ static long lookup_step(__u32 i, struct lookup_in *in)
 		return 1;
 	if (!(w->computed & (1U << field))) {
 		w->computed |= 1U << field;
-		find_fact(w, field);
+		if (WORKLOAD_FACTS & (1U << field))
+			find_workload(w, in->table);
+		else
+			find_fact(w, field);
 	}
 	if (w->absent & (1U << field)) {
-		if (kind != LOOKUP_MARKS)
+		if (WORKLOAD_FACTS & (1U << field))
+			l->unsure |= ~head->b;
+		else if (kind != LOOKUP_MARKS)
 			l->mask &= head->b;
 		return l->mask == 0;
 	}
@@ -405,6 +411,7 @@ static __always_inline void look_up(struct lookup_in *in, __u32 page)
 	struct lookup *l = &in->w->lookup;
 	l->mask = row_at(in->table, page)->a;
 	l->sure = 0;
+	l->unsure = 0;
 	l->first = page + PAGE_LOOKUPS;
 	/* Masked, because an inlined bpf_loop() uses all 64 bits. */
 	bpf_loop(row_at(in->table, page + 1)->b & 0xffff, lookup_step, in, 0);
@@ -423,7 +430,7 @@ static __always_inline long look_at_page(__u32 i, struct lookup_in *in)
 	look_up(in, page);
 	if (!l->mask)
 		return 0;
-	decided = l->mask & ~(more->a & ~l->sure);
+	decided = l->mask & ~(more->a & ~l->sure) & ~l->unsure;
 	first = decided & -decided;
 	/* Rules after the first decided one cannot be the first match. */
 	l->mask &= (first - 1) | first;

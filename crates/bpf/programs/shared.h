@@ -119,10 +119,50 @@ struct control {
 	__u64 helper_start[HELPERS_MAX]; /* the same of helper_tgid */
 	__u64 urgent[RULES_MAX / 64]; /* rules whose events wake the daemon at once */
 	__u64 probe_links; /* one bit per number: the links of probes that are in force */
-	__u64 pad_links[1];
+	__u64 workload_epoch; /* of the names in workload_names; 0: no rule asks about workloads */
 	/* In a cache line of its own, since the reader writes it. */
 	__u64 frames_taken; /* frames that the reader has taken from all rings */
 	__u64 pad_taken[7];
+};
+
+/* The most cgroups whose class is kept; the daemon decides for tasks in others. */
+#define WORKLOADS_MAX 65536
+/* The most names of units, slices and containers: those of two rule sets. */
+#define WORKLOAD_NAMES_MAX 8192
+
+/* Kinds of names that rules ask about. */
+enum workload_kind {
+	WORKLOAD_UNIT = 0,
+	WORKLOAD_SLICE = 1,
+	WORKLOAD_CONTAINER = 2,
+};
+
+/* A name that rules ask about. */
+struct workload_name {
+	__u64 epoch; /* of the set of names: their numbers differ from set to set */
+	__u32 kind; /* enum workload_kind */
+	__u32 pad;
+	char name[256]; /* filled with zeros */
+};
+
+enum workload_flags {
+	WORKLOAD_IS_SETTLED = 1, /* unit and slice of the cgroups below are those of this one */
+	WORKLOAD_IS_LXC = 2, /* each cgroup directly below is that of a container */
+	WORKLOAD_IS_MACHINE = 4, /* its supervisor is outside of the container */
+};
+
+/* Number of a container that no rule names. */
+#define WORKLOAD_SOME_CONTAINER 1
+
+/* The class of a cgroup. Numbers of names are 0 if there is none, or no rule names it. */
+struct workload {
+	__u64 epoch; /* of the numbers */
+	__u32 unit;
+	__u32 slice;
+	__u32 container;
+	__u32 above; /* the container that the machine of this cgroup is in */
+	__u32 flags; /* enum workload_flags */
+	__u32 pad;
 };
 
 /* Families of calls; the same hooks see the objects of all calls of a family. */

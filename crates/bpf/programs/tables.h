@@ -4,7 +4,7 @@
  * programs read. One array of 16-byte rows contains everything, so that a single
  * map update replaces the rule set.
  *
- *   row 0                  generation, unused
+ *   row 0                  { generation, epoch of the names of workloads }
  *   row TABLE_TASK_LIST    struct table_call of the task list
  *   row TABLE_MARKS        { first row, slots - 1 } of the marks of path= and dir=
  *   row TABLE_EXECUTABLES  the same, of the marks of exe=
@@ -118,7 +118,9 @@ enum table_spec_flags {
  *   { valid, never }      masks over the page's 64 rules
  *   { stage2, nlookups | rules << 32 }   rules: row of 64 __u32 rule numbers
  *   nlookups times:
- *     { field | kind << 32, absent }     absent: mask if the call lacks the field
+ *     { field | kind << 32, absent }     absent: mask if the call lacks the field; of a
+ *                                        workload: the rules that the programs can decide
+ *                                        although they do not know it
  *     { first entry row | entries << 32, decides }     both: see LOOKUP_MARKS
  *
  * Marks (crates/plan/src/marks.rs) are in slots, rows of their own:
@@ -177,6 +179,9 @@ enum table_field { /* in a gate, 0 is GATE_OPEN */
 	FACT_ACCESS, /* AUDIT_PERM_* bits of the open flags */
 	FACT_COMPARE, /* bit AUDIT_COMPARE_x: the two ids are equal */
 	FACT_SADDR_FAM,
+	FACT_UNIT, /* numbers of names (workloads.h); absent if the cgroup is not known */
+	FACT_SLICE,
+	FACT_CONTAINER,
 	FACT_MARKS, /* a set (struct marks); absent if not everything that was reached is known */
 	FACTS,
 };

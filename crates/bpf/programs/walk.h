@@ -42,6 +42,7 @@ struct lookup {
 	__u64 any;
 	__u64 worth; /* one bit for each page that can have a match */
 	__u64 sure; /* rules of the page that marks decide */
+	__u64 unsure; /* rules whose workload is not known */
 	__u32 entries_row;
 	__u32 entries;
 	__u32 value;
@@ -69,6 +70,7 @@ struct work {
 	__u32 parts;
 	__u32 walk_end; /* offset at which the path that is being walked is cut */
 	__u64 id; /* of the event */
+	__u64 cgroup_id; /* of the task, once the facts of its workload are computed */
 	__u32 arch; /* TABLE_ARCHES index */
 	__u32 nr; /* as the tables have it */
 	__u32 given_nr; /* as the caller gave it */

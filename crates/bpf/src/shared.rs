@@ -15,6 +15,9 @@ pub const LOST_UIDS_MAX: u32 = 1024;
 pub const MARKS_MAX: u32 = 16;
 pub const BUDGET_COUNT_BITS: u32 = 32;
 pub const HELPERS_MAX: u32 = 3;
+pub const WORKLOADS_MAX: u32 = 65536;
+pub const WORKLOAD_NAMES_MAX: u32 = 8192;
+pub const WORKLOAD_SOME_CONTAINER: u32 = 1;
 pub const ENTRY_URING: u32 = 2;
 pub const MAKER_OPERATIONS_MAX: u32 = 16384;
 pub const URING_PART_SHIFT: u32 = 8;
@@ -235,7 +238,7 @@ pub struct control {
     pub helper_start: [__u64; 3usize],
     pub urgent: [__u64; 128usize],
     pub probe_links: __u64,
-    pub pad_links: [__u64; 1usize],
+    pub workload_epoch: __u64,
     pub frames_taken: __u64,
     pub pad_taken: [__u64; 7usize],
 }
@@ -282,12 +285,63 @@ const _: () = {
     ["Offset of field: control::urgent"][::core::mem::offset_of!(control, urgent) - 368usize];
     ["Offset of field: control::probe_links"]
         [::core::mem::offset_of!(control, probe_links) - 1392usize];
-    ["Offset of field: control::pad_links"]
-        [::core::mem::offset_of!(control, pad_links) - 1400usize];
+    ["Offset of field: control::workload_epoch"]
+        [::core::mem::offset_of!(control, workload_epoch) - 1400usize];
     ["Offset of field: control::frames_taken"]
         [::core::mem::offset_of!(control, frames_taken) - 1408usize];
     ["Offset of field: control::pad_taken"]
         [::core::mem::offset_of!(control, pad_taken) - 1416usize];
+};
+pub const WORKLOAD_UNIT: workload_kind = 0;
+pub const WORKLOAD_SLICE: workload_kind = 1;
+pub const WORKLOAD_CONTAINER: workload_kind = 2;
+pub type workload_kind = ::core::ffi::c_uint;
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct workload_name {
+    pub epoch: __u64,
+    pub kind: __u32,
+    pub pad: __u32,
+    pub name: [::core::ffi::c_char; 256usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of workload_name"][::core::mem::size_of::<workload_name>() - 272usize];
+    ["Alignment of workload_name"][::core::mem::align_of::<workload_name>() - 8usize];
+    ["Offset of field: workload_name::epoch"]
+        [::core::mem::offset_of!(workload_name, epoch) - 0usize];
+    ["Offset of field: workload_name::kind"][::core::mem::offset_of!(workload_name, kind) - 8usize];
+    ["Offset of field: workload_name::pad"][::core::mem::offset_of!(workload_name, pad) - 12usize];
+    ["Offset of field: workload_name::name"]
+        [::core::mem::offset_of!(workload_name, name) - 16usize];
+};
+pub const WORKLOAD_IS_SETTLED: workload_flags = 1;
+pub const WORKLOAD_IS_LXC: workload_flags = 2;
+pub const WORKLOAD_IS_MACHINE: workload_flags = 4;
+pub type workload_flags = ::core::ffi::c_uint;
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct workload {
+    pub epoch: __u64,
+    pub unit: __u32,
+    pub slice: __u32,
+    pub container: __u32,
+    pub above: __u32,
+    pub flags: __u32,
+    pub pad: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of workload"][::core::mem::size_of::<workload>() - 32usize];
+    ["Alignment of workload"][::core::mem::align_of::<workload>() - 8usize];
+    ["Offset of field: workload::epoch"][::core::mem::offset_of!(workload, epoch) - 0usize];
+    ["Offset of field: workload::unit"][::core::mem::offset_of!(workload, unit) - 8usize];
+    ["Offset of field: workload::slice"][::core::mem::offset_of!(workload, slice) - 12usize];
+    ["Offset of field: workload::container"]
+        [::core::mem::offset_of!(workload, container) - 16usize];
+    ["Offset of field: workload::above"][::core::mem::offset_of!(workload, above) - 20usize];
+    ["Offset of field: workload::flags"][::core::mem::offset_of!(workload, flags) - 24usize];
+    ["Offset of field: workload::pad"][::core::mem::offset_of!(workload, pad) - 28usize];
 };
 pub const OBJECTS_NONE: object_class = 0;
 pub const OBJECTS_ENTRIES: object_class = 1;
@@ -472,7 +526,7 @@ const _: () = {
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct test_call {
-    pub fact: [__u64; 24usize],
+    pub fact: [__u64; 27usize],
     pub args: [__u64; 6usize],
     pub ret: __s64,
     pub absent: __u32,
@@ -485,18 +539,18 @@ pub struct test_call {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of test_call"][::core::mem::size_of::<test_call>() - 704usize];
+    ["Size of test_call"][::core::mem::size_of::<test_call>() - 728usize];
     ["Alignment of test_call"][::core::mem::align_of::<test_call>() - 8usize];
     ["Offset of field: test_call::fact"][::core::mem::offset_of!(test_call, fact) - 0usize];
-    ["Offset of field: test_call::args"][::core::mem::offset_of!(test_call, args) - 192usize];
-    ["Offset of field: test_call::ret"][::core::mem::offset_of!(test_call, ret) - 240usize];
-    ["Offset of field: test_call::absent"][::core::mem::offset_of!(test_call, absent) - 248usize];
-    ["Offset of field: test_call::given"][::core::mem::offset_of!(test_call, given) - 252usize];
-    ["Offset of field: test_call::arch"][::core::mem::offset_of!(test_call, arch) - 256usize];
-    ["Offset of field: test_call::pad"][::core::mem::offset_of!(test_call, pad) - 260usize];
-    ["Offset of field: test_call::spec"][::core::mem::offset_of!(test_call, spec) - 264usize];
-    ["Offset of field: test_call::what"][::core::mem::offset_of!(test_call, what) - 280usize];
-    ["Offset of field: test_call::marks"][::core::mem::offset_of!(test_call, marks) - 296usize];
+    ["Offset of field: test_call::args"][::core::mem::offset_of!(test_call, args) - 216usize];
+    ["Offset of field: test_call::ret"][::core::mem::offset_of!(test_call, ret) - 264usize];
+    ["Offset of field: test_call::absent"][::core::mem::offset_of!(test_call, absent) - 272usize];
+    ["Offset of field: test_call::given"][::core::mem::offset_of!(test_call, given) - 276usize];
+    ["Offset of field: test_call::arch"][::core::mem::offset_of!(test_call, arch) - 280usize];
+    ["Offset of field: test_call::pad"][::core::mem::offset_of!(test_call, pad) - 284usize];
+    ["Offset of field: test_call::spec"][::core::mem::offset_of!(test_call, spec) - 288usize];
+    ["Offset of field: test_call::what"][::core::mem::offset_of!(test_call, what) - 304usize];
+    ["Offset of field: test_call::marks"][::core::mem::offset_of!(test_call, marks) - 320usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]

@@ -51,6 +51,13 @@ fn id_of(path: &Path) -> ObjectId {
     }
 }
 
+/// The facts that are not to be looked up on demand.
+const GIVEN: u32 = 1 << Fact::Exe as u32
+    | 1 << Fact::Marks as u32
+    | 1 << Fact::Unit as u32
+    | 1 << Fact::Slice as u32
+    | 1 << Fact::Container as u32;
+
 /// The test program, loaded with the tables of one plan.
 struct Harness {
     object: Object,
@@ -135,7 +142,7 @@ impl Harness {
             args,
             ret,
             absent: absent.fold(0, |bits, (i, _)| bits | 1 << i),
-            given: 1 << Fact::Exe as u32 | 1 << Fact::Marks as u32,
+            given: GIVEN,
             arch: facts.entry as u32,
             pad: 0,
             marks: marks_of(values.marks.as_ref().unwrap_or(&Seen::default())),
@@ -206,7 +213,8 @@ impl Harness {
             }
             let at = tables::INDEX + facts.entry as usize * tables::CALLS + facts.nr as usize;
             let row = plan.rows[at];
-            let mut values = Values::from_facts(&facts, &call.shape, &plan.executables);
+            let mut values =
+                Values::from_facts(&facts, &call.shape, &plan.executables, &plan.workloads);
             let seen = common::marks_at(&facts, &plan.marks);
             values.marks = seen.filter(|seen| seen.hits.len() <= MARKS_MAX as usize);
             with_marks += usize::from(
@@ -314,7 +322,7 @@ fn an_executable_is_known_by_its_file_by_its_name_in_a_directory_and_by_its_path
         harness.set_tables(&plan);
         let facts = common::plain_call();
         let call = &plan.calls[&(facts.entry, facts.nr)];
-        let values = Values::from_facts(&facts, &call.shape, &plan.executables);
+        let values = Values::from_facts(&facts, &call.shape, &plan.executables, &plan.workloads);
         let mut input = harness.call(&facts, &values, call, plan.rows[tables::INDEX + 39]);
         input.given = 0;
         let found = harness.run(&input);
@@ -350,7 +358,7 @@ fn every_supplementary_group_is_compared() {
         let mut facts = common::plain_call();
         facts.groups = groups;
         let call = &plan.calls[&(facts.entry, facts.nr)];
-        let values = Values::from_facts(&facts, &call.shape, &plan.executables);
+        let values = Values::from_facts(&facts, &call.shape, &plan.executables, &plan.workloads);
         harness.set_surroundings(&facts);
         let input = harness.call(&facts, &values, call, row);
         assert_eq!(harness.run(&input), expected);

@@ -45,6 +45,8 @@ pub(crate) struct Cgroups {
     /// Ids of removed cgroups, the first removed first.
     removed: VecDeque<u64>,
     missing: HashSet<u64>,
+    /// Cgroups that were removed since the caller last took them out, as far as there is room.
+    gone: Vec<u64>,
     counts: CgroupCounts,
 }
 
@@ -117,8 +119,25 @@ impl Cgroups {
         }
     }
 
+    /// Ids of the root and of all cgroups that are known and not removed.
+    pub(crate) fn living(&self) -> Vec<u64> {
+        let known = self.known.iter().filter(|(_, known)| !known.is_removed);
+        let known = known.map(|(&id, _)| id);
+        std::iter::once(Cgroup::ROOT).chain(known).collect()
+    }
+
+    /// Whether the cgroup was removed, as far as is known.
+    pub(crate) fn is_removed(&self, id: u64) -> bool {
+        self.known.get(&id).is_some_and(|known| known.is_removed)
+    }
+
+    /// The cgroups that were removed since the last call.
+    pub(crate) fn take_gone(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.gone)
+    }
+
     /// The path of a cgroup from the root, and whether it was cut.
-    fn path(&mut self, id: u64, system: &dyn System) -> Option<(Vec<u8>, bool)> {
+    pub(crate) fn path(&mut self, id: u64, system: &dyn System) -> Option<(Vec<u8>, bool)> {
         let mut names: Vec<Box<[u8]>> = Vec::new();
         let mut at = id;
         while at != Cgroup::ROOT {
@@ -180,6 +199,9 @@ impl Cgroups {
         match self.known.get_mut(&id) {
             Some(known) if !known.is_removed => known.is_removed = true,
             _ => return,
+        }
+        if self.gone.len() < REMOVED_MAX {
+            self.gone.push(id);
         }
         self.removed.push_back(id);
         if self.removed.len() > REMOVED_MAX {

@@ -17,7 +17,8 @@ use crate::second_stage::Generations;
 use crate::system::System;
 use event::wire::{self, CgroupFrame, Chunk, Event, FrameKind, OperationResult, WireError};
 use event::{Encoder, EventWriter, FileHash, Stamp, WorkloadText};
-use plan::Decision;
+use identity::Place;
+use plan::{Decision, Shape, WorkloadClass, WorkloadNames};
 use rules::Rule;
 use std::sync::Arc;
 
@@ -139,6 +140,8 @@ pub struct Composer<T> {
     pub cut_events: u64,
     /// Ids of the BPF programs whose loading was recorded. The caller takes them out.
     pub programs: Vec<u32>,
+    /// Cgroups whose workload decided an event because the programs may not know them. The caller takes them out.
+    pub cgroups_asked: Vec<u64>,
     host: Host,
     resolver: Resolver,
     chunks: Chunks,
@@ -165,6 +168,7 @@ impl<T: Tally> Composer<T> {
             rate: RecordRate::default(),
             cut_events: 0,
             programs: Vec::new(),
+            cgroups_asked: Vec::new(),
             resolver: Resolver::new(&system),
             chunks: Chunks::default(),
             generations: Generations::default(),
@@ -191,6 +195,25 @@ impl<T: Tally> Composer<T> {
         if let Ok(frame) = CgroupFrame::parse(frame) {
             self.host.learn_cgroup(&frame);
         }
+    }
+
+    /// The class of each cgroup that exists, for rules with these names.
+    pub fn classes(&mut self, names: &WorkloadNames) -> Vec<(u64, WorkloadClass)> {
+        let living = self.host.cgroups().living();
+        let class = |id| Some((id, self.class(id, names)?));
+        living.into_iter().filter_map(class).collect()
+    }
+
+    /// The class of a cgroup, for rules with these names; `None` if it is not known, or is removed.
+    pub fn class(&mut self, cgroup: u64, names: &WorkloadNames) -> Option<WorkloadClass> {
+        let (path, is_cut) = self.host.cgroup_path(cgroup)?;
+        let is_known = !is_cut && !self.host.cgroups().is_removed(cgroup);
+        is_known.then(|| names.class(&Place::of(&path)))
+    }
+
+    /// The cgroups that were removed since the last call.
+    pub fn cgroups_gone(&mut self) -> Vec<u64> {
+        self.host.cgroups().take_gone()
     }
 
     /// Counts of cgroups.
@@ -318,6 +341,23 @@ impl<T: Tally> Composer<T> {
         self.resolver.hashes(event, exe)
     }
 
+    /// Finds the names of an event and the rule that selects it; `None` before the first rule set.
+    fn decide(&mut self, event: &Event<'_>, shape: &Shape) -> Option<(Arc<Generation>, Decision)> {
+        let known = self.generations.of(event.header().generation)?;
+        let generation = Arc::clone(&known.generation);
+        self.resolver.resolve(event, shape);
+        let mut path = None;
+        if generation.asks_workload(event) {
+            let cgroup = event.header().cgroup_id;
+            if self.cgroups_asked.last() != Some(&cgroup) {
+                self.cgroups_asked.push(cgroup);
+            }
+            path = self.host.cgroup_path(cgroup);
+        }
+        let decision = known.decide(event, &mut self.resolver, shape, path);
+        Some((generation, decision))
+    }
+
     fn event<W: Watcher>(
         &mut self,
         cpu: usize,
@@ -328,13 +368,11 @@ impl<T: Tally> Composer<T> {
         let header = event.header();
         let call = self.texts.calls.of(event);
         let arguments = self.chunks.take(cpu, event);
-        let Some(known) = self.generations.of(header.generation) else {
+        let Some((generation, decision)) = self.decide(event, &call.shape) else {
             return Outcome::Dropped;
         };
-        let generation = Arc::clone(&known.generation);
         let number = generation.plan.generation;
-        self.resolver.resolve(event, &call.shape);
-        let rule = match known.decide(event, &mut self.resolver, &call.shape) {
+        let rule = match decision {
             Decision::Record(rule) => rule,
             Decision::Drop => {
                 let came_for = generation.came_for(event);

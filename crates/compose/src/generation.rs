@@ -1,7 +1,7 @@
 //! A rule set, with what is needed to compose its events.
 
-use event::wire::Event;
-use plan::{Identities, Plan, RecordFilter, ShapeKind};
+use event::wire::{Event, TARSIER_UNDECIDED};
+use plan::{asks_workload, Identities, Plan, RecordFilter, ShapeKind};
 use rules::{Action, Rule};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,6 +54,13 @@ impl Generation {
         let list = event.candidates().next().map_or(0, |first| first.list);
         let pages = event.candidates().map(|page| (page.page, page.mask));
         self.plan.remaining(list, pages)
+    }
+
+    /// Whether the workload of the event's task may decide which rule selects it.
+    pub(crate) fn asks_workload(&self, event: &Event<'_>) -> bool {
+        self.plan.workloads.epoch() != 0
+            && event.has_flag(TARSIER_UNDECIDED)
+            && self.remaining(event).any(|(_, rule)| asks_workload(rule))
     }
 
     /// Indices of the rules for which an event was sent, for an event that none of them records: all candidates of the

@@ -74,6 +74,16 @@ impl Host {
         self.cgroups.text(cgroup_id, &*self.system)
     }
 
+    /// The path of the cgroup with this id, and whether it was cut; `None` if it is not known.
+    pub(crate) fn cgroup_path(&mut self, cgroup_id: u64) -> Option<(Vec<u8>, bool)> {
+        self.cgroups.path(cgroup_id, &*self.system)
+    }
+
+    /// What is known of cgroups.
+    pub(crate) fn cgroups(&mut self) -> &mut Cgroups {
+        &mut self.cgroups
+    }
+
     /// The workload of the cgroup with this id; `None` if it is not known.
     pub(crate) fn known_workload(&mut self, cgroup_id: u64) -> Option<Arc<WorkloadText>> {
         self.cgroups.find(cgroup_id, &*self.system)

@@ -5,7 +5,8 @@ use crate::resolve::{Item, Resolver};
 use abi::Field;
 use event::record::NameType;
 use event::wire::{self, Event};
-use plan::{Decision, Entry, Facts, Identities, ObjectId, Shape};
+use identity::Place;
+use plan::{Decision, Entry, Facts, Identities, ObjectId, Shape, TaskWorkload};
 use rules::{List, Rule};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -57,13 +58,15 @@ impl Known {
         }
     }
 
-    /// Finds the rule that selects `event`, whose names `resolver` has found. First leaves out the names on file
+    /// Finds the rule that selects `event`, whose names `resolver` has found. `cgroup` is the path of its task's cgroup,
+    /// if rules ask about it and it is known, and whether that was cut. First leaves out the names on file
     /// systems that rules of the filesystem list exclude.
     pub(crate) fn decide(
         &mut self,
         event: &Event<'_>,
         resolver: &mut Resolver,
         shape: &Shape,
+        cgroup: Option<(Vec<u8>, bool)>,
     ) -> Decision {
         if self.leaves_out {
             let rules = &self.generation.plan.rules;
@@ -73,7 +76,18 @@ impl Known {
         if !event.has_flag(wire::TARSIER_UNDECIDED) {
             return Decision::Record(event.header().rule);
         }
-        decide(&self.generation, &self.identities, event, resolver, shape)
+        let place = cgroup
+            .as_ref()
+            .map(|(path, is_cut)| (Place::of(path), *is_cut));
+        let workload = place
+            .as_ref()
+            .map(|(place, is_cut)| TaskWorkload::at(place, *is_cut));
+        let asked = Asked {
+            event,
+            shape,
+            workload: workload.unwrap_or(TaskWorkload::UNKNOWN),
+        };
+        decide(&self.generation, &self.identities, resolver, &asked)
     }
 }
 
@@ -111,14 +125,25 @@ fn follow(identities: &mut Identities, event: &Event<'_>, resolver: &mut Resolve
     }
 }
 
+/// An event that the first stage left undecided.
+struct Asked<'a> {
+    event: &'a Event<'a>,
+    shape: &'a Shape,
+    workload: TaskWorkload<'a>,
+}
+
 /// The rule that selects an event that the first stage left undecided.
 fn decide(
     generation: &Generation,
     identities: &Identities,
-    event: &Event<'_>,
     resolver: &mut Resolver,
-    shape: &Shape,
+    asked: &Asked<'_>,
 ) -> Decision {
+    let &Asked {
+        event,
+        shape,
+        workload,
+    } = asked;
     let header = event.header();
     let names = resolver.names(event, shape);
     let above = event.above().map(|(ino, dev)| ObjectId { dev, ino });
@@ -168,6 +193,7 @@ fn decide(
         saddr_fam: None,
         names: &names,
         above: &above,
+        workload,
     };
     generation
         .plan

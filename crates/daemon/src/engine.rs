@@ -6,7 +6,7 @@ use capture::hooks::{Breach, Counters, HookChange, RuleCount};
 use capture::{CaptureError, EbpfEngine, Handover, Helpers, Leftover, Overload, Pins};
 use capture::{Replacement, Stream};
 use compose::Generation;
-use plan::Plan;
+use plan::{Plan, WorkloadClass};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::os::fd::BorrowedFd;
@@ -230,6 +230,19 @@ impl Engine {
         let programs = self.programs();
         let counts = programs.and_then(|programs| programs.lost_by_uid().ok());
         counts.unwrap_or_default()
+    }
+
+    /// Tells the programs the class of a cgroup. Returns whether they know it now.
+    pub(super) fn classify(&self, cgroup: u64, epoch: u64, class: &WorkloadClass) -> bool {
+        let programs = self.programs();
+        programs.is_some_and(|programs| programs.classify(cgroup, epoch, class).is_ok())
+    }
+
+    /// Makes the programs forget the class of a cgroup.
+    pub(super) fn forget_class(&self, cgroup: u64) {
+        if let Some(programs) = self.programs() {
+            programs.forget_class(cgroup);
+        }
     }
 
     /// Fill of the fullest ring, in parts per thousand.

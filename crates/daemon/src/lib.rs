@@ -56,6 +56,7 @@ mod status;
 pub mod stderr;
 mod succession;
 mod takeover;
+mod workloads;
 
 pub use instance::Instance;
 pub use kernel_records::KEPT_RULE;

@@ -14,6 +14,7 @@ use crate::pauses::Pauses;
 use crate::recorder::Recorder;
 use crate::stderr::say;
 use crate::takeover::{HandoverBatch, PageWitness};
+use crate::workloads::Workloads;
 use anyhow::Result;
 use capture::hooks::HookChange;
 use capture::Handed;
@@ -33,6 +34,10 @@ const FRAMES_PER_LOOK: u32 = 32;
 const BATCH_BYTES: usize = 16 * 1024;
 /// Initial capacity for lines, in bytes.
 const LINES_BYTES: usize = 1 << 20;
+
+const UNKNOWN_ARE_RECORDED: &str =
+    "tarsier: rules with unit=, slice= or container=: no mount shows the whole cgroup2 hierarchy; for tasks in cgroups \
+     that are not known, rules with `always` match and rules with `never` do not";
 
 /// Outcomes of the engine's events.
 #[derive(Clone, Copy, Debug, Default)]
@@ -77,6 +82,7 @@ pub(super) struct Pipeline {
     lines: Vec<u8>,
     /// Losses that the programs do not count, as of the last report in the log.
     told_elsewhere: u64,
+    workloads: Workloads,
     pub(super) reading: Reading,
 }
 
@@ -122,6 +128,7 @@ impl Pipeline {
             totals: Totals::default(),
             lines: Vec::with_capacity(LINES_BYTES),
             told_elsewhere: 0,
+            workloads: Workloads::default(),
             reading: Reading::default(),
         };
         pipeline.witness_writes();
@@ -135,13 +142,29 @@ impl Pipeline {
             return;
         };
         let recorder = &mut self.recorder;
-        if !recorder.survey_cgroups() && recorder.encoder.tells_workload() {
+        let names = &self.generation.plan.workloads;
+        let is_all = recorder.survey_cgroups();
+        if !is_all && recorder.encoder.tells_workload() {
             say!(
                 "tarsier: identity: no mount shows the whole cgroup2 hierarchy, so that units and containers \
                  from before this start are not known"
             );
         }
+        if !is_all && names.epoch() != 0 {
+            say!("{UNKNOWN_ARE_RECORDED}");
+        }
         stream.look_ahead(|frame| recorder.look_ahead(frame));
+        self.workloads.tell_all(names, recorder, &self.engine);
+    }
+
+    /// Tells the programs the classes of cgroups, if the rules in force have other names than those before.
+    pub(super) fn classify_cgroups(&mut self) {
+        if self
+            .workloads
+            .are_of_others(&self.generation.plan.workloads)
+        {
+            self.survey_cgroups();
+        }
     }
 
     /// Adds records of other sources, which come over the audit socket.
@@ -244,7 +267,7 @@ impl Pipeline {
         if !is_cut && !is_held_up {
             reading.heard.until_ns = now_ns;
         }
-        self.give_back(batch);
+        self.follow_pass(batch);
         frames + records
     }
 
@@ -275,8 +298,12 @@ impl Pipeline {
         (0, 0)
     }
 
-    /// Releases the ring space of events that could not be noted for the next daemon.
-    fn give_back(&mut self, batch: HandoverBatch) {
+    /// After a pass: tells the programs of cgroups that it was about, and releases the ring space of events that could
+    /// not be noted for the next daemon.
+    fn follow_pass(&mut self, batch: HandoverBatch) {
+        let names = &self.generation.plan.workloads;
+        self.workloads
+            .follow(names, &mut self.recorder, &self.engine);
         if let Some(stream) = self.engine.stream() {
             for (cpu, position) in batch.given_up {
                 stream.release_to(cpu, position);

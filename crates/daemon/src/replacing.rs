@@ -85,6 +85,7 @@ impl Coming {
             .rules
             .replace(number, old, new, &counts);
         pipeline.generation = generation;
+        pipeline.classify_cgroups();
     }
 }
 

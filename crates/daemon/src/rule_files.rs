@@ -2,7 +2,7 @@
 
 use crate::stderr::say;
 use anyhow::{bail, Result};
-use rules::{Host, LoadError, Owner, RuleError, RuleSet, Settings, SystemHost};
+use rules::{Host, LoadError, Owner, RuleError, RuleSet, Settings, SystemHost, EVERY_KIND};
 use std::path::{Path, PathBuf};
 
 /// Directory of the rules that are loaded if no other is named.
@@ -21,7 +21,8 @@ pub fn is_missing(path: &Path) -> bool {
     let mut names = entries.flatten().map(|entry| entry.file_name());
     !names.any(|name| {
         let name = name.as_encoded_bytes();
-        name.ends_with(b".rules") && !name.starts_with(b".")
+        let mut kinds = EVERY_KIND.iter();
+        kinds.any(|end| name.ends_with(end.as_bytes())) && !name.starts_with(b".")
     })
 }
 
@@ -139,5 +140,7 @@ mod tests {
         let file = dir.path().join("a.rules");
         std::fs::write(&file, "").unwrap();
         assert!(!is_missing(dir.path()) && !is_missing(&file));
+        std::fs::rename(&file, dir.path().join("a.tarsier")).unwrap();
+        assert!(!is_missing(dir.path()));
     }
 }

@@ -7,7 +7,7 @@ use crate::plugins;
 use crate::rule_files;
 use crate::rule_place::too_large;
 use crate::stderr::say;
-use anyhow::{Context, Result};
+use anyhow::{bail, Context, Result};
 use capture::{CaptureError, Overload};
 use cli::{LogFormat, RunArgs};
 use compose::Generation;
@@ -130,6 +130,9 @@ impl Settings {
         is_kernel: bool,
         number: u64,
     ) -> Result<Arc<Generation>> {
+        if is_kernel {
+            refuse_own_fields(&rules)?;
+        }
         let capabilities = &without_twins(&self.capabilities, &self.config);
         let plan = match is_kernel {
             true => Plan::for_kernel(&rules, capabilities, number),
@@ -168,6 +171,18 @@ impl Settings {
     pub(super) fn nice(&self) -> i32 {
         plugins::nice(&self.config, self.started_nice)
     }
+}
+
+/// Refuses rules that the kernel's audit cannot match.
+fn refuse_own_fields(rules: &[rules::Rule]) -> Result<()> {
+    let Some(rule) = rules.iter().find(|rule| plan::asks_workload(rule)) else {
+        return Ok(());
+    };
+    bail!(
+        "{}: the kernel's audit knows no units, slices and containers, so that --engine kernel cannot match \
+         `{rule}`: leave *.tarsier files out, or use an eBPF engine",
+        rule.source.place()
+    );
 }
 
 /// The capabilities to use with this configuration.

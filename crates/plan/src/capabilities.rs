@@ -48,6 +48,8 @@ pub struct Capabilities {
     /// Native calls that have no tracepoint of their own on this host.
     #[serde(skip)]
     pub untraced_calls: BTreeSet<u32>,
+    /// Whether a cgroup2 hierarchy is mounted.
+    pub cgroup2: bool,
     /// What the kernel lacks of what the programs use.
     pub gaps: Vec<Gap>,
 }
@@ -157,6 +159,7 @@ impl Capabilities {
             preempted_tracepoints: false,
             unhooked_calls: BTreeSet::new(),
             untraced_calls: BTreeSet::new(),
+            cgroup2: true,
             gaps: Vec::new(),
         }
     }

@@ -5,6 +5,7 @@ use crate::entries::Entries;
 use crate::evaluate::{compare_of, is_inode_rule, is_label, is_task_field, needs_names};
 use crate::facts::{Entry, Identities, ObjectId};
 use crate::marks::Marks;
+use crate::workload::WorkloadNames;
 use abi::Field;
 use rules::{Action, Condition, Op, Rule, Value};
 use std::collections::BTreeMap;
@@ -38,6 +39,10 @@ pub enum Fact {
     Access,
     Compare,
     SaddrFam,
+    /// Numbers of the names of the task's cgroup that rules ask about; not known for some cgroups.
+    Unit,
+    Slice,
+    Container,
     /// The marks at what the call reached: a set, not one value.
     Marks,
 }
@@ -71,8 +76,16 @@ impl Fact {
         Fact::Access,
         Fact::Compare,
         Fact::SaddrFam,
+        Fact::Unit,
+        Fact::Slice,
+        Fact::Container,
         Fact::Marks,
     ];
+
+    /// Whether the daemon decides if the programs do not know the fact.
+    pub(crate) fn is_of_workload(self) -> bool {
+        matches!(self, Fact::Unit | Fact::Slice | Fact::Container)
+    }
 }
 
 /// A test on bits. The numbers are `enum bit_op` of tables.h.
@@ -244,6 +257,8 @@ pub(crate) struct Context<'a> {
     pub executables: &'a Executables,
     /// Marks of the objects that paths name.
     pub marks: &'a Marks,
+    /// Numbers of the names of units, slices and containers.
+    pub workloads: &'a WorkloadNames,
 }
 
 /// The rule as a candidate for a call; `None` if it cannot match that call.
@@ -339,6 +354,7 @@ fn test(rule: &Rule, condition: &Condition, entry: Entry, nr: u32, context: Cont
                     let op = if op == Op::Eq { op } else { Op::Ne };
                     Known::Depends(compare(Fact::Exe, op, id))
                 }
+                field if field.is_own() => on_workload(condition, context.workloads),
                 field if is_label(field) => Known::from(rule.action == Action::Always),
                 _ => Known::Fails,
             }
@@ -403,6 +419,20 @@ impl Known {
     }
 }
 
+/// A condition on one of Tarsier's own fields.
+fn on_workload(condition: &Condition, names: &WorkloadNames) -> Known {
+    let (Some(fact), Some((first, last))) = (fact_of(condition.field), names.range(condition))
+    else {
+        return Known::Fails;
+    };
+    Known::Depends(Test::Range {
+        fact,
+        first,
+        last,
+        inside: condition.op == Op::Eq,
+    })
+}
+
 fn fact_of(field: Field) -> Option<Fact> {
     Some(match field {
         Field::Pid => Fact::Pid,
@@ -422,6 +452,9 @@ fn fact_of(field: Field) -> Option<Fact> {
         Field::Arg2 => Fact::A2,
         Field::Arg3 => Fact::A3,
         Field::SaddrFam => Fact::SaddrFam,
+        Field::Unit => Fact::Unit,
+        Field::Slice => Fact::Slice,
+        Field::Container => Fact::Container,
         _ => return None,
     })
 }
@@ -499,6 +532,9 @@ pub(crate) fn field_name(fact: u32) -> &'static str {
         Some(Fact::Access) => "perm",
         Some(Fact::Compare) => "-C",
         Some(Fact::SaddrFam) => "saddr_fam",
+        Some(Fact::Unit) => "unit",
+        Some(Fact::Slice) => "slice",
+        Some(Fact::Container) => "container",
         Some(Fact::Marks) => "path, dir",
         None => "?",
     }

@@ -7,6 +7,7 @@
 use crate::entries::{calls_of, Entries};
 use crate::facts::{lies_below, Facts, Identities, Inode, Name, ObjectId};
 use crate::uring;
+use crate::workload;
 use abi::{Compare, Field};
 use rules::{Action, Condition, List, Op, Rule, Value};
 
@@ -276,6 +277,7 @@ fn text_condition_holds(
             let same = facts.exe.is_some() && identities.object(text) == facts.exe;
             same == (condition.op == Op::Eq)
         }
+        field if field.is_own() => workload::holds(condition, rule.action, &facts.workload),
         // A condition that cannot be decided rather selects too much than too little.
         field if is_label(field) => rule.action == Action::Always,
         _ => false,

@@ -3,6 +3,7 @@
 use crate::capabilities::{Capabilities, IoUring};
 use crate::evaluate::{is_label, is_task_field, needs_names};
 use crate::records::ending_field;
+use crate::workload::asks_workload;
 use abi::{Arch, Field};
 use rules::{Action, Condition, List, Rule};
 use serde::Serialize;
@@ -36,10 +37,20 @@ pub const TRAMPOLINE_NOTES: [&str; 2] = [
     TRACEPOINT_NOTES[2],
 ];
 
+/// How the kernel's audit honours `rule`.
+pub(crate) fn kernel_exactness(rule: &Rule) -> Exactness {
+    match asks_workload(rule) {
+        true => Exactness::NotHonoured(
+            "the kernel's audit knows no units, slices and containers: an eBPF engine is needed",
+        ),
+        false => Exactness::Exact,
+    }
+}
+
 /// How the eBPF engines honour `rule`.
 pub(crate) fn exactness(rule: &Rule, capabilities: &Capabilities) -> Exactness {
     use Exactness::NotHonoured;
-    let reasons = |rule, labels| reasons(rule, labels, capabilities.trampoline);
+    let reasons = |rule, labels| reasons(rule, labels, capabilities);
     match rule.list {
         List::IoUring if capabilities.io_uring == IoUring::Unseen => {
             NotHonoured("this kernel does not show io_uring operations")
@@ -119,8 +130,14 @@ fn needs_missing_entry(rule: &Rule, capabilities: &Capabilities) -> bool {
         .any(|condition| condition.field == Field::Arch && !is_possible(condition))
 }
 
-fn reasons(rule: &Rule, labels: &'static str, trampoline: bool) -> Exactness {
+fn reasons(rule: &Rule, labels: &'static str, capabilities: &Capabilities) -> Exactness {
     let mut reasons = Vec::new();
+    if asks_workload(rule) && !capabilities.cgroup2 {
+        reasons.push(
+            "no cgroup2 hierarchy is mounted on this host: no task is in a unit, slice or container",
+        );
+    }
+    let trampoline = capabilities.trampoline;
     let all = rule
         .conditions
         .iter()

@@ -1,5 +1,7 @@
 //! The facts of an event that rules are matched against.
 
+use crate::workload::TaskWorkload;
+
 /// How a call entered the kernel. The number is the index of the architecture in the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -99,6 +101,8 @@ pub struct Facts<'a> {
     /// For mounts of a part of a file system that the call went through: the directories of that file
     /// system that contain what they show.
     pub above: &'a [ObjectId],
+    /// Whose work the task does.
+    pub workload: TaskWorkload<'a>,
 }
 
 impl Facts<'_> {

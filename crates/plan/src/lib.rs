@@ -25,6 +25,7 @@ mod shape;
 mod subject;
 pub mod tables;
 pub mod uring;
+mod workload;
 
 pub use call_plan::CallPlan;
 pub use capabilities::{Capabilities, Form, Gap, IoUring, Preemption};
@@ -52,3 +53,7 @@ pub use plan::{records_something, Plan, Platform, RuleNote};
 pub use records::{excluded, user_drops, RecordFilter, Sender};
 pub use shape::{shape, shape_of_name, NameUse, PathArg, Shape, ShapeKind, NONE};
 pub use subject::{SecurityModule, Subject};
+pub use workload::{
+    asks_workload, TaskWorkload, WorkloadClass, WorkloadName, WorkloadNames, IS_LXC, IS_MACHINE,
+    IS_SETTLED, NAMES_MAX,
+};

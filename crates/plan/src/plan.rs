@@ -5,7 +5,7 @@ use crate::capabilities::{Capabilities, Form, Gap, IoUring, Preemption};
 use crate::conditions::{candidate, task_candidate, Candidate, Context, Executables};
 use crate::entries::{calls_of, Entries};
 use crate::evaluate::{decide_names, result_holds, Decision};
-use crate::exactness::{exactness, Exactness};
+use crate::exactness::{exactness, kernel_exactness, Exactness};
 use crate::facts::{Entry, Facts, Identities};
 use crate::gate::{self, Gate};
 use crate::hooks::Hooks;
@@ -14,6 +14,7 @@ use crate::shadow::shadowing;
 use crate::shape::{shape, Shape};
 use crate::tables::{self, Builder, Row, TooLarge, Values, Verdict};
 use crate::uring;
+use crate::workload::{self, WorkloadNames};
 use rules::{Action, List, Rule, SyscallSet};
 use std::collections::{BTreeMap, HashMap};
 
@@ -38,6 +39,8 @@ pub struct Plan {
     pub executables: Executables,
     /// The marks of the objects that paths of rules name.
     pub marks: Marks,
+    /// The units, slices and containers that rules name.
+    pub workloads: WorkloadNames,
     /// Number that identifies this rule set; in row 0 of the tables.
     pub generation: u64,
     /// Whether some rule of the task list is in force.
@@ -88,18 +91,23 @@ impl Plan {
         let entries = capabilities.entries();
         let executables = Executables::of(&rules, identities);
         let marks = Marks::of_names(&rules, identities);
+        let workloads = WorkloadNames::of(&rules);
+        if workloads.len() > workload::NAMES_MAX {
+            return Err(TooLarge::Names);
+        }
         let context = Context {
             entries,
             identities,
             executables: &executables,
             marks: &marks,
+            workloads: &workloads,
         };
         let mut planner = Planner::default();
         planner.builder.set(
             0,
             Row {
                 a: generation,
-                b: 0,
+                b: workloads.epoch(),
             },
         );
         for entry in [Entry::Native, Entry::Compat] {
@@ -127,6 +135,7 @@ impl Plan {
             rows: planner.builder.finish()?,
             executables,
             marks,
+            workloads,
             generation,
             task_list,
             platform: Platform {
@@ -139,16 +148,19 @@ impl Plan {
     }
 
     /// The plan for the kernel engine, which leaves matching to the kernel's audit: nothing is
-    /// hooked, every rule is exact, and there may be any number of rules.
+    /// hooked, every rule that audit knows is exact, and there may be any number of rules.
     pub fn for_kernel(rules: &[Rule], capabilities: &Capabilities, generation: u64) -> Plan {
         let entries = capabilities.entries();
         let mut shadowed = shadowing(rules, entries);
-        let notes = shadowed.iter_mut().map(|shadowed_by| RuleNote {
-            exactness: Exactness::Exact,
-            shadowed_by: shadowed_by.take(),
-            calls: 0,
-            operations: Vec::new(),
-        });
+        let notes = shadowed
+            .iter_mut()
+            .zip(rules)
+            .map(|(shadowed_by, rule)| RuleNote {
+                exactness: kernel_exactness(rule),
+                shadowed_by: shadowed_by.take(),
+                calls: 0,
+                operations: Vec::new(),
+            });
         Plan {
             rules: rules.to_vec(),
             entries,
@@ -159,6 +171,7 @@ impl Plan {
             rows: Vec::new(),
             executables: Executables::default(),
             marks: Marks::default(),
+            workloads: WorkloadNames::default(),
             generation,
             task_list: false,
             platform: Platform {
@@ -252,7 +265,7 @@ impl Plan {
             return Decision::Drop;
         };
         let row = self.call_row(facts.entry, facts.nr);
-        let mut values = Values::from_facts(facts, &call.shape, &self.executables);
+        let mut values = Values::from_facts(facts, &call.shape, &self.executables, &self.workloads);
         values.marks = seen;
         if let Some(gate) = self.gate(facts.entry, facts.nr) {
             let exit = values.fact[crate::Fact::Exit as usize];
@@ -271,7 +284,8 @@ impl Plan {
     }
 
     /// Decides among the candidates that the tables left. For io_uring operations, this is also
-    /// where conditions on the result are tested, since the tables are read before it is known.
+    /// where conditions on the result are tested, since the tables are read before it is known; for
+    /// tasks in cgroups that the programs do not know, those on the workload.
     pub fn decide_remaining<'r>(
         &self,
         remaining: impl Iterator<Item = (u32, &'r Rule)>,
@@ -279,7 +293,8 @@ impl Plan {
         identities: &Identities,
     ) -> Decision {
         let is_possible = |rule: &Rule| facts.entry != Entry::Uring || result_holds(rule, facts);
-        let remaining = remaining.filter(|(_, rule)| is_possible(rule));
+        let remaining = remaining
+            .filter(|(_, rule)| is_possible(rule) && workload::all_hold(rule, &facts.workload));
         decide_names(remaining, facts, identities)
     }
 

@@ -56,6 +56,10 @@ fn implied(condition: &Condition, earlier: &Rule, later: &Rule) -> bool {
         // Labels are not read: see `evaluate`.
         return earlier.action == Action::Always && later.list.has_syscalls();
     }
+    if condition.field.is_own() && earlier.action != later.action {
+        // A workload that is not known meets conditions of `always` rules only.
+        return false;
+    }
     later
         .conditions
         .iter()

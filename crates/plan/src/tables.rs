@@ -161,6 +161,8 @@ pub enum TooLarge {
     Lookups(u32),
     /// More than [`ROWS`] rows are needed.
     Rows,
+    /// The rules name more units, slices and containers than [`crate::NAMES_MAX`].
+    Names,
 }
 
 impl TooLarge {
@@ -168,7 +170,7 @@ impl TooLarge {
     pub fn rule(&self) -> Option<u32> {
         match self {
             TooLarge::Candidates(rule) | TooLarge::Lookups(rule) => Some(*rule),
-            TooLarge::Rows => None,
+            TooLarge::Rows | TooLarge::Names => None,
         }
     }
 }
@@ -188,6 +190,12 @@ impl std::fmt::Display for TooLarge {
                 "rule {} and those after it have too many conditions on the same fields: \
                  at most {LOOKUPS_MAX} lookups serve {PAGE} rules",
                 rule + 1
+            ),
+            TooLarge::Names => write!(
+                f,
+                "the rules name more than {} units, slices and containers: name fewer, for example \
+                 a slice instead of its units",
+                crate::NAMES_MAX
             ),
             TooLarge::Rows => write!(
                 f,

@@ -63,6 +63,12 @@ fn check_list(list: List, condition: &Condition) -> Result<(), String> {
     let is_fine = match field {
         Field::Msgtype => matches!(list, List::Exclude | List::User),
         Field::Fstype => list == List::Filesystem,
+        field if field.is_own() && !list.has_syscalls() => {
+            let name = field.name();
+            return Err(format!(
+                "`{name}` can only be used on the exit and io_uring lists"
+            ));
+        }
         Field::FilterKey => true,
         Field::Perm => !matches!(list, List::IoUring | List::Filesystem),
         _ => list != List::Filesystem,
@@ -104,6 +110,9 @@ fn check_operator(condition: &Condition) -> Result<(), String> {
         | Field::Filetype
         | Field::FieldCompare
         | Field::Exe
+        | Field::Unit
+        | Field::Slice
+        | Field::Container
             if !is_equality =>
         {
             Err(format!("`{}` only takes = and !=", field.name()))
@@ -151,6 +160,10 @@ fn check_text(field: Field, text: &[u8]) -> Result<(), String> {
             "the path of `{}` must not end with /",
             field.name()
         ));
+    }
+    if field.is_own() {
+        let checked = crate::workload::check_name(field, text);
+        return checked.map_err(|expected| format!("`{}` takes {expected}", field.name()));
     }
     if field == Field::FilterKey && text.len() > 256 {
         return Err("keys take more than 256 bytes".to_owned());

@@ -12,6 +12,8 @@ pub enum Dialect {
     /// events.
     #[default]
     V4,
+    /// That of `*.tarsier` files: audit 4.x with Tarsier's own fields, such as `unit=`.
+    Tarsier,
 }
 
 /// One command.

@@ -7,6 +7,7 @@ use abi::{Arch, Compare, Field};
 
 use crate::fault::Fault;
 use crate::words::Word;
+use crate::workload::check_name;
 use crate::{number, Condition, Dialect, Host, List, Op, Value};
 
 /// The most conditions of a rule; the kernel's limit is one more (`AUDIT_MAX_FIELDS`).
@@ -27,7 +28,7 @@ pub(crate) struct Facts {
     pub(crate) has_syscalls: bool,
     /// There was a `perm`, `path` or `dir`.
     pub(crate) has_perm: bool,
-    /// There was an `exe`.
+    /// There was an `exe`, or one of Tarsier's own fields.
     pub(crate) has_exe: bool,
     /// There was an `fstype`.
     pub(crate) has_fstype: bool,
@@ -153,8 +154,17 @@ pub(crate) fn field_pair(
             format!("-F missing value after operation for {}", name.text()),
         ));
     }
-    let Some(field) = Field::from_name(&name.text()) else {
-        return Err(unknown_field(&name, "-F unknown field:"));
+    let own = Field::from_own_name(&name.text());
+    let known = own.filter(|_| dialect == Dialect::Tarsier);
+    let Some(field) = known.or_else(|| Field::from_name(&name.text())) else {
+        let unknown = unknown_field(&name, "-F unknown field:");
+        return Err(match own {
+            Some(own) => unknown.help(format!(
+                "`{}` is a field of Tarsier's own: put the rule into a file *.tarsier beside the other rules",
+                own.name()
+            )),
+            None => unknown,
+        });
     };
     let pair = Pair {
         field,
@@ -309,6 +319,15 @@ fn text(pair: &Pair<'_>, facts: &mut Facts) -> Result<Value, Fault> {
         pair.exit_only()?;
     }
     facts.has_perm |= is_path;
+    if pair.field.is_own() {
+        pair.equality_only()?;
+        facts.has_exe = true;
+        let checked = check_name(pair.field, &pair.value.bytes);
+        checked.map_err(|expected| {
+            pair.field_last("no task can have this value of")
+                .expected(expected)
+        })?;
+    }
     if pair.field == Field::Exe {
         pair.equality_only()?;
         facts.has_exe = true;
@@ -402,7 +421,7 @@ pub(crate) fn perm_letter(letter: u8) -> Option<u32> {
 }
 
 fn perm(pair: &Pair<'_>, dialect: Dialect) -> Result<u32, Fault> {
-    if !(dialect == Dialect::V4 && pair.list == List::Exclude) {
+    if !(dialect != Dialect::V3 && pair.list == List::Exclude) {
         pair.exit_only()?;
     }
     if pair.op != Op::Eq {
@@ -448,7 +467,7 @@ fn fs_type(pair: &Pair<'_>, dialect: Dialect) -> Result<u32, Fault> {
         Some(pair.number()).filter(|&number| number != u32::MAX)
     } else {
         abi::fs_type_number(&text)
-            .filter(|_| dialect == Dialect::V4 || matches!(text.as_str(), "tracefs" | "debugfs"))
+            .filter(|_| dialect != Dialect::V3 || matches!(text.as_str(), "tracefs" | "debugfs"))
     };
     number.ok_or_else(|| {
         pair.field_last("file system type is unknown for field:")

@@ -36,26 +36,21 @@ pub fn parse_text(
 ) -> ParsedFile {
     let lines = text.as_ref().split(|&byte| byte == b'\n');
     let numbered = lines.zip(1..).map(|(line, number)| {
-        (
-            Source {
-                file: name.to_owned(),
-                line: number,
-            },
-            line,
-        )
+        let file = name.to_owned();
+        let source = Source { file, line: number };
+        (dialect, source, line)
     });
-    parse_lines(dialect, numbered, host)
+    parse_lines(numbered, host)
 }
 
-/// Reads the lines of one or several files, each with its place.
+/// Reads the lines of one or several files, each with its dialect and place.
 pub(crate) fn parse_lines<'a>(
-    dialect: Dialect,
-    lines: impl Iterator<Item = (Source, &'a [u8])>,
+    lines: impl Iterator<Item = (Dialect, Source, &'a [u8])>,
     host: &dyn Host,
 ) -> ParsedFile {
     let mut file = ParsedFile::default();
     let mut is_tolerant = false;
-    for (source, line) in lines {
+    for (dialect, source, line) in lines {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let parsed = parse_line_as(dialect, line, &source, host);
         file.warnings.extend(parsed.warnings);

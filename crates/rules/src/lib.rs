@@ -30,6 +30,7 @@ mod suggest;
 mod system;
 mod wire;
 mod words;
+mod workload;
 
 pub use check::{check, Refusal};
 pub use command::{Command, Dialect, Parsed};
@@ -37,10 +38,13 @@ pub use error::{ErrorKind, RuleError, Severity};
 pub use file::{parse_file, parse_text, ParsedFile};
 pub use host::{Host, PathKind, StaticHost};
 pub use list::{list_rule, list_rules, ListStyle};
-pub use load::{load, read_directory, LoadError, Owner};
+pub use load::{
+    is_own_file, load, read_directory, LoadError, Owner, EVERY_KIND, OWN_ONLY, RULES_ONLY,
+};
 pub use merge::{merge_directory, merge_lines, version_order, MergedLine};
 pub use model::{Action, Condition, List, Op, Rule, Source, SyscallSet, Value};
 pub use parse::{parse_args, parse_line, parse_line_as, LINE_LEN_MAX};
 pub use ruleset::{RuleSet, Settings};
 pub use system::SystemHost;
 pub use wire::{from_kernel, to_kernel, WireError, FILTER_PREPEND};
+pub use workload::{ANY, NONE};

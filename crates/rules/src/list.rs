@@ -302,7 +302,7 @@ impl Listing<'_> {
     }
 
     fn knows_fs_type(&self, name: &str) -> bool {
-        self.style.dialect == Dialect::V4
+        self.style.dialect != Dialect::V3
             || self.style.is_reloadable
             || matches!(name, "tracefs" | "debugfs")
     }

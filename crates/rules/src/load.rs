@@ -51,8 +51,17 @@ pub enum LoadError {
     Rules(Vec<RuleError>),
 }
 
-/// Loads the rules file `path`, or every `*.rules` file of the directory `path` merged as
-/// augenrules does. Errors name the original file and line.
+/// Ends of the names of files that augenrules merges.
+pub const RULES_ONLY: &[&str] = &[".rules"];
+/// Ends of the names of all files of rules. Those of the second kind may name Tarsier's own fields, which auditctl
+/// refuses; augenrules does not read them.
+pub const EVERY_KIND: &[&str] = &[".rules", OWN_KIND];
+/// End of the names of files that may name Tarsier's own fields.
+pub const OWN_ONLY: &[&str] = &[OWN_KIND];
+const OWN_KIND: &str = ".tarsier";
+
+/// Loads the rules file `path`, or every `*.rules` and `*.tarsier` file of the directory `path` merged as augenrules
+/// does with the former: in the order of their names. Errors name the original file and line.
 ///
 /// # Errors
 /// A file cannot be read, is not a regular one, or is not of this `owner`; or lines are wrong and
@@ -63,7 +72,8 @@ pub fn load(path: &Path, owner: Owner, host: &dyn Host) -> Result<RuleSet, LoadE
         load_directory(path, owner, host)?
     } else {
         let text = read(path, owner)?;
-        parse_text(Dialect::default(), &path.to_string_lossy(), text, host)
+        let name = path.to_string_lossy();
+        parse_text(dialect_of(&name), &name, text, host)
     };
     RuleSet::build(parsed).map_err(LoadError::Rules)
 }
@@ -73,29 +83,46 @@ fn load_directory(
     owner: Owner,
     host: &dyn Host,
 ) -> Result<ParsedFile, LoadError> {
-    let files = read_directory(directory, owner)?;
+    let files = read_directory(directory, owner, EVERY_KIND)?;
     let lines = merge_lines(&files).into_iter().map(|line| {
         let file = directory.join(line.file).to_string_lossy().into_owned();
-        (
-            Source {
-                file,
-                line: line.line,
-            },
-            line.text,
-        )
+        let line_number = line.line;
+        let source = Source {
+            file,
+            line: line_number,
+        };
+        (dialect_of(line.file), source, line.text)
     });
-    Ok(parse_lines(Dialect::default(), lines, host))
+    Ok(parse_lines(lines, host))
 }
 
-/// Name and content of each file of `directory` that `ls *.rules` would list, in no order.
+/// Whether a file of this name may name Tarsier's own fields.
+pub fn is_own_file(file: &str) -> bool {
+    file.ends_with(OWN_KIND)
+}
+
+fn dialect_of(file: &str) -> Dialect {
+    match is_own_file(file) {
+        true => Dialect::Tarsier,
+        false => Dialect::default(),
+    }
+}
+
+/// Name and content of each file of `directory` that `ls` would list and whose name ends like one of `kinds`, in no
+/// order.
 ///
 /// # Errors
 /// The directory or a file cannot be read, or is not of this `owner`.
-pub fn read_directory(directory: &Path, owner: Owner) -> Result<Vec<(String, Vec<u8>)>, LoadError> {
+pub fn read_directory(
+    directory: &Path,
+    owner: Owner,
+    kinds: &[&str],
+) -> Result<Vec<(String, Vec<u8>)>, LoadError> {
     let mut files = Vec::new();
     for name in names(directory, owner)? {
         let bytes = name.as_encoded_bytes();
-        if bytes.ends_with(b".rules") && !bytes.starts_with(b".") {
+        let is_wanted = kinds.iter().any(|end| bytes.ends_with(end.as_bytes()));
+        if is_wanted && !bytes.starts_with(b".") {
             let text = read(&directory.join(&name), owner)?;
             files.push((name.to_string_lossy().into_owned(), text));
         }
@@ -191,6 +218,43 @@ mod tests {
         };
         assert!(errors[0].file().ends_with("/9-a.rules"), "{}", errors[0]);
         assert_eq!(errors[0].line(), 2);
+    }
+
+    #[test]
+    fn files_of_both_kinds_take_turns_by_name_and_only_one_kind_has_own_fields() {
+        let directory = tempfile::tempdir().unwrap();
+        let put = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
+        put(
+            "20-a.rules",
+            "-D\n-a always,exit -F arch=b64 -S openat -k a\n",
+        );
+        put("10-noise.tarsier", "-a never,exit -F unit=backup.service\n");
+        put(
+            "30-c.tarsier",
+            "-a always,exit -F arch=b64 -S chmod -F container=any -k c\n",
+        );
+        put(".40-hidden.tarsier", "-a wrong\n");
+        let load_all = || load(directory.path(), Owner::Root, &host());
+        let listed = load_all().unwrap().list(&crate::ListStyle::default(), None);
+        assert_eq!(
+            listed,
+            "-a never,exit -S all -F unit=backup.service\n\
+             -a always,exit -F arch=b64 -S openat -F key=a\n\
+             -a always,exit -F arch=b64 -S chmod -F container=any -F key=c\n"
+        );
+        let one = load(
+            &directory.path().join("10-noise.tarsier"),
+            Owner::Root,
+            &host(),
+        );
+        assert_eq!(one.unwrap().rules.len(), 1);
+        let merged = read_directory(directory.path(), Owner::Root, RULES_ONLY).unwrap();
+        assert_eq!(merged.len(), 1);
+        put("20-a.rules", "-a never,exit -F unit=backup.service\n");
+        let Err(LoadError::Rules(errors)) = load_all() else {
+            panic!("loaded");
+        };
+        assert_eq!(errors[0].message, "-F unknown field: unit");
     }
 
     #[test]

@@ -67,6 +67,7 @@ pub(crate) fn plan_for(set: &RuleSet, engine: Engine) -> Result<(Plan, bool)> {
                 Engine::Trampoline => capture::probe::unhooked_calls(),
                 _ => Default::default(),
             },
+            cgroup2: capture::probe::cgroup2(),
             gaps: capture::probe::gaps(engine == Engine::Trampoline),
             ..Capabilities::assumed(abi::Arch::native())
         }

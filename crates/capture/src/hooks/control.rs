@@ -70,7 +70,7 @@ const OF_READER: [Range<usize>; 2] = [
 ];
 
 /// The members, in order.
-const MEMBERS: [(&str, usize); 22] = [
+const MEMBERS: [(&str, usize); 23] = [
     ("watched", offset_of!(control, watched)),
     ("every", offset_of!(control, every)),
     ("daemon_tgid", offset_of!(control, daemon_tgid)),
@@ -93,6 +93,7 @@ const MEMBERS: [(&str, usize); 22] = [
     ("helper_start", offset_of!(control, helper_start)),
     ("urgent", offset_of!(control, urgent)),
     ("probe_links", offset_of!(control, probe_links)),
+    ("workload_epoch", offset_of!(control, workload_epoch)),
 ];
 
 // SAFETY: the pointer is to memory that stays mapped as long as `mapping`, and that is used by atomics.
@@ -284,6 +285,18 @@ impl Control {
         for place in members!(self.probe_links) {
             place.store(links, Ordering::SeqCst);
         }
+    }
+
+    /// Sets the epoch of the names that new cgroups are classified by.
+    pub(super) fn set_workload_epoch(&self, epoch: u64) {
+        let _change = self.mapping.change.lock();
+        for place in members!(self.workload_epoch) {
+            place.store(epoch, Ordering::SeqCst);
+        }
+    }
+
+    pub(super) fn workload_epoch(&self) -> u64 {
+        member!(self.workload_epoch).load(Ordering::SeqCst)
     }
 
     pub(super) fn probe_links(&self) -> u64 {

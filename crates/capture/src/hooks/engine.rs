@@ -17,13 +17,14 @@ use super::programs::Programs;
 use super::shared_hooks::{Replacement, SharedHooks};
 use super::trampoline::Trampolines;
 use super::uring;
+use super::workloads::Classes;
 use crate::error::CaptureError;
 use crate::kernel::{entries, kernel_btf};
 use crate::pins::{Handover, Pins};
 use crate::rings::Stream;
 use bpf::load::refused;
 use libbpf_rs::{MapHandle, Object};
-use plan::{tables, Form, Gap, Plan};
+use plan::{tables, Form, Gap, Plan, WorkloadClass};
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::os::fd::BorrowedFd;
@@ -39,6 +40,7 @@ pub struct EbpfEngine {
     pinned: Option<Pinned>,
     counts: Counts,
     uring_requests: MapHandle,
+    classes: Classes,
     intake: Intake,
     bell: Doorbell,
     budgets: Budgets,
@@ -116,6 +118,7 @@ impl EbpfEngine {
         control.set_copies(form.copies);
         control.set_muted(options.is_muted && from.is_none());
         let uring_requests = handle(&object, "uring_requests")?;
+        let classes = Classes::new(handle(&object, "workloads")?);
         let budgets = Budgets::new(handle(&object, "budgets")?);
         let programs = Programs::new(object, form, pins);
         let operations = Operations::new(uring);
@@ -130,6 +133,7 @@ impl EbpfEngine {
             pinned,
             counts,
             uring_requests,
+            classes,
             intake: Intake::new(stream),
             bell,
             budgets,
@@ -341,6 +345,30 @@ impl EbpfEngine {
     /// Ids of the io_uring operations that are still running.
     pub fn in_flight(&self) -> std::collections::HashSet<u64> {
         uring::in_flight(&self.uring_requests)
+    }
+
+    /// Tells the programs the class of the cgroup with this id, for rules whose names have this epoch.
+    ///
+    /// # Errors
+    /// There is no room, or no memory: events of its tasks are then left undecided.
+    pub fn classify(
+        &self,
+        cgroup: u64,
+        epoch: u64,
+        class: &WorkloadClass,
+    ) -> Result<(), CaptureError> {
+        self.classes.set(cgroup, epoch, class)
+    }
+
+    /// Makes the programs forget the class of a cgroup.
+    pub fn forget_class(&self, cgroup: u64) {
+        self.classes.forget(cgroup);
+    }
+
+    /// Epoch and class that the programs have for a cgroup. For tests.
+    #[doc(hidden)]
+    pub fn class(&self, cgroup: u64) -> Option<(u64, WorkloadClass)> {
+        self.classes.get(cgroup)
     }
 
     /// Number of CPUs that have a ring.

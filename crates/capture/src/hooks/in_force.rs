@@ -15,6 +15,7 @@ use super::probes::CallProbes;
 use super::programs::Programs;
 use super::trampoline::{Hook, Trampolines};
 use super::vfs_hooks::VfsHooks;
+use super::workloads;
 use crate::error::CaptureError;
 use crate::pins::Attached;
 use bpf::load::refused;
@@ -79,9 +80,12 @@ impl Hooks {
         self.operations.watch_too(plan, &self.programs)?;
         let fd = table.as_fd().as_raw_fd() as u32;
         let tables = self.programs.map("tables")?;
-        tables
-            .put(&0u32.to_ne_bytes(), &fd.to_ne_bytes())
-            .map_err(refused("match tables"))?;
+        let names = &plan.workloads;
+        let epoch = workloads::announce(names, &self.programs, &self.control)?;
+        let put = tables.put(&0u32.to_ne_bytes(), &fd.to_ne_bytes());
+        put.map_err(refused("match tables"))
+            .inspect_err(|_| self.control.set_workload_epoch(epoch))?;
+        workloads::keep_only(names.epoch(), &self.programs)?;
         let is_every = plan.hooks.sys_exit == SysExit::Every;
         self.control.set_every(is_every);
         self.control.set_task_list(plan.task_list);

@@ -33,6 +33,7 @@ mod sums;
 mod trampoline;
 mod uring;
 pub(crate) mod vfs_hooks;
+mod workloads;
 
 pub use control::Helpers;
 pub use counters::{Counters, RuleCount, LOSS_CAUSES};

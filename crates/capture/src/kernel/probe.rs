@@ -111,8 +111,18 @@ pub fn capabilities(trampoline: bool) -> Capabilities {
             false => BTreeSet::new(),
         },
         untraced_calls: events.as_ref().map(untraced).unwrap_or_default(),
+        cgroup2: cgroup2(),
         gaps: gaps(trampoline),
     }
+}
+
+/// Whether a cgroup2 hierarchy is mounted, in the mount namespace of this process. Needs no root.
+pub fn cgroup2() -> bool {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    // Device, place, type.
+    mounts
+        .lines()
+        .any(|line| line.split(' ').nth(2) == Some("cgroup2"))
 }
 
 /// The edition of the kernel's lists of calls for `perm=`. Without root it is derived from the calls that the

@@ -318,7 +318,7 @@ impl Opaque {
         Opaque {
             field: condition.field,
             op: condition.op as u32,
-            label_action: is_label(condition.field).then_some(rule.action as u32),
+            label_action: is_of_action(condition.field).then_some(rule.action as u32),
             number,
             text,
         }
@@ -335,6 +335,11 @@ impl Opaque {
             && self.number != 0;
         self == wanted || is_fewer_accesses
     }
+}
+
+/// Whether conditions on the field may hold for `always` and not for `never`: labels, and workloads that are not known.
+fn is_of_action(field: Field) -> bool {
+    is_label(field) || field.is_own()
 }
 
 fn is_equality(op: Op) -> bool {

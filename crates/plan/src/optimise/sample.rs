@@ -4,6 +4,7 @@ use super::residual::Kinds;
 use crate::entries::Entries;
 use crate::facts::lies_below;
 use crate::facts::{Entry, Facts, Identities, Inode, Name, ObjectId, PathIdentity};
+use crate::workload::{TaskWorkload, WorkloadName};
 use abi::Field;
 use rules::{Op, Rule, SyscallSet, Value};
 
@@ -23,6 +24,8 @@ pub(super) struct Sample {
     facts: Facts<'static>,
     groups: Vec<u32>,
     names: Vec<Name>,
+    /// Unit, slice and container, if the cgroup is known.
+    workload: Option<[Option<Vec<u8>>; 3]>,
 }
 
 impl Sample {
@@ -31,7 +34,23 @@ impl Sample {
             groups: &self.groups,
             names: &self.names,
             above: &[],
+            workload: self.workload(),
             ..self.facts.clone()
+        }
+    }
+
+    fn workload(&self) -> TaskWorkload<'_> {
+        let Some(names) = &self.workload else {
+            return TaskWorkload::UNKNOWN;
+        };
+        let [unit, slice, container] = names.each_ref().map(|name| {
+            name.as_deref()
+                .map_or(WorkloadName::Nothing, WorkloadName::Is)
+        });
+        TaskWorkload {
+            unit,
+            slice,
+            container,
         }
     }
 }
@@ -161,11 +180,14 @@ impl Sampler {
             saddr_fam: Some(number()),
             names: &[],
             above: &[],
+            workload: TaskWorkload::UNKNOWN,
         };
+        let workload = (self.below(4) > 0).then(Default::default);
         Sample {
             facts,
             groups,
             names,
+            workload,
         }
     }
 
@@ -238,6 +260,12 @@ impl Sampler {
         let object = self.identities.object(path);
         match field {
             Field::Exe => sample.facts.exe = object,
+            Field::Unit | Field::Slice | Field::Container => {
+                let place = (field.number() - Field::Unit.number()) as usize;
+                if let Some(names) = &mut sample.workload {
+                    names[place] = Some(path.to_vec());
+                }
+            }
             Field::Watch | Field::Dir => {
                 let is_there = |name: &Name| lies_below(&name.path, path);
                 if !sample.names.iter().any(is_there) {

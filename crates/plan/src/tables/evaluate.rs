@@ -3,6 +3,7 @@
 use super::{
     Row, Values, GROUPS_MAX, LOOKUP_ANY_OF, LOOKUP_BITS, LOOKUP_MARKS, LOOKUP_RANGES, PAGE_HEAD,
 };
+use crate::conditions::Fact;
 use crate::marks::Seen;
 
 /// The outcome of the first stage for a call.
@@ -33,8 +34,8 @@ pub fn evaluate(rows: &[Row], pages: u32, npages: u32, values: &Values) -> Verdi
     for i in (0..npages).filter(|i| worth & 1 << i != 0) {
         let page = row((pages + i) as usize).a as usize;
         let (head, more) = (row(page), row(page + 1));
-        let (mask, sure) = page_mask(rows, page, worth, values);
-        let decided = mask & !(more.a & !sure);
+        let (mask, sure, unsure) = page_mask(rows, page, worth, values);
+        let decided = mask & !(more.a & !sure) & !unsure;
         let bit = decided.trailing_zeros();
         let earlier = if bit == 64 {
             mask
@@ -71,18 +72,28 @@ pub fn evaluate(rows: &[Row], pages: u32, npages: u32, values: &Values) -> Verdi
     }
 }
 
-/// Mask of the rules of a page whose conditions the values meet, and mask of those that marks decide. `worth`: the
-/// pages that can have a match.
-fn page_mask(rows: &[Row], page: usize, worth: u64, values: &Values) -> (u64, u64) {
+/// Mask of the rules of a page whose conditions the values meet, mask of those that marks decide, and mask of those
+/// whose workload is not known. `worth`: the pages that can have a match.
+fn page_mask(rows: &[Row], page: usize, worth: u64, values: &Values) -> (u64, u64, u64) {
     let lookups = rows[page + 1].b as u32 as usize;
-    (0..lookups).fold((rows[page].a, 0), |(mask, sure), l| {
+    (0..lookups).fold((rows[page].a, 0, 0), |(mask, sure, unsure), l| {
         let at = page + PAGE_HEAD + 2 * l;
         match (&values.marks, (rows[at].a >> 32) as u32) {
-            (Some(seen), LOOKUP_MARKS) => marks_mask(rows, at, mask, worth, seen),
-            (None, LOOKUP_MARKS) => (mask, sure),
-            _ => (mask & lookup_mask(rows, at, values), sure),
+            (Some(seen), LOOKUP_MARKS) => {
+                let (mask, sure) = marks_mask(rows, at, mask, worth, seen);
+                (mask, sure, unsure)
+            }
+            (None, LOOKUP_MARKS) => (mask, sure, unsure),
+            _ if is_unknown_workload(rows[at], values) => (mask, sure, unsure | !rows[at].b),
+            _ => (mask & lookup_mask(rows, at, values), sure, unsure),
         }
     })
+}
+
+/// Whether a lookup, given its first row, is of a workload that is not known.
+fn is_unknown_workload(head: Row, values: &Values) -> bool {
+    let fact = head.a as u32 as usize;
+    Fact::EVERY[fact].is_of_workload() && values.fact[fact].is_none()
 }
 
 /// Masks of those rules of `mask` that one of the marks seen admits, and of those that it decides.

@@ -5,6 +5,8 @@ use crate::evaluate::own_id;
 use crate::facts::Facts;
 use crate::marks::Seen;
 use crate::shape::{Shape, ShapeKind, NONE};
+use crate::workload::{TaskWorkload, WorkloadNames};
+use abi::Field;
 
 /// Facts as the programs have them: one value each, `None` if the call does not have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +22,12 @@ pub struct Values {
 impl Values {
     /// The values that the programs compute for a call of this shape: crates/bpf/programs/facts.h
     /// and, for those computed on demand, match.h.
-    pub fn from_facts(facts: &Facts<'_>, shape: &Shape, executables: &Executables) -> Values {
+    pub fn from_facts(
+        facts: &Facts<'_>,
+        shape: &Shape,
+        executables: &Executables,
+        names: &WorkloadNames,
+    ) -> Values {
         let mut values = Values {
             fact: [None; FACTS],
             groups: facts.groups.to_vec(),
@@ -46,6 +53,14 @@ impl Values {
         set(Fact::Access, access(facts, shape));
         set(Fact::Compare, equal_ids(facts));
         values.fact[Fact::SaddrFam as usize] = facts.saddr_fam;
+        let TaskWorkload {
+            unit,
+            slice,
+            container,
+        } = facts.workload;
+        values.fact[Fact::Unit as usize] = names.value(Field::Unit, unit);
+        values.fact[Fact::Slice as usize] = names.value(Field::Slice, slice);
+        values.fact[Fact::Container as usize] = names.value(Field::Container, container);
         values
     }
 

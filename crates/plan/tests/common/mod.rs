@@ -3,7 +3,7 @@
 
 use abi::{Arch, Field};
 use plan::{Capabilities, Entries, Entry, Facts, Identities, Inode, Name, ObjectId, ShapeKind};
-use plan::{Marks, PathIdentity, Plan, Seen, NONE};
+use plan::{Marks, PathIdentity, Plan, Seen, TaskWorkload, WorkloadName, NONE};
 use proptest::prelude::*;
 use proptest::sample::select;
 use rules::{Action, Condition, List, Op, Rule, Source, SyscallSet, Value};
@@ -168,6 +168,28 @@ fn text(fields: &'static [Field], ops: &'static [Op], values: &'static [&'static
 
 type Cond = BoxedStrategy<Condition>;
 
+const UNITS: [&str; 3] = ["a.service", "b.service", "c.scope"];
+const SLICES: [&str; 2] = ["system.slice", "user.slice"];
+const CONTAINERS: [&str; 4] = ["any", "none", "one", "two"];
+
+/// A name that rules have or have not, or none.
+fn work(named: &'static [&'static str]) -> BoxedStrategy<WorkloadName<'static>> {
+    let known = select(named).prop_map(|name| WorkloadName::Is(name.as_bytes()));
+    let other = Just(WorkloadName::Is(b"other"));
+    prop_oneof![4 => known, 2 => other, 2 => Just(WorkloadName::Nothing)].boxed()
+}
+
+/// The programs know all of a cgroup, or nothing.
+fn workload() -> BoxedStrategy<TaskWorkload<'static>> {
+    let known = (work(&UNITS), work(&SLICES), work(&CONTAINERS[2..]));
+    let known = known.prop_map(|(unit, slice, container)| TaskWorkload {
+        unit,
+        slice,
+        container,
+    });
+    prop_oneof![4 => known, 1 => Just(TaskWorkload::UNKNOWN)].boxed()
+}
+
 const EQ: &[Op] = &[Op::Eq, Op::Eq, Op::Eq, Op::Ne];
 
 pub(crate) fn condition() -> Cond {
@@ -196,6 +218,9 @@ pub(crate) fn condition() -> Cond {
         2 => number(&[Devmajor, Devminor, ObjUid, ObjGid], &OPS, &[0, 1, 8, 1000]),
         2 => number(&[Filetype], EQ, &[0o100000, 0o040000]),
         1 => number(&[Msgtype], &OPS, &[1300]),
+        3 => text(&[Unit], EQ, &UNITS),
+        1 => text(&[Slice], EQ, &SLICES),
+        2 => text(&[Container], EQ, &CONTAINERS),
     ]
     .boxed()
 }
@@ -362,6 +387,7 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
         ids(),
         prop::collection::vec(select(&IDS[..]), 0..5),
         select(&WORDS[..]),
+        workload(),
     );
     let more = (
         select(&WORDS[..]),
@@ -379,7 +405,7 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
         more,
     )
         .prop_map(
-            |((entry, nr), args, result, (ids, groups, personality), more)| {
+            |((entry, nr), args, result, (ids, groups, personality, workload), more)| {
                 let (pid, ppid, exe, how_flags, family, names) = more;
                 let shape = plan::shape(entries().arch(entry).expect("both entries"), nr);
                 let open_flags = match shape.open_flags {
@@ -411,6 +437,7 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
                     saddr_fam: family.filter(|_| shape.sockaddr != NONE),
                     names: &[],
                     above: &[],
+                    workload,
                 };
                 let names = if shape.has_names() { names } else { Vec::new() };
                 Event {
@@ -448,5 +475,6 @@ pub(crate) fn plain_call() -> Facts<'static> {
         saddr_fam: None,
         names: &[],
         above: &[],
+        workload: TaskWorkload::UNKNOWN,
     }
 }

@@ -165,7 +165,7 @@ impl Draft {
             let fault = Fault::at(key, format!("key {} has illegal character", key.text()));
             match dialect {
                 Dialect::V3 => warnings.push(fault),
-                Dialect::V4 => return Err(fault),
+                Dialect::V4 | Dialect::Tarsier => return Err(fault),
             }
         }
         if separator > 0 {

@@ -18,7 +18,7 @@ fn list_named(text: &str, dialect: Dialect) -> Option<List> {
         .into_iter()
         .find(|row| row.0 == text)
         .map(|row| row.1)
-        .filter(|&list| list != List::IoUring || dialect == Dialect::V4)
+        .filter(|&list| list != List::IoUring || dialect != Dialect::V3)
 }
 
 /// `Some(None)` stands for `possible`, an action that no longer exists.

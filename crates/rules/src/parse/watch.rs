@@ -32,7 +32,7 @@ pub(super) fn watch(
             argument,
             match site.dialect {
                 Dialect::V3 => "Rule is not empty",
-                Dialect::V4 => "Watches may not include fields or actions",
+                Dialect::V4 | Dialect::Tarsier => "Watches may not include fields or actions",
             },
         ));
     }

@@ -1,7 +1,7 @@
 //! augenrules(8): the program under that name merges `rules.d` into `audit.rules`, and loads it.
 //!
 //! Options, messages, statuses and files are those of the script in audit 3.0.9, whose text the
-//! merged file has byte by byte.
+//! merged file has byte by byte. Files `*.tarsier`, which that script does not know, are not in it, and are loaded.
 
 use anyhow::{Context, Result};
 use rules::Owner;
@@ -39,7 +39,12 @@ pub(crate) fn run(program: &OsStr, args: &[OsString]) -> Result<u8> {
     if !load {
         return Ok(status);
     }
-    let loaded = super::run(vec!["-R".into(), places.merged.into()])?;
+    let own = rules::read_directory(&places.parts, places.owner, rules::OWN_ONLY)?;
+    let loaded = match own.is_empty() {
+        true => super::run(vec!["-R".into(), places.merged.into()])?,
+        // The merged file is for auditctl, which refuses these.
+        false => super::merge::load(&places.parts, false, Path::new(super::RUN_DIR))?,
+    };
     Ok(status.max(loaded))
 }
 
@@ -78,7 +83,7 @@ fn merge(
         )?;
         return Ok((load, FAILED));
     }
-    let files = rules::read_directory(&places.parts, places.owner)?;
+    let files = rules::read_directory(&places.parts, places.owner, rules::RULES_ONLY)?;
     let text = rules::merge_directory(&places.parts.to_string_lossy(), &files);
     let before = match fs::read(&places.merged) {
         Ok(before) => Some(before),

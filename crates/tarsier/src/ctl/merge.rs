@@ -5,9 +5,32 @@ use cli::RulesMergeArgs;
 use rules::{Owner, Source};
 use std::fs;
 use std::io::{self, Write};
+use std::path::Path;
 
 /// Exit status if the existing file differs from the merged rules.
 const DIFFERS: u8 = 1;
+
+/// Loads all rules of a directory, those of `*.tarsier` files included, unless they are for the kernel. Returns the exit
+/// status.
+///
+/// # Errors
+/// The directory or a file cannot be read, or is not root's alone.
+pub(super) fn load(directory: &Path, kernel: bool, run_dir: &Path) -> Result<u8> {
+    let kinds = match kernel {
+        true => rules::RULES_ONLY,
+        false => rules::EVERY_KIND,
+    };
+    let files = rules::read_directory(directory, Owner::Root, kinds)?;
+    let lines = rules::merge_lines(&files).into_iter().map(|line| {
+        let file = directory.join(line.file);
+        let source = Source {
+            file: file.to_string_lossy().into_owned(),
+            line: line.line,
+        };
+        (source, line.text)
+    });
+    super::load(kernel, run_dir, lines)
+}
 
 /// Prints, compares or loads the rules of a directory.
 ///
@@ -20,22 +43,14 @@ pub(crate) fn merge(args: &RulesMergeArgs) -> Result<u8> {
         true => Owner::Root,
         false => Owner::Anybody,
     };
-    let files = rules::read_directory(&args.directory, owner)?;
+    let files = rules::read_directory(&args.directory, owner, rules::RULES_ONLY)?;
     if files.is_empty() {
         bail!("{}: no *.rules file there", args.directory.display());
     }
     let directory = args.directory.to_string_lossy();
     let text = rules::merge_directory(&directory, &files);
     if args.load {
-        let lines = rules::merge_lines(&files).into_iter().map(|line| {
-            let file = args.directory.join(line.file);
-            let source = Source {
-                file: file.to_string_lossy().into_owned(),
-                line: line.line,
-            };
-            (source, line.text)
-        });
-        return super::load(args.kernel, &args.run_dir, lines);
+        return load(&args.directory, args.kernel, &args.run_dir);
     }
     let mut out = io::stdout().lock();
     let Some(file) = &args.check else {

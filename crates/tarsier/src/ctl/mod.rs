@@ -29,6 +29,9 @@ const NO_OPTIONS: u8 = 1;
 /// Exit status for callers other than root.
 const NOT_ROOT: u8 = 4;
 
+/// Directory of the running Tarsier.
+const RUN_DIR: &str = "/run/tarsier";
+
 /// Options that are not auditctl's: the target, and the dialect.
 struct SessionOptions {
     kernel: bool,
@@ -84,7 +87,7 @@ impl SessionOptions {
     fn take(args: &mut std::vec::IntoIter<OsString>) -> Result<SessionOptions> {
         let mut options = SessionOptions {
             kernel: false,
-            run_dir: PathBuf::from("/run/tarsier"),
+            run_dir: PathBuf::from(RUN_DIR),
             dialect: Dialect::default(),
         };
         loop {

@@ -7,7 +7,7 @@
 use super::audit::Trouble;
 use super::session::{print, say, say_findings, Session, SUCCESS};
 use daemon::stderr::say;
-use rules::{parse_line_as, Command, Source, SystemHost};
+use rules::{parse_line_as, Command, Dialect, Source, SystemHost};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -164,7 +164,11 @@ impl Session<'_> {
     /// The commands in a line; `None`, after printing why, if the line is wrong.
     fn parse(&self, source: &Source, line: &[u8]) -> Option<Vec<Command>> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let parsed = parse_line_as(self.dialect, line, source, &SystemHost);
+        let dialect = match rules::is_own_file(&source.file) && self.audit.is_atomic() {
+            true => Dialect::Tarsier,
+            false => self.dialect,
+        };
+        let parsed = parse_line_as(dialect, line, source, &SystemHost);
         say_findings(&parsed).then_some(parsed.commands)
     }
 }

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/*
+ * The class of each cgroup: the numbers of those of its names that rules ask about. The path of a
+ * cgroup never changes, so a class is right as long as its epoch is that of the tables; a class of
+ * another epoch, or none, means that the cgroup is not known, and then the daemon decides.
+ */
+#ifndef TARSIER_WORKLOADS_H
+#define TARSIER_WORKLOADS_H
+
+#include "base.h"
+#include "rows.h"
+#include "shared.h"
+#include "walk.h"
+
+#define WORKLOAD_FACTS (1U << FACT_UNIT | 1U << FACT_SLICE | 1U << FACT_CONTAINER)
+
+/* By id of the cgroup. Written when a cgroup is made (cgroup_class.h), and by the daemon. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, WORKLOADS_MAX);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u64);
+	__type(value, struct workload);
+} workloads SEC(".maps");
+
+/* Finds the names of the current task's cgroup, once for a call. */
+__noinline int find_workload(struct work *w, struct table *table)
+{
+	struct workload *known;
+
+	if (!w || !table)
+		return 0;
+	w->computed |= WORKLOAD_FACTS;
+	w->cgroup_id = LOAD(0, untrusted(bpf_get_current_task_btf()), cgroups, dfl_cgrp, kn, id);
+	known = bpf_map_lookup_elem(&workloads, &w->cgroup_id);
+	if (!known || known->epoch != row_at(table, 0)->b) {
+		w->absent |= WORKLOAD_FACTS;
+		return 0;
+	}
+	w->fact[FACT_UNIT] = known->unit;
+	w->fact[FACT_SLICE] = known->slice;
+	w->fact[FACT_CONTAINER] = known->container;
+	return 0;
+}
+
+#endif /* TARSIER_WORKLOADS_H */

@@ -1,0 +1,345 @@
+//! Rules by workload: `unit=`, `slice=` and `container=`.
+//!
+//! The programs keep a class of each cgroup: the numbers of those of its names that rules ask about
+//! (crates/bpf/programs/workloads.h). Where they do not know a cgroup, the daemon decides.
+
+use abi::Field;
+use identity::Place;
+use rules::{Action, Condition, Op, Rule, Value};
+use std::collections::BTreeMap;
+
+/// The most names that the rules of a set may have.
+pub const NAMES_MAX: usize = 4096;
+/// Flag of a class: unit and slice of the cgroups below are those of this one.
+pub const IS_SETTLED: u32 = 1;
+/// Flag of a class: each cgroup directly below is that of a container.
+pub const IS_LXC: u32 = 2;
+/// Flag of a class: the cgroup of a machine, whose supervisor is outside of the container.
+pub const IS_MACHINE: u32 = 4;
+/// Number of a container that no rule names. The numbers of names are above.
+const SOME_CONTAINER: u32 = 1;
+
+/// What one of the fields says about a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkloadName<'a> {
+    /// It is not known. A condition then holds for rules that record, and for no others.
+    Unknown,
+    /// The task is in none.
+    Nothing,
+    /// The task is in this one.
+    Is(&'a [u8]),
+}
+
+/// Whose work a task does, as rules compare it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskWorkload<'a> {
+    /// The system unit.
+    pub unit: WorkloadName<'a>,
+    /// The slice.
+    pub slice: WorkloadName<'a>,
+    /// The innermost container.
+    pub container: WorkloadName<'a>,
+}
+
+impl<'a> TaskWorkload<'a> {
+    /// The cgroup is not known.
+    pub const UNKNOWN: TaskWorkload<'static> = TaskWorkload {
+        unit: WorkloadName::Unknown,
+        slice: WorkloadName::Unknown,
+        container: WorkloadName::Unknown,
+    };
+
+    /// The workload of a task in this cgroup. If the path is cut, containers may be missing.
+    pub fn at(place: &'a Place<'_>, is_cut: bool) -> TaskWorkload<'a> {
+        let workload = &place.workload;
+        let name = |name: Option<&'a [u8]>| name.map_or(WorkloadName::Nothing, WorkloadName::Is);
+        let container = workload.container.as_ref();
+        TaskWorkload {
+            unit: name(workload.unit.as_deref()),
+            slice: name(workload.slice.as_deref()),
+            container: match is_cut {
+                true => WorkloadName::Unknown,
+                false => name(container.map(|container| &*container.id)),
+            },
+        }
+    }
+
+    fn name(&self, field: Field) -> WorkloadName<'a> {
+        match field {
+            Field::Unit => self.unit,
+            Field::Slice => self.slice,
+            _ => self.container,
+        }
+    }
+}
+
+/// Whether a condition on one of Tarsier's own fields holds, in a rule with this action.
+pub(crate) fn holds(condition: &Condition, action: Action, workload: &TaskWorkload<'_>) -> bool {
+    let Value::Text(wanted) = &condition.value else {
+        return false;
+    };
+    let is_same = match workload.name(condition.field) {
+        WorkloadName::Unknown => return action == Action::Always,
+        WorkloadName::Nothing => is_container(condition, rules::NONE),
+        WorkloadName::Is(_) if is_container(condition, rules::NONE) => false,
+        WorkloadName::Is(name) => is_container(condition, rules::ANY) || name == wanted.as_slice(),
+    };
+    is_same == (condition.op == Op::Eq)
+}
+
+/// Whether all conditions of the rule on Tarsier's own fields hold.
+pub(crate) fn all_hold(rule: &Rule, workload: &TaskWorkload<'_>) -> bool {
+    let own = |condition: &&Condition| condition.field.is_own();
+    let mut own = rule.conditions.iter().filter(own);
+    own.all(|condition| holds(condition, rule.action, workload))
+}
+
+/// Whether the rule has a condition on one of Tarsier's own fields.
+pub fn asks_workload(rule: &Rule) -> bool {
+    rule.conditions
+        .iter()
+        .any(|condition| condition.field.is_own())
+}
+
+fn is_container(condition: &Condition, word: &[u8]) -> bool {
+    condition.field == Field::Container
+        && matches!(&condition.value, Value::Text(text) if text == word)
+}
+
+/// The class of a cgroup: `struct workload` of the programs, without its epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WorkloadClass {
+    /// Number of the unit; 0 if no rule names it.
+    pub unit: u32,
+    /// Number of the slice; 0 if no rule names it.
+    pub slice: u32,
+    /// Number of the container; 0: none, 1: one that no rule names.
+    pub container: u32,
+    /// Number of the container that a machine in this cgroup is in.
+    pub above: u32,
+    /// [`IS_SETTLED`] and so on.
+    pub flags: u32,
+}
+
+/// The names that rules ask about, with their numbers in the tables.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkloadNames {
+    numbers: BTreeMap<(Field, Vec<u8>), u32>,
+    /// Tells these names from those of other rule sets; 0 if no rule asks.
+    epoch: u64,
+}
+
+impl WorkloadNames {
+    /// Numbers the names in the conditions of `rules`, in the order of their text.
+    pub fn of(rules: &[Rule]) -> WorkloadNames {
+        let conditions = rules.iter().flat_map(|rule| &rule.conditions);
+        let own: Vec<&Condition> = conditions.filter(|c| c.field.is_own()).collect();
+        let mut numbers = BTreeMap::new();
+        for condition in &own {
+            let is_word = [rules::ANY, rules::NONE].map(|word| is_container(condition, word));
+            if let (Value::Text(text), [false, false]) = (&condition.value, is_word) {
+                numbers.insert((condition.field, text.clone()), 0);
+            }
+        }
+        let above = SOME_CONTAINER + 1;
+        numbers
+            .values_mut()
+            .zip(above..)
+            .for_each(|(number, next)| *number = next);
+        let epoch = match own.is_empty() {
+            true => 0,
+            false => epoch(numbers.keys()),
+        };
+        WorkloadNames { numbers, epoch }
+    }
+
+    /// Tells these names from those of other rule sets; 0 if no rule asks about workloads.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Field, text and number of each name.
+    pub fn iter(&self) -> impl Iterator<Item = (Field, &[u8], u32)> {
+        let numbers = self.numbers.iter();
+        numbers.map(|((field, text), &number)| (*field, text.as_slice(), number))
+    }
+
+    /// Number of names.
+    pub fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// Whether there are no names.
+    pub fn is_empty(&self) -> bool {
+        self.numbers.is_empty()
+    }
+
+    /// The class of a cgroup.
+    pub fn class(&self, place: &Place<'_>) -> WorkloadClass {
+        let workload = TaskWorkload::at(place, false);
+        let above = place
+            .above
+            .as_deref()
+            .map_or(WorkloadName::Nothing, WorkloadName::Is);
+        let flag = |is_set: bool, flag: u32| if is_set { flag } else { 0 };
+        WorkloadClass {
+            unit: self.value(Field::Unit, workload.unit).unwrap_or(0),
+            slice: self.value(Field::Slice, workload.slice).unwrap_or(0),
+            container: self
+                .value(Field::Container, workload.container)
+                .unwrap_or(0),
+            above: self.value(Field::Container, above).unwrap_or(0),
+            flags: flag(place.is_settled, IS_SETTLED)
+                | flag(place.is_lxc, IS_LXC)
+                | flag(place.is_machine, IS_MACHINE),
+        }
+    }
+
+    /// The number that the programs have for a name; `None` if the name is not known.
+    pub(crate) fn value(&self, field: Field, name: WorkloadName<'_>) -> Option<u32> {
+        let text = match name {
+            WorkloadName::Unknown => return None,
+            WorkloadName::Nothing => return Some(0),
+            WorkloadName::Is(text) => text,
+        };
+        let other = match field {
+            Field::Container => SOME_CONTAINER,
+            _ => 0,
+        };
+        Some(self.number(field, text).unwrap_or(other))
+    }
+
+    fn number(&self, field: Field, text: &[u8]) -> Option<u32> {
+        self.numbers.get(&(field, text.to_vec())).copied()
+    }
+
+    /// The closed range of numbers with which a condition `=` on one of Tarsier's own fields holds.
+    pub(crate) fn range(&self, condition: &Condition) -> Option<(u32, u32)> {
+        if is_container(condition, rules::NONE) {
+            return Some((0, 0));
+        }
+        if is_container(condition, rules::ANY) {
+            return Some((SOME_CONTAINER, u32::MAX));
+        }
+        let Value::Text(text) = &condition.value else {
+            return None;
+        };
+        let number = self.number(condition.field, text)?;
+        Some((number, number))
+    }
+}
+
+/// A number for a set of names, which is not 0: FNV-1a of 64 bits.
+fn epoch<'a>(names: impl Iterator<Item = &'a (Field, Vec<u8>)>) -> u64 {
+    const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0100_0000_01b3;
+    let bytes = names.flat_map(|(field, text)| {
+        let field = field.number().to_le_bytes();
+        let len = (text.len() as u32).to_le_bytes();
+        field.into_iter().chain(len).chain(text.iter().copied())
+    });
+    let hash = bytes.fold(BASIS, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(PRIME)
+    });
+    hash.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rules::{parse_line_as, Command, Dialect, Source, StaticHost};
+
+    fn rule(line: &str) -> Rule {
+        let host = StaticHost::new(abi::Arch::X86_64);
+        let parsed = parse_line_as(Dialect::Tarsier, line.as_bytes(), &Source::default(), &host);
+        match parsed.commands.into_iter().next() {
+            Some(Command::Append(rule)) => rule,
+            other => panic!("{line}: {other:?} {:?}", parsed.error),
+        }
+    }
+
+    fn holds_at(line: &str, path: &str) -> bool {
+        let place = Place::of(path.as_bytes());
+        all_hold(&rule(line), &TaskWorkload::at(&place, false))
+    }
+
+    #[test]
+    fn a_condition_compares_the_outermost_unit_its_slice_and_the_innermost_container() {
+        let nested = "/system.slice/lxc.payload.outer/system.slice/a.service/lxc/inner";
+        let cases = [
+            ("unit=a.service", "/system.slice/a.service/below", true),
+            ("unit=a.service", "/system.slice/b.service/a.service", false),
+            ("unit!=a.service", "/", true),
+            ("slice=a.slice", "/a.slice/b.service", true),
+            ("slice=a.slice", "/a.slice/a-b.slice/b.service", false),
+            ("container=any", "/system.slice/a.service", false),
+            ("container=none", "/system.slice/a.service", true),
+            ("container!=none", nested, true),
+            ("container=inner", nested, true),
+            ("container=outer", nested, false),
+            ("unit=a.service", nested, false),
+        ];
+        for (condition, path, expected) in cases {
+            let line = format!("-a never,exit -F {condition}");
+            assert_eq!(holds_at(&line, path), expected, "{condition} {path}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_recorded_and_never_left_out() {
+        for condition in ["unit=a.service", "unit!=a.service", "container=none"] {
+            for (action, expected) in [("always", true), ("never", false)] {
+                let rule = rule(&format!("-a {action},exit -F {condition}"));
+                assert_eq!(all_hold(&rule, &TaskWorkload::UNKNOWN), expected);
+            }
+        }
+        let place = Place::of(b"/system.slice/a.service/n");
+        let cut = TaskWorkload::at(&place, true);
+        assert!(all_hold(&rule("-a never,exit -F unit=a.service"), &cut));
+        assert!(!all_hold(&rule("-a never,exit -F container=none"), &cut));
+    }
+
+    #[test]
+    fn the_epoch_tells_sets_of_names_apart() {
+        let names = |lines: &[&str]| {
+            let rules: Vec<Rule> = lines.iter().map(|line| rule(line)).collect();
+            WorkloadNames::of(&rules)
+        };
+        let a = "-a never,exit -F unit=a.service";
+        assert_eq!(names(&["-a never,exit -F uid=0"]).epoch(), 0);
+        assert_ne!(names(&["-a never,exit -F container=any"]).epoch(), 0);
+        assert_eq!(names(&[a]), names(&[a, "-a always,exit -F uid=0", a]));
+        let others = [
+            names(&["-a never,exit -F unit=b.service"]),
+            names(&[a, "-a never,exit -F unit=b.service"]),
+            names(&["-a never,exit -F container=a.service"]),
+        ];
+        for other in others {
+            assert_ne!(other.epoch(), names(&[a]).epoch());
+        }
+    }
+
+    #[test]
+    fn classes_have_the_numbers_that_conditions_ask_for() {
+        let lines = [
+            "-a never,exit -F unit=a.service",
+            "-a never,exit -F slice=system.slice",
+            "-a never,exit -F container=inner",
+        ];
+        let rules: Vec<Rule> = lines.iter().map(|line| rule(line)).collect();
+        let names = WorkloadNames::of(&rules);
+        let class = |path: &str| names.class(&Place::of(path.as_bytes()));
+        assert_eq!(class("/"), WorkloadClass::default());
+        let found = class("/system.slice/a.service/lxc/inner");
+        let numbers = [found.unit, found.slice, found.container];
+        let ranges = rules.iter().map(|rule| names.range(&rule.conditions[0]));
+        let wanted: Vec<u32> = ranges.map(|range| range.expect("a name").0).collect();
+        assert_eq!(numbers.to_vec(), wanted);
+        assert_eq!(found.flags, IS_SETTLED);
+        assert_eq!(class("/lxc/other").container, SOME_CONTAINER);
+        assert_eq!(class("/system.slice").flags, 0);
+        assert_eq!(class("/lxc").flags, IS_SETTLED | IS_LXC);
+        let machine = class("/machine.slice/machine-m.scope");
+        assert_eq!(machine.flags, IS_SETTLED | IS_MACHINE);
+    }
+}
