@@ -263,3 +263,42 @@ fn settings_that_hold_up_or_stop_a_host_are_findings_at_their_line() {
     let of_settings = findings.iter().filter(|finding| finding["rule"].is_null());
     assert_eq!(of_settings.count(), 4, "{report}");
 }
+
+#[test]
+fn rules_by_workload_are_planned_checked_and_written_in_files_of_their_own() {
+    let directory = TempDir::new().unwrap();
+    let own = "-a never,exit -F unit=backup.service\n\
+               -a always,exit -F arch=b64 -S chmod -F container!=none -k c\n\
+               -a always,exit -F arch=b64 -S fchmod -F container!=none -k c\n";
+    let rules = file(&directory, "a.tarsier", own);
+    let planned = stdout(&tarsier(&["plan", "--rules", text(&rules)]));
+    assert_eq!(
+        planned.matches("decided in the kernel").count(),
+        3,
+        "{planned}"
+    );
+    let kernel = ["plan", "--engine", "kernel", "--rules", text(&rules)];
+    let planned = stdout(&tarsier(&kernel));
+    assert!(planned.contains("knows no units"), "{planned}");
+    let call = ["plan", "--syscall", "chmod", "--rules", text(&rules)];
+    let planned = stdout(&tarsier(&call));
+    assert!(planned.contains("unit"), "{planned}");
+    let write = |name: &str| {
+        let written = directory.path().join(name);
+        let optimise = ["rules", "optimise", text(&rules), "--write", text(&written)];
+        (tarsier(&optimise), written)
+    };
+    let (refused, written) = write("b.rules");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("ends with .tarsier"), "{said}");
+    assert!(!written.exists());
+    let (output, written) = write("b.tarsier");
+    assert!(output.status.success());
+    let read = std::fs::read_to_string(&written).expect("it is written");
+    assert!(
+        read.contains("-S chmod,fchmod -F container!=none"),
+        "{read}"
+    );
+    let checked = tarsier(&["rules", "check", text(&written)]);
+    assert!(checked.status.code() < Some(2), "{}", stdout(&checked));
+}

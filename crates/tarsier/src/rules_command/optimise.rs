@@ -1,7 +1,7 @@
 //! `tarsier rules optimise`: finds equivalent, cheaper rules.
 
 use super::source;
-use anyhow::{Context, Result};
+use anyhow::{bail, Context, Result};
 use cli::RulesOptimiseArgs;
 use plan::{Capabilities, Cost, Effort, Optimised};
 use rules::{list_rule, Dialect, ListStyle, Rule, RuleSet, Settings};
@@ -103,6 +103,12 @@ fn text(rule: &Rule) -> String {
 
 /// Writes a rules file that can be loaded in place of those read; an existing file is replaced.
 fn write_file(path: &Path, set: &RuleSet, rules: &[Rule]) -> Result<()> {
+    if rules.iter().any(plan::asks_workload) && !rules::is_own_file(&path.to_string_lossy()) {
+        bail!(
+            "{}: some rules have fields of Tarsier's own: give the file a name that ends with .tarsier",
+            path.display()
+        );
+    }
     let mut text = String::from("## Made by tarsier rules optimise.\n-D\n");
     text += &before_rules(set);
     for rule in rules {
