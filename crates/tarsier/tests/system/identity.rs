@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-const GID: libc::gid_t = 61333;
+pub(crate) const GID: libc::gid_t = 61333;
 const RULES: &str = "-a always,exit -F arch=b64 -S fchmodat -F gid=61333 -k identity\n\
                      -a always,exit -F arch=b64 -S chmod -F gid=61333 -k identity\n";
 /// Rings in which nothing is lost while the daemon reads.
@@ -22,8 +22,8 @@ const RING_KIB: u32 = 65536;
 
 /// A cgroup below the root of cgroup2; removed when dropped, with all that is in it.
 pub(crate) struct Top {
-    path: PathBuf,
-    name: String,
+    pub(crate) path: PathBuf,
+    pub(crate) name: String,
 }
 
 impl Top {
@@ -114,7 +114,7 @@ pub(crate) fn wait(pid: libc::pid_t) {
     assert_eq!((waited, status), (pid, 0), "a process in its cgroup");
 }
 
-fn run(procs: &File, name: &str) {
+pub(crate) fn run(procs: &File, name: &str) {
     wait(begin(procs, name));
 }
 
@@ -124,7 +124,7 @@ fn tarsier(setup: &Setup) -> Run {
 }
 
 /// The name that the call used, and the workload, of each event of the test's processes.
-fn events(log: &Path) -> Vec<(String, Value)> {
+pub(crate) fn events(log: &Path) -> Vec<(String, Value)> {
     let lines = BufReader::new(File::open(log).expect("the log")).lines();
     let event = |line: std::io::Result<String>| {
         let event: Value = serde_json::from_str(&line.expect("a line")).expect("JSON");

@@ -44,3 +44,4 @@ mod targets;
 mod titles;
 mod upgrade;
 mod workload;
+mod workload_rules;
