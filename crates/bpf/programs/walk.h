@@ -71,6 +71,7 @@ struct work {
 	__u32 walk_end; /* offset at which the path that is being walked is cut */
 	__u64 id; /* of the event */
 	__u64 cgroup_id; /* of the task, once the facts of its workload are computed */
+	__u64 cgroup_epoch; /* of these facts; with the id, kept after the call */
 	__u32 arch; /* TABLE_ARCHES index */
 	__u32 nr; /* as the tables have it */
 	__u32 given_nr; /* as the caller gave it */

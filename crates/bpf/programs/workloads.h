@@ -23,20 +23,30 @@ struct {
 	__type(value, struct workload);
 } workloads SEC(".maps");
 
-/* Finds the names of the current task's cgroup, once for a call. */
+/*
+ * Finds the names of the current task's cgroup, once for a call. They are often those of the last
+ * call with this work area, whose facts are still there.
+ */
 __noinline int find_workload(struct work *w, struct table *table)
 {
 	struct workload *known;
+	__u64 id, epoch;
 
 	if (!w || !table)
 		return 0;
 	w->computed |= WORKLOAD_FACTS;
-	w->cgroup_id = LOAD(0, untrusted(bpf_get_current_task_btf()), cgroups, dfl_cgrp, kn, id);
+	id = LOAD(0, untrusted(bpf_get_current_task_btf()), cgroups, dfl_cgrp, kn, id);
+	epoch = row_at(table, 0)->b;
+	if (id == w->cgroup_id && epoch == w->cgroup_epoch)
+		return 0;
+	w->cgroup_id = id;
+	w->cgroup_epoch = 0;
 	known = bpf_map_lookup_elem(&workloads, &w->cgroup_id);
-	if (!known || known->epoch != row_at(table, 0)->b) {
+	if (!known || known->epoch != epoch) {
 		w->absent |= WORKLOAD_FACTS;
 		return 0;
 	}
+	w->cgroup_epoch = epoch;
 	w->fact[FACT_UNIT] = known->unit;
 	w->fact[FACT_SLICE] = known->slice;
 	w->fact[FACT_CONTAINER] = known->container;
