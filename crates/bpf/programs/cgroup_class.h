@@ -196,36 +196,35 @@ static __always_inline bool descend(struct naming *n, struct workload *class)
 	return true;
 }
 
-/* Gives a new cgroup its class, if that of its parent is known. Uses the frame of `w`. */
-__noinline int classify(struct work *w, __u64 id, __u64 parent_id, __u64 name)
+/*
+ * Gives a new cgroup its class, if that of its parent is known. Uses the frame of `w`. Not a global
+ * function, since up to 6.1 a key cannot be in the memory of a parameter.
+ */
+static __always_inline void classify(struct work *w, __u64 id, __u64 parent_id, const char *name)
 {
 	struct workload *parent, class;
 	struct naming n = {};
-	__u64 key = id;
 	long len;
 	char mark;
 
-	if (!w)
-		return 0;
 	parent = bpf_map_lookup_elem(&workloads, &parent_id);
 	if (!parent || parent->epoch != control.workload_epoch)
-		return 0;
+		return;
 	class = *parent;
 	n.key = (struct workload_name *)w->frame;
-	n.name = (const char *)name;
+	n.name = name;
 	__builtin_memset(n.key, 0, sizeof(*n.key));
 	n.key->epoch = class.epoch;
 	if (!bpf_probe_read_kernel(&mark, 1, n.name) && mark == '_')
 		n.name++;
 	len = bpf_probe_read_kernel_str(n.key->name, sizeof(n.key->name), n.name);
 	if (len < 1)
-		return 0;
+		return;
 	n.len = len - 1;
 	n.is_allowed = 1;
 	bpf_loop(n.len, name_step, &n, 0);
 	if (descend(&n, &class))
-		bpf_map_update_elem(&workloads, &key, &class, BPF_ANY);
-	return 0;
+		bpf_map_update_elem(&workloads, &id, &class, BPF_ANY);
 }
 
 #endif /* TARSIER_CGROUP_CLASS_H */

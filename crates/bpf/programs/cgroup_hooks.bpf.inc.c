@@ -88,7 +88,7 @@ static __always_inline int cgroup_changed(__u64 *ctx, __u16 removed)
 	if (removed)
 		bpf_map_delete_elem(&workloads, &id);
 	else if (w && control.workload_epoch)
-		classify(w, id, parent_of(cgroup), (__u64)READ(cgroup, kn, name));
+		classify(w, id, parent_of(cgroup), READ(cgroup, kn, name));
 	if (!w || cgroup_told(w, cpu, cgroup, removed))
 		__sync_fetch_and_add(&cpu->cgroups_lost, 1);
 	if (w)

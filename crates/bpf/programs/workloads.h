@@ -41,7 +41,8 @@ __noinline int find_workload(struct work *w, struct table *table)
 		return 0;
 	w->cgroup_id = id;
 	w->cgroup_epoch = 0;
-	known = bpf_map_lookup_elem(&workloads, &w->cgroup_id);
+	/* Up to 6.1, a key cannot be in the memory of a parameter. */
+	known = bpf_map_lookup_elem(&workloads, &id);
 	if (!known || known->epoch != epoch) {
 		w->absent |= WORKLOAD_FACTS;
 		return 0;
