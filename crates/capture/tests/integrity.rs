@@ -180,7 +180,7 @@ fn a_canary_call_shows_that_hooks_and_rings_work() {
     let every = std::mem::offset_of!(bpf::shared::control, every);
     overwrite(&map(&before, ".bss"), |control| control[every] = 1);
     assert_eq!(engine.canary(10), Some(false));
-    assert_eq!(canaries(&mut engine), []);
+    assert_eq!(canaries(&mut engine), Vec::<u64>::new());
     assert_eq!(engine.check(), mended("control.every"));
     assert_eq!(engine.canary(11), Some(true));
     assert_eq!(canaries(&mut engine), [11]);
