@@ -193,6 +193,20 @@ static __always_inline __u64 next_id(struct cpu_state *cpu)
 	return (__u64)bpf_get_smp_processor_id() << 48 | __sync_fetch_and_add(&cpu->serial, 1);
 }
 
+/* The cgroup that rules have compared, if they have. */
+static __always_inline __u64 cgroup_of_event(struct work *w, struct task_struct *task)
+{
+	__u64 id;
+
+	if (w->computed & WORKLOAD_FACTS) {
+		id = w->cgroup_id;
+		/* Otherwise the compiler merges both loads, which the verifier refuses. */
+		asm volatile("" : "+r"(id));
+		return id;
+	}
+	return LOAD(0, untrusted(task), cgroups, dfl_cgrp, kn, id);
+}
+
 /* Writes the header and the parts that every event has. The caller has set w->id. */
 __noinline int event_begin(struct work *w, __u64 generation, __u32 flags)
 {
@@ -208,10 +222,7 @@ __noinline int event_begin(struct work *w, __u64 generation, __u32 flags)
 	e->cpu = bpf_get_smp_processor_id();
 	e->frame.id = w->id;
 	/* Before the time: the frame that tells of this cgroup then has an earlier one. */
-	if (w->computed & WORKLOAD_FACTS)
-		e->cgroup_id = w->cgroup_id;
-	else
-		e->cgroup_id = LOAD(0, untrusted(task), cgroups, dfl_cgrp, kn, id);
+	e->cgroup_id = cgroup_of_event(w, task);
 	e->frame.time_ns = bpf_ktime_get_ns();
 	e->generation = generation;
 	e->rule = w->rule;
