@@ -39,7 +39,7 @@ const NAMED: [Test; 2] = [
 ];
 
 /// All tests but [`NAMED`], in the order in which a machine runs them.
-pub(super) const TESTS: [Test; 22] = [
+pub(super) const TESTS: [Test; 23] = [
     Test {
         name: "refusal",
         kind: MachineKind::Usual,
@@ -168,6 +168,12 @@ pub(super) const TESTS: [Test; 22] = [
         kind: MachineKind::Instructions,
         seconds: 38,
         check: instructions::operations,
+    },
+    Test {
+        name: "units-icount",
+        kind: MachineKind::Instructions,
+        seconds: 60,
+        check: instructions::units,
     },
     Test {
         name: "changes",

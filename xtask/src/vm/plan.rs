@@ -153,7 +153,7 @@ const LONG: [Line; 9] = [
     Line {
         roles: &[Role::Reference, Role::Newest],
         variants: &["stock"],
-        tests: &["latency-icount", "rings-icount"],
+        tests: &["latency-icount", "rings-icount", "units-icount"],
     },
     Line {
         roles: &[Role::Reference],
@@ -201,6 +201,7 @@ const MATRIX: [Line; 8] = [
             "exact",
             "latency-icount",
             "rings-icount",
+            "units-icount",
             "pressure",
             "elsewhere",
         ],
