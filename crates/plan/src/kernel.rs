@@ -2,7 +2,6 @@
 
 use crate::decided::DecidedIn;
 use crate::entries::calls_of;
-use crate::exactness::Exactness;
 use crate::explain::{Explanation, RuleExplanation};
 use crate::plan::Plan;
 use abi::Field;
@@ -56,7 +55,7 @@ pub fn explain_kernel(plan: &Plan) -> Explanation {
             operations: Vec::new(),
             decided_in: DecidedIn::Kernel,
             cost,
-            exactness: Exactness::Exact,
+            exactness: note.exactness.clone(),
             shadowed_by: note.shadowed_by.map(|position| position + 1),
         }
     });
