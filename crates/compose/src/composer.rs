@@ -54,7 +54,7 @@ impl Outcome {
     }
 }
 
-/// Who made an event.
+/// The maker of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Maker<'a> {
     /// Real uid of the task.

@@ -79,7 +79,7 @@ impl Host {
         self.cgroups.path(cgroup_id, &*self.system)
     }
 
-    /// What is known of cgroups.
+    /// The table of cgroups.
     pub(crate) fn cgroups(&mut self) -> &mut Cgroups {
         &mut self.cgroups
     }

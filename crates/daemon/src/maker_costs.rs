@@ -1,4 +1,4 @@
-//! Who fills the log: `tarsier status --by`.
+//! Costs of those who fill the log: `tarsier status --by`.
 //!
 //! An event is counted for its *origin*: cgroup, uid and executable together, of which there are few at a time. So an event
 //! costs one look-up. The counts of origins are added to those of names when somebody asks, or every [`WINDOW`].
@@ -267,7 +267,7 @@ fn rank(sums: &Sums, order: MakerOrder) -> u64 {
     }
 }
 
-/// What is neither named nor in the rows for those without a name.
+/// Sums of makers that are in no row: neither in a named one nor in those for makers without a name.
 fn others_of(found: &Found) -> Sums {
     let mut shown = found.nameless;
     shown += found.unknown;

@@ -12,7 +12,7 @@ use std::collections::HashSet;
 #[derive(Default)]
 pub(super) struct Workloads {
     told: HashSet<u64>,
-    /// Of the classes.
+    /// Epoch of the classes that were told.
     epoch: u64,
 }
 

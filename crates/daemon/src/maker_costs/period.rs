@@ -35,7 +35,7 @@ pub(super) struct Period {
 /// The makers of one kind, and what they have cost in one period or several.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Found {
-    /// Those with a name, most bytes first.
+    /// Makers with a name, most bytes first.
     pub(super) named: Vec<Row>,
     pub(super) nameless: Sums,
     pub(super) unknown: Sums,

@@ -1,7 +1,7 @@
 //! Workloads of events: the cgroup's path, however short the lives of the cgroup and its processes.
 
 use crate::daemon::{Daemon, Run, Setup};
-use crate::{machine, survival};
+use crate::{log, machine, survival};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -391,10 +391,7 @@ fn auditds_format_tells_identity_only_if_asked() {
         }
         let ended = daemon.stop();
         let text = std::fs::read_to_string(&ended.log).expect("the log");
-        let calls: Vec<&str> = text
-            .lines()
-            .filter(|l| l.starts_with("type=SYSCALL"))
-            .collect();
+        let calls = log::calls(&text);
         let told = calls.iter().map(|call| call.contains(" UNIT="));
         assert_eq!(told.collect::<Vec<_>>(), [false, true, false], "{text}");
         assert!(calls[1].ends_with(" UNIT=\"app.service\""), "{}", calls[1]);

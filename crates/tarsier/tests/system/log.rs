@@ -4,6 +4,14 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
+/// Lines of the SYSCALL records in a log's text.
+pub(crate) fn calls(text: &str) -> Vec<&str> {
+    let lines = text.lines();
+    lines
+        .filter(|line| line.starts_with("type=SYSCALL"))
+        .collect()
+}
+
 /// A record: a line of the log.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
