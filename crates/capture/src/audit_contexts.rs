@@ -43,6 +43,12 @@ impl AuditContexts {
         })
     }
 
+    /// Whether the calling thread has a context; `None` if the kernel does not allow the query.
+    pub fn own(&self) -> Option<bool> {
+        let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        Some(self.tasks()?.iter().any(|task| task.tid == tid))
+    }
+
     /// Whether a new task gets a context. Starts a thread to find out; `None` if that fails.
     pub fn newborn_gets_one(&self) -> Option<bool> {
         std::thread::scope(|scope| {

@@ -1,6 +1,7 @@
 //! Capture: from hooks in the kernel to a stream of events. The programs are those of the crate `bpf`.
 
 mod audit_contexts;
+mod call_counts;
 mod error;
 mod gaps;
 pub mod hooks;
@@ -10,6 +11,7 @@ mod pins;
 mod rings;
 
 pub use audit_contexts::{AuditContexts, Audited};
+pub use call_counts::CallCounter;
 pub use error::CaptureError;
 #[doc(hidden)]
 pub use gaps::btf;

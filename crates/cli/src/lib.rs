@@ -318,6 +318,14 @@ pub struct PlanArgs {
     /// Show this system call instead: its candidates, fields and tables; may be repeated
     #[arg(long = "syscall", value_name = "NAME")]
     pub syscalls: Vec<String>,
+    /// Predict what the rules will cost this host instead: `live` counts the calls that it makes, LOG (a file, or a
+    /// directory with audit.log) has events like those that the rules will record
+    #[arg(long, value_name = "live|LOG", conflicts_with = "syscalls")]
+    pub profile: Option<PathBuf>,
+    /// How long `--profile live` counts
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "profile",
+          value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub seconds: u32,
     /// Print JSON, for programs
     #[arg(long)]
     pub json: bool,
