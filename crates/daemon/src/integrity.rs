@@ -4,6 +4,7 @@ use crate::clock::monotonic_ns;
 use crate::daemon_records::{Action, Who};
 use crate::pipeline::Pipeline;
 use crate::stderr::say;
+use capture::hooks::Breach;
 use event::RecordType;
 
 /// A daemon that is continued after this long without a check was stopped: checks are a second apart.
@@ -81,7 +82,14 @@ impl Integrity {
     /// canary call, which must come through hook and ring before the next. Call it once a second.
     pub(super) fn check(&mut self, pipeline: &mut Pipeline) {
         self.checks.made(monotonic_ns());
-        for breach in pipeline.engine.check() {
+        let mut breaches = pipeline.engine.check();
+        if pipeline.check_workloads() {
+            breaches.push(Breach {
+                what: "map workloads".to_owned(),
+                is_mended: true,
+            });
+        }
+        for breach in breaches {
             let outcome = match breach.is_mended {
                 true => "it is as before",
                 false => "IT CANNOT BE MENDED: events may be lost; start tarsier again",

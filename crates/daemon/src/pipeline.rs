@@ -167,6 +167,13 @@ impl Pipeline {
         }
     }
 
+    /// Tells the programs again the classes of cgroups that somebody has changed. Returns whether there were any.
+    pub(super) fn check_workloads(&mut self) -> bool {
+        let names = &self.generation.plan.workloads;
+        let (recorder, engine) = (&mut self.recorder, &self.engine);
+        self.workloads.check(names, recorder, engine)
+    }
+
     /// Adds records of other sources, which come over the audit socket.
     pub(super) fn with_kernel_records(self, kernel: Option<KernelRecords>) -> Pipeline {
         Pipeline { kernel, ..self }

@@ -365,8 +365,7 @@ impl EbpfEngine {
         self.classes.forget(cgroup);
     }
 
-    /// Epoch and class that the programs have for a cgroup. For tests.
-    #[doc(hidden)]
+    /// Epoch and class that the programs have for a cgroup.
     pub fn class(&self, cgroup: u64) -> Option<(u64, WorkloadClass)> {
         self.classes.get(cgroup)
     }
