@@ -33,7 +33,7 @@ impl AuditContexts {
         AuditContexts(load().ok())
     }
 
-    /// How many tasks have a context; `None` if the kernel does not allow the query.
+    /// Number of tasks that have a context; `None` if the kernel does not allow the query.
     pub fn count(&self) -> Option<Audited> {
         let tasks = self.tasks()?;
         let processes: BTreeSet<u32> = tasks.iter().map(|task| task.tgid).collect();

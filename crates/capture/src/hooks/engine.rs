@@ -36,7 +36,7 @@ pub struct EbpfEngine {
     hooks: SharedHooks,
     control: Arc<Control>,
     form: Form,
-    /// How the capture is kept, if it outlives this process.
+    /// Pins of the capture, if it outlives this process.
     pinned: Option<Pinned>,
     counts: Counts,
     uring_requests: MapHandle,
@@ -45,7 +45,7 @@ pub struct EbpfEngine {
     bell: Doorbell,
     budgets: Budgets,
     is_disarmed: bool,
-    /// What the kernel lacks of what the programs use.
+    /// Parts that the programs use and the kernel lacks.
     gaps: Vec<Gap>,
     started: HookChange,
 }
@@ -168,7 +168,7 @@ impl EbpfEngine {
         }
     }
 
-    /// What the kernel lacks of what the programs use; each gap costs a feature.
+    /// Parts that the programs use and the kernel lacks; each gap costs a feature.
     pub fn gaps(&self) -> &[Gap] {
         &self.gaps
     }
