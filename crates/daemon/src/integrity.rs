@@ -1,4 +1,4 @@
-//! Reports what others have changed of the capture.
+//! Reports changes that other processes have made to the capture.
 
 use crate::clock::monotonic_ns;
 use crate::daemon_records::{Action, Who};
@@ -10,7 +10,7 @@ use event::RecordType;
 /// A daemon that is continued after this long without a check was stopped: checks are a second apart.
 const STOPPED_NS: u64 = 1_300_000_000;
 
-/// When checks were made. All times are those of CLOCK_MONOTONIC, in nanoseconds.
+/// Times of checks (CLOCK_MONOTONIC, in nanoseconds).
 struct Checks {
     last_ns: u64,
     /// Time between the last check and the one before it.
@@ -122,7 +122,7 @@ impl Integrity {
         }
     }
 
-    /// What failed, if the last canary call ought to have come through a ring by now and has not.
+    /// The part that failed, if the last canary call ought to have come through a ring by now and has not.
     fn listen(&mut self, pipeline: &Pipeline) -> Option<&'static str> {
         let expected = self.expected?;
         let heard = pipeline.reading.heard;
@@ -137,7 +137,7 @@ impl Integrity {
         (lost(pipeline) == expected.lost).then_some("ring")
     }
 
-    /// Makes a canary call, unless the last one may still be in a ring. Returns what did not see it.
+    /// Makes a canary call, unless the last one may still be in a ring. Returns the part that did not see it.
     fn sing(&mut self, pipeline: &Pipeline) -> Option<&'static str> {
         if self.expected.is_some() {
             return None;

@@ -97,7 +97,7 @@ pub(super) struct Reading {
     has_more: bool,
 }
 
-/// What the rings have shown of themselves.
+/// Progress of reading the rings.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Heard {
     /// Number of the last canary call that came through a ring.
@@ -345,7 +345,7 @@ impl Pipeline {
         self.output.follow_commit();
     }
 
-    /// After a commit: releases the ring space of what was written.
+    /// After a commit: releases the ring space of the events that were written.
     fn settle(&mut self) {
         let Some(handover) = self.engine.handover() else {
             return;
