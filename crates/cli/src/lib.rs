@@ -236,7 +236,7 @@ pub struct RulesCheckArgs {
     pub json: bool,
 }
 
-/// How events are captured.
+/// Engine that captures events.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
     /// The best engine that loads on this kernel
@@ -276,7 +276,7 @@ pub struct RunArgs {
     /// Form of the log, instead of the configuration's log_format
     #[arg(long, value_name = "FORMAT", ignore_case = true)]
     pub log_format: Option<LogFormat>,
-    /// How events are captured
+    /// Engine that captures events
     #[arg(long, default_value = "auto")]
     pub engine: Engine,
     /// Stop after this time: 10s, 5m, 1h, or seconds
@@ -322,7 +322,7 @@ pub struct PlanArgs {
     /// directory with audit.log) has events like those that the rules will record
     #[arg(long, value_name = "live|LOG", conflicts_with = "syscalls")]
     pub profile: Option<PathBuf>,
-    /// How long `--profile live` counts
+    /// Time for which `--profile live` counts
     #[arg(long, value_name = "N", default_value_t = 10, requires = "profile",
           value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub seconds: u32,
@@ -345,7 +345,7 @@ pub struct StopArgs {
     pub run_dir: PathBuf,
 }
 
-/// What makers of events are told apart by.
+/// Property by which makers of events are told apart.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusBy {
     /// systemd's system unit
@@ -358,7 +358,7 @@ pub enum StatusBy {
     Exe,
 }
 
-/// What makers of events are sorted by.
+/// Count by which makers of events are sorted.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusSort {
     /// Bytes of log lines
