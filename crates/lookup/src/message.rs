@@ -80,7 +80,7 @@ impl<'a> Question<'a> {
     }
 }
 
-/// What the daemon sends.
+/// Message from the daemon to a helper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request<'a> {
     /// Look this up.
@@ -90,7 +90,7 @@ pub enum Request<'a> {
         /// Whether the helper may wait for the answer; otherwise it only asks for what the kernel
         /// has in memory.
         may_wait: bool,
-        /// What to look up.
+        /// The question.
         question: Question<'a>,
     },
     /// Wait for nothing on the file system with this device number for a while. There is no reply.
@@ -102,7 +102,7 @@ pub enum Request<'a> {
     },
 }
 
-/// What a helper sends.
+/// Message from a helper to the daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply<'a> {
     /// Number of the request.

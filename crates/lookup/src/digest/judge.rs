@@ -21,12 +21,12 @@ const SCRIPT_NS: i64 = 2_000_000_000;
 /// after it was written back, that sets `st_ctime` again.
 const WRITEBACK_NS: i64 = 60_000_000_000;
 
-/// What kinds of file systems promise.
+/// Promise that a kind of file systems makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Every change sets `st_ctime`.
     Plain,
-    /// As [`Kind::Plain`], but several files have the same device and inode number.
+    /// Like [`Kind::Plain`], but several files have the same device and inode number.
     Btrfs,
     /// Changes go to another file system.
     Overlay,
@@ -52,7 +52,7 @@ pub(super) fn has_true_directories(kind: i64) -> bool {
     kind == TMPFS || Kind::of(kind).is_some()
 }
 
-/// How certain a change has to be older than the execve.
+/// Margin by which a change has to be older than the execve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Margin {
     pub(super) is_script: bool,
