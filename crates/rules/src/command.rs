@@ -12,7 +12,7 @@ pub enum Dialect {
     /// events.
     #[default]
     V4,
-    /// That of `*.tarsier` files: audit 4.x with Tarsier's own fields, such as `unit=`.
+    /// Dialect of `*.tarsier` files: audit 4.x with Tarsier's own fields, such as `unit=`.
     Tarsier,
 }
 
