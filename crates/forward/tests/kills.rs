@@ -65,7 +65,7 @@ const ROUND_KILLS: usize = 10;
 /// Size of a batch, before compression: the default of `batch_bytes`.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// What is killed.
+/// Process to kill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Victim {
     Sender,

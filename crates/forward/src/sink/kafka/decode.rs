@@ -16,7 +16,7 @@ const CONTROL: i16 = 0x20;
 /// Most bytes of the records of a batch, decompressed: four times the largest event.
 const RECORDS_BYTES_MAX: u64 = 64 << 20;
 
-/// Why batches cannot be read.
+/// Reason why batches cannot be read.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum DecodeError {
     #[error(transparent)]
