@@ -10,7 +10,7 @@ const OWN: &str = "tarsier";
 
 /// Bits of capabilities (linux/capability.h) without which no program is loaded.
 const ESSENTIAL: [(u32, &str); 2] = [(38, "CAP_PERFMON"), (39, "CAP_BPF")];
-/// Those without which records of others, or facts about processes and files, are missing.
+/// Bits of capabilities without which records of others, or facts about processes and files, are missing.
 const USEFUL: [(u32, &str); 3] = [
     (2, "CAP_DAC_READ_SEARCH"),
     (19, "CAP_SYS_PTRACE"),

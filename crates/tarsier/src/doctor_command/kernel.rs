@@ -1,4 +1,4 @@
-//! What the kernel offers: types, engine, lockdown, security modules, entries, control groups.
+//! Findings about the kernel: types, engine, lockdown, security modules, entries, control groups.
 
 use super::machine::{EngineFacts, Machine};
 use crate::finding::Finding;

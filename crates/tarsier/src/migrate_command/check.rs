@@ -211,7 +211,7 @@ fn plugins(config: &Config) -> Vec<Finding> {
     found
 }
 
-/// What becomes of a plugin. Each gets the records that auditd would give it, in the same format.
+/// Treatment of a plugin. Each plugin gets the records that auditd would give it, in the same format.
 fn of_plugin(dir: &Path, plugin: &Plugin) -> Finding {
     let place = dir.join(&plugin.name).display().to_string();
     let program = match &plugin.kind {
