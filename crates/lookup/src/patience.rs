@@ -57,7 +57,7 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    /// For a question that is asked `now`, with deadlines this long.
+    /// Patience for a question that is asked `now`, with deadlines this long.
     pub(crate) fn new(now: Instant, deadline: Duration) -> Patience {
         Patience {
             until: now + DEADLINES_MAX * deadline,

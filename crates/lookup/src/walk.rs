@@ -27,7 +27,7 @@ pub(crate) trait Gate {
     fn may_wait(&mut self, dev: u32) -> bool;
 }
 
-/// Ways in which one question may be answered.
+/// Access to objects for one question.
 pub(crate) struct Access<'a> {
     gate: &'a mut dyn Gate,
     devices: &'a mut Devices,

@@ -9,6 +9,6 @@ pub struct CallPlan {
     pub list: usize,
     /// Objects that the call touches.
     pub shape: Shape,
-    /// For a call that opens files: whether a rule may select a successful open for reading only.
+    /// Whether, for a call that opens files, a rule may select a successful open for reading only.
     pub plain_reads: bool,
 }

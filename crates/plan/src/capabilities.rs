@@ -72,7 +72,7 @@ impl fmt::Display for Gap {
     }
 }
 
-/// Kind of places where an eBPF engine sees calls end.
+/// Places where an eBPF engine sees calls end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Form {
     /// In trampolines or probes on kernel functions, which also see the objects that calls touch.
@@ -126,7 +126,7 @@ fn arch_name<S: serde::Serializer>(arch: &Arch, serializer: S) -> Result<S::Ok, 
 }
 
 impl Capabilities {
-    /// Kind of places where the engine that these capabilities are for sees calls end.
+    /// Places where the engine that these capabilities are for sees calls end.
     pub fn form(&self) -> Form {
         Form {
             trampoline: self.trampoline,

@@ -13,11 +13,11 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DecidedIn {
-    /// In the kernel: what it does not select costs no event.
+    /// The kernel: a call that it does not select costs no event.
     Kernel,
-    /// In the kernel for some calls, in the daemon for others.
+    /// The kernel for some calls, the daemon for others.
     KernelOrDaemon,
-    /// In the daemon, which gets an event of each call that the conditions on task and call admit.
+    /// The daemon, which gets an event of each call that the conditions on task and call admit.
     Daemon,
 }
 

@@ -52,7 +52,7 @@ pub struct Plan {
 /// The engine and the kernel that a plan is for.
 #[derive(Clone, Debug)]
 pub struct Platform {
-    /// Kind of places where the engine sees calls end.
+    /// Places where the engine sees calls end.
     pub form: Form,
     /// The kernel's model of preemption.
     pub preemption: Preemption,
@@ -183,7 +183,7 @@ impl Plan {
         }
     }
 
-    /// Kind of places where the engine of this plan sees calls end.
+    /// Places where the engine of this plan sees calls end.
     pub fn form(&self) -> Form {
         self.platform.form
     }

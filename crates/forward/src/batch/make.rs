@@ -1,4 +1,4 @@
-//! From a place in the log to the batch that begins there.
+//! Makes the batch that begins at a place in the log.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -23,7 +23,7 @@ const EVENT_BYTES_MAX: u64 = 16 << 20;
 pub struct Want {
     /// Bytes after which a batch ends.
     pub bytes_max: usize,
-    /// Most messages.
+    /// Largest number of messages.
     pub messages_max: usize,
     /// The end of a batch that is made again.
     pub until: Option<Position>,

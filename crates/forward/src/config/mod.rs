@@ -33,9 +33,9 @@ pub enum SinkKind {
 /// Place to begin at when there is no cursor yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// With the oldest log file.
+    /// The beginning of the oldest log file.
     Oldest,
-    /// With what is written from now on.
+    /// The end of the log: only text written from now on is sent.
     Now,
 }
 
@@ -145,7 +145,7 @@ pub struct Config {
     pub secret_file: Option<PathBuf>,
     /// Compression; the sink's usual one if not set.
     pub compression: Option<Compression>,
-    /// Most bytes of a batch; the sink's usual number if not set.
+    /// Largest batch, in bytes; the sink's usual size if not set.
     pub batch_bytes: Option<usize>,
     /// Time that events wait for others.
     pub linger: Duration,

@@ -15,9 +15,9 @@ pub(super) struct Restart {
     pub(super) given_up: u64,
 }
 
-/// Finds the restart after a change of file `number`: after the last mark that holds and is not after `next`, in the same
-/// file under another number, so that no position stands for two texts. For a file that is not written any more no number
-/// is left: its unsent part is given up, unless that is all of it.
+/// Finds the restart after a change of file `number`: after the last mark that holds and is not after `next`, in the
+/// same file under another number, so that no position stands for two texts. For a file that is not written any more no
+/// number is left: its unsent part is given up, unless that is all of it.
 ///
 /// # Errors
 /// The file cannot be read or linked.

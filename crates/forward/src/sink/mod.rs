@@ -116,7 +116,7 @@ pub enum Held<'a> {
     Forged {
         /// Place of the message.
         place: &'a str,
-        /// Evidence for the forgery.
+        /// Reason why it counts as forged.
         why: String,
     },
 }

@@ -33,7 +33,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// By `f_type` of statfs(2); `None` if changes may leave no trace: a server or a process answers
+    /// Kind by `f_type` of statfs(2); `None` if changes may leave no trace: a server or a process answers
     /// for the file, or, as on tmpfs, writing through a mapping sets no time.
     pub(super) fn of(kind: i64) -> Option<Kind> {
         match kind {
@@ -60,7 +60,7 @@ pub(super) struct Margin {
 }
 
 impl Margin {
-    /// For a directory that leads to a script.
+    /// Margin for a directory that leads to a script.
     pub(super) const DIRECTORY: Margin = Margin {
         is_script: true,
         is_overlay: false,

@@ -59,7 +59,7 @@ pub(crate) fn build(dag: &mut Dag, offset: u32, ranges: &[Range]) -> Id {
 struct Tree<'a> {
     offset: u32,
     ranges: &'a [Range],
-    /// By first and last range; empty if there are too many ranges.
+    /// Choices by first and last range; empty if there are too many ranges.
     choices: Vec<Choice>,
 }
 

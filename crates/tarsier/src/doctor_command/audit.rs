@@ -17,7 +17,7 @@ const USEFUL: [(u32, &str); 3] = [
     (30, "CAP_AUDIT_CONTROL"),
 ];
 
-/// Everything about audit and rights.
+/// Findings about audit and rights.
 pub(super) fn findings(machine: &dyn Machine) -> Vec<Finding> {
     let mut found = rights(machine);
     found.push(boot(machine));

@@ -11,7 +11,7 @@ const SLOW_SYNC: Duration = Duration::from_millis(50);
 /// Default directory of pins.
 const PIN_DIR: &str = "/sys/fs/bpf/tarsier";
 
-/// Everything about files, and the clock.
+/// Findings about files and the clock.
 pub(super) fn findings(machine: &dyn Machine) -> Vec<Finding> {
     let mut found = vec![rules(machine)];
     match machine.configuration() {

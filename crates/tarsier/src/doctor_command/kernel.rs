@@ -3,7 +3,7 @@
 use super::machine::{EngineFacts, Machine};
 use crate::finding::Finding;
 
-/// Everything about the kernel.
+/// Findings about the kernel.
 pub(super) fn findings(machine: &dyn Machine) -> Vec<Finding> {
     let facts = machine.engine();
     let mut found = vec![

@@ -11,7 +11,7 @@ use std::path::Path;
 
 const RULES_DIR: &str = "/etc/audit/rules.d";
 
-/// Everything that is compared, in the order of the report.
+/// All findings, in the order of the report.
 pub(super) fn findings() -> Vec<Finding> {
     let mut found = rules(Path::new(RULES_DIR));
     found.extend(configuration(Path::new(conf::AUDITD_CONF)));

@@ -15,7 +15,7 @@ pub(super) struct Reporter<'a> {
     untold: u64,
 }
 
-/// Most different denials that are reported one by one.
+/// Largest number of different denials that are reported one by one.
 const TOLD_MAX: usize = 1000;
 
 impl<'a> Reporter<'a> {

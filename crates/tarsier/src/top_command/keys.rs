@@ -1,4 +1,4 @@
-//! From keys to actions.
+//! Maps keys to actions.
 
 use super::events::VIEWS;
 use super::model::Action;

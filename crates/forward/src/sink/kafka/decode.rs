@@ -13,7 +13,7 @@ const MAGIC: i8 = 2;
 const COMPRESSION: i16 = 7;
 /// Attribute of a batch that a broker wrote to mark the end of a transaction.
 const CONTROL: i16 = 0x20;
-/// Most bytes of the records of a batch, decompressed: four times the largest event.
+/// Largest size of a batch's records, decompressed, in bytes: four times the largest event.
 const RECORDS_BYTES_MAX: u64 = 64 << 20;
 
 /// Reason why batches cannot be read.
