@@ -1,4 +1,4 @@
-//! Abilities of a host; `capture::probe` finds them by trying.
+//! Capabilities of a host; `capture::probe` finds them by trying.
 
 use crate::entries::Entries;
 use crate::facts::Entry;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Abilities of a host: the programs that can be loaded, and the ways in which calls can enter the kernel.
+/// Capabilities of a host: the programs that can be loaded, and the ways in which calls can enter the kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Capabilities {
     /// The kernel's architecture.
