@@ -9,10 +9,10 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Maker of the changes that are refused to this process.
+/// Launcher that makes the changes which are refused to this process.
 static HELPER: OnceLock<Launcher> = OnceLock::new();
 
-/// Sets the maker of changes that are refused to this process. Once set, it stays.
+/// Sets the launcher that makes the changes which are refused to this process. Once set, it stays.
 pub(crate) fn helped_by(launcher: &Launcher) {
     if let Launcher::Spawners(_) = launcher {
         let _ = HELPER.set(launcher.clone());
