@@ -11,7 +11,7 @@ const WRITABLE: u32 = 0o022;
 /// The sticky bit: only owners rename and remove entries of the directory.
 const STICKY: u32 = 0o1000;
 
-/// Demand on owner and mode.
+/// Requirement for owner and mode.
 const ROOT_ONLY: &str = "it must be writable by root only";
 
 /// Reason why a file or directory cannot be used.
