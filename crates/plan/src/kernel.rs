@@ -7,7 +7,7 @@ use crate::plan::Plan;
 use abi::Field;
 use rules::{List, Op, Rule};
 
-/// What holds for every rule under the kernel engine.
+/// Notes that apply to every rule under the kernel engine.
 pub const KERNEL_NOTES: [&str; 3] = [
     "the kernel tries the rules one after the other, and collects the names of every call while \
      there is a rule",
