@@ -6,6 +6,7 @@ mod error;
 mod gaps;
 pub mod hooks;
 mod kernel;
+mod objects_of_programs;
 mod own_programs;
 mod pins;
 mod rings;
@@ -21,6 +22,7 @@ pub use hooks::{EbpfEngine, Helpers, Leftover, Options, Overload, Replacement};
 #[doc(hidden)]
 pub use kernel::kernel_btf;
 pub use kernel::probe;
+pub use objects_of_programs::{inner_maps, program_sizes, ProgramSizes};
 pub use own_programs::{own_programs, Loader, Loading, OwnPrograms};
 pub use pins::{unmount_unused, Handed, Handover, Pins, UnfinishedWrite, STANDARD_PIN_DIR};
 pub use rings::{frame_time, Ring, Stream};

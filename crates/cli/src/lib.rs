@@ -379,6 +379,9 @@ pub struct StatusArgs {
     /// them by cause, processor and rule
     #[arg(long, value_name = "KIND", conflicts_with = "rules")]
     pub by: Option<StatusBy>,
+    /// Show the memory that the daemon, its helpers, and its BPF programs and maps take, as the kernel accounts for it
+    #[arg(long, conflicts_with_all = ["rules", "by"])]
+    pub memory: bool,
     /// With --by: number of names; the others are counted together
     #[arg(long, value_name = "N", default_value_t = 20, requires = "by")]
     pub top: usize,
