@@ -82,6 +82,16 @@ impl<'e> EventView<'e> {
             .any(|place| (first..=last).contains(&place.kind))
     }
 
+    /// The lines of the event, from the first record to the last.
+    pub fn lines(&self) -> &'e [u8] {
+        match (self.places.first(), self.places.last()) {
+            (Some(first), Some(last)) => {
+                &self.text[first.start..last.names_end.unwrap_or(last.end)]
+            }
+            _ => &[],
+        }
+    }
+
     /// The interpretations by which ids have names: those of a single record, or of SYSCALL at the beginning.
     pub fn names(&self) -> Option<&'e [u8]> {
         let first = self.records().next()?;
@@ -157,6 +167,23 @@ impl Event {
     pub fn names(&self) -> Option<&[u8]> {
         let first = self.records().next()?;
         (self.places.len() == 1 || first.kind == crate::kind::SYSCALL).then_some(first.names)?
+    }
+
+    /// Makes this the event that is borrowed, in place of the one before.
+    pub fn set(&mut self, view: EventView<'_>) {
+        self.clear();
+        self.key = Key {
+            sec: view.sec,
+            msec: view.msec,
+            serial: view.serial,
+            node: view.node.map(Box::from),
+        };
+        for place in view.places {
+            self.push(
+                place.kind,
+                &view.text[place.start..place.names_end.unwrap_or(place.end)],
+            );
+        }
     }
 
     pub(crate) fn push(&mut self, kind: i32, line: &[u8]) {

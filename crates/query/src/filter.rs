@@ -1,9 +1,10 @@
 //! What is looked for: ausearch's options, compiled once.
 
-use crate::event::Event;
+use crate::event::{Event, EventView};
 use crate::facts::{enriched_name, Facts, Labels, Wanted, AUID, EUID, NO_ID, NO_LOGIN, UID};
+use crate::literal::{is_host_name, part_of_file, Literal};
 use crate::Dialect;
-use memchr::memmem::{find, Finder};
+use memchr::memmem::find;
 use std::collections::HashMap;
 
 /// Name of a user by id on this machine.
@@ -77,12 +78,13 @@ pub struct Filter {
 }
 
 /// A filter, prepared for many events.
+#[derive(Clone)]
 pub struct Matcher {
     filter: Filter,
     wanted: Wanted,
     dialect: Dialect,
-    /// A text and its hex form: an event whose lines have neither does not match.
-    literal: Option<(Finder<'static>, Option<Vec<u8>>)>,
+    /// An event whose lines do not have it does not match.
+    literal: Option<Literal>,
     user_name: UserName,
     known_names: HashMap<u32, Option<Vec<u8>>>,
 }
@@ -90,14 +92,33 @@ pub struct Matcher {
 impl Matcher {
     /// Compiles `filter`. `user_name` gives names to ids of logs that have none.
     pub fn new(filter: Filter, dialect: Dialect, user_name: UserName) -> Matcher {
-        let literal = literal(&filter).map(|text| (Finder::new(&text).into_owned(), digits(&text)));
         Matcher {
             wanted: wanted(&filter),
-            literal,
+            literal: literal(&filter),
             filter,
             dialect,
             user_name,
             known_names: HashMap::new(),
+        }
+    }
+
+    /// As [`Matcher::new`], but every event is judged by its fields: what a literal must not change.
+    pub fn without_literal(filter: Filter, dialect: Dialect, user_name: UserName) -> Matcher {
+        Matcher {
+            literal: None,
+            ..Matcher::new(filter, dialect, user_name)
+        }
+    }
+
+    /// Adds a text that lines of every event that is looked for have, as it is or in hex.
+    pub fn require_text(&mut self, text: &[u8]) {
+        let other = Literal::of_text(text);
+        let is_better = |other: &Literal| {
+            let own = self.literal.as_ref();
+            own.is_none_or(|own| own.overlap_bytes() < other.overlap_bytes())
+        };
+        if let Some(other) = other.filter(is_better) {
+            self.literal = Some(other);
         }
     }
 
@@ -113,30 +134,32 @@ impl Matcher {
 
     /// Whether text of a log may hold an event that matches, because it has the literal of all such events.
     pub fn may_match(&self, text: &[u8]) -> bool {
-        match &self.literal {
-            Some((plain, Some(hex))) => plain.find(text).is_some() || find(text, hex).is_some(),
-            _ => true,
-        }
+        self.literal
+            .as_ref()
+            .is_none_or(|literal| literal.is_in(text))
     }
 
     /// Bytes that [`Matcher::may_match`] must see of a text before that it searches, so that nothing
-    /// is missed between blocks; `None` if it cannot exclude anything.
+    /// is missed between blocks; `None` if it excludes hardly anything.
     pub fn overlap_bytes(&self) -> Option<usize> {
-        match &self.literal {
-            Some((plain, Some(hex))) => Some(plain.needle().len().max(hex.len())),
-            _ => None,
-        }
+        self.literal.as_ref().and_then(Literal::overlap_bytes)
     }
 
     /// Whether the event is what is looked for.
     pub fn matches(&mut self, event: &Event) -> bool {
+        self.matches_view(event.view())
+    }
+
+    /// As [`Matcher::matches`], of an event that is borrowed.
+    pub fn matches_view(&mut self, event: EventView<'_>) -> bool {
         let serial = self.filter.serial;
-        if serial.is_some_and(|serial| u64::from(serial) != event.key().serial)
-            || !self.may_match(event.text())
+        if serial.is_some_and(|serial| u64::from(serial) != event.serial)
+            || !is_kind(&self.filter, event)
+            || !self.may_match(event.lines())
         {
             return false;
         }
-        let Some(facts) = Facts::read(event, &self.wanted, self.dialect) else {
+        let Some(facts) = Facts::read_view(event, &self.wanted, self.dialect) else {
             return false;
         };
         let names = event.names();
@@ -145,7 +168,6 @@ impl Matcher {
             && self.is_user(&facts, names)
             && is_group(&self.filter, &facts)
             && is_call(&self.filter, &facts)
-            && is_kind(&self.filter, event)
             && is_text(&self.filter, &facts)
             && is_label(&self.filter, &facts, self.dialect)
     }
@@ -223,46 +245,27 @@ fn wanted(filter: &Filter) -> Wanted {
     }
 }
 
-/// A text that lines of every matching event have, plain or in hex. Values that are composed (files) or converted
-/// (hosts, numbers) are none.
-fn literal(filter: &Filter) -> Option<Vec<u8>> {
-    let text = [&filter.key, &filter.exe, &filter.comm, &filter.vm]
-        .into_iter()
-        .flatten()
-        .max_by_key(|text| text.len())?;
-    // `(null)` is no text of the line.
-    let is_usable = !text.is_empty() && find(b"(null)", text).is_none();
-    is_usable.then(|| text.clone())
-}
-
-/// The longest part of the hex form of `text` without letters, which may be of either case. `None` if it is too short to
-/// tell anything.
-fn digits(text: &[u8]) -> Option<Vec<u8>> {
-    // An odd number of digits gives a last byte that ends in 0.
-    let text = match text {
-        [rest @ .., last] if last & 15 == 0 => rest,
-        _ => text,
+/// A text that lines of every matching event have. Values that are converted (addresses, numbers) are none.
+fn literal(filter: &Filter) -> Option<Literal> {
+    let in_hex = [&filter.key, &filter.exe, &filter.comm, &filter.vm];
+    let in_hex = in_hex.into_iter().flatten().map(|text| &text[..]);
+    let file = filter.file.as_deref().map(part_of_file);
+    let as_it_is = [&filter.terminal, &filter.uuid];
+    let as_it_is = as_it_is.into_iter().flatten().map(|text| &text[..]);
+    let host = filter.host.as_deref().filter(|host| is_host_name(host));
+    let node = match &filter.nodes[..] {
+        [node] => Some(&node[..]),
+        _ => None,
     };
-    let hex: Vec<u8> = text
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 15])
-        .map(|half| match half {
-            0..=9 => b'0' + half,
-            _ => b' ',
-        })
-        .collect();
-    let longest = hex
-        .split(|byte| *byte == b' ')
-        .max_by_key(|part| part.len())?;
-    (longest.len() >= 4).then(|| longest.to_vec())
+    let in_hex = in_hex.chain(file).map(|text| (text, true));
+    let as_it_is = as_it_is.chain(host).chain(node).map(|text| (text, false));
+    Literal::longest(in_hex.chain(as_it_is))
 }
 
-fn is_node(filter: &Filter, event: &Event) -> bool {
+fn is_node(filter: &Filter, event: EventView<'_>) -> bool {
     filter.nodes.is_empty()
         || event
-            .key()
             .node
-            .as_deref()
             .is_some_and(|node| filter.nodes.iter().any(|each| each == node))
 }
 
@@ -291,7 +294,7 @@ fn is_call(filter: &Filter, facts: &Facts<'_>) -> bool {
         && is(filter.success.map(i32::from), facts.call.success)
 }
 
-fn is_kind(filter: &Filter, event: &Event) -> bool {
+fn is_kind(filter: &Filter, event: EventView<'_>) -> bool {
     filter.kinds.is_empty() || filter.kinds.iter().any(|kind| event.has_kind(*kind, *kind))
 }
 

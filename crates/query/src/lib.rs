@@ -6,6 +6,7 @@
 //! * [`Filter`]: ausearch's options, compiled once.
 //! * [`expr`]: expressions as of ausearch-expression(5).
 //! * [`index`]: where values are in a log, so that less of it is read.
+//! * [`InOrder`]: the order in which found events come out, if a log is read in pieces.
 //! * [`Interpreter`]: what values mean; [`RecordFields`]: a record as names and values.
 //! * [`Told`]: an event in short; [`Tree`] and [`Touched`]: processes with their descendants, and files.
 //! * [`time`]: dates and times of ausearch, by the C library.
@@ -33,12 +34,14 @@ mod feed;
 mod filter;
 mod format;
 mod head;
+mod in_order;
 pub mod index;
 mod interpret;
 mod json;
 pub mod kind;
 pub mod last;
 mod lines;
+mod literal;
 mod messages;
 mod number;
 mod output;
@@ -58,6 +61,7 @@ pub use facts::{Call, Facts, Files, Guest, Ids, Labels, Wanted, NO_ID, NO_LOGIN}
 pub use feed::Feed;
 pub use filter::{Filter, Matcher, UserName};
 pub use format::{Columns, Extra, Interpreted, Sentences};
+pub use in_order::{Found, InOrder, Sink};
 pub use interpret::{
     calls_of, field_type, machine_name, Context, Escape, Field, FieldType, Interpretations,
     Interpreter, Machine, MachineNames, RecordFields,

@@ -46,14 +46,19 @@ impl Columns {
         interpreter: &Interpreter,
         out: &mut Vec<u8>,
     ) -> Vec<&'static str> {
-        if !self.has_head {
-            self.has_head = true;
-            self.head(out);
-        }
+        self.begin(out);
+        interpreter.begin_event();
         super::groups(event, interpreter)
             .iter()
             .filter_map(|group| self.group(group, event, interpreter, out))
             .collect()
+    }
+
+    /// Appends the names of the columns if they have not been written.
+    pub fn begin(&mut self, out: &mut Vec<u8>) {
+        if !std::mem::replace(&mut self.has_head, true) {
+            self.head(out);
+        }
     }
 
     fn head(&self, out: &mut Vec<u8>) {

@@ -38,6 +38,10 @@ impl Interpreted {
     /// Appends an event. Returns the number of records without a readable time.
     pub fn write(&mut self, event: &Event, interpreter: &Interpreter, out: &mut Vec<u8>) -> usize {
         out.extend_from_slice(b"----\n");
+        interpreter.begin_event();
+        if interpreter.dialect() == Dialect::Own {
+            (self.a0, self.a1) = (0, 0);
+        }
         let mut records = event.records().rev();
         let Some(last) = records.next() else {
             return 0;

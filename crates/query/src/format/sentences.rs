@@ -17,6 +17,7 @@ pub struct Sentences {
 impl Sentences {
     /// Appends an event.
     pub fn write(&self, event: &Event, interpreter: &Interpreter, out: &mut Vec<u8>) {
+        interpreter.begin_event();
         for group in super::groups(event, interpreter) {
             self.group(&group, event, interpreter, out);
         }

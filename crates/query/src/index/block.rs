@@ -46,23 +46,26 @@ impl Block {
             end: start + text.len() as u64,
             ..Block::default()
         };
-        let mut stamp_text: &[u8] = &[];
-        for line in lines(text) {
+        let (mut at, mut open) = (0, &b""[..]);
+        while at < text.len() {
+            let rest = &text[at..];
             // Most lines are of the event before.
-            if !stamp_text.is_empty() && stamp(line).is_some_and(|text| text == stamp_text) {
+            let known = same_event(rest, open);
+            let end =
+                memchr(b'\n', &rest[known..]).map_or(rest.len(), |newline| known + newline + 1);
+            at += end;
+            if known > 0 {
                 continue;
             }
+            let line = &rest[..end];
+            open = b"";
             let Ok(head) = head(line, 0, Dialect::Own) else {
                 block.has_json |= line.starts_with(b"{");
                 continue;
             };
             block.add(&head);
-            // Only what `head` took for the time may stand for it.
-            stamp_text = stamp(line)
-                .filter(|text| stamp_is(text, &head))
-                .unwrap_or_default();
-            if head.kind == kind::EOE {
-                stamp_text = &[];
+            if head.kind != kind::EOE {
+                open = stamp(line).unwrap_or_default();
             }
         }
         block
@@ -127,21 +130,42 @@ impl Block {
     }
 }
 
-/// Text between the parentheses of `msg=audit(…)` of a line, if its first words are where most lines have them.
-fn stamp(line: &[u8]) -> Option<&[u8]> {
-    const BEFORE: &[u8] = b" msg=audit(";
-    let rest = line.strip_prefix(b"type=")?;
-    let at = memchr(b' ', &rest[..rest.len().min(40)])?;
-    let rest = rest[at..].strip_prefix(BEFORE)?;
-    let end = memchr(b')', &rest[..rest.len().min(40)])?;
-    // As `head` requires of the word.
-    (BEFORE.len() - 1 + end + 1 > 18).then_some(&rest[..end])
+/// Beginning of the second word of a line.
+const BEFORE_TIME: &[u8] = b" msg=audit(";
+/// Bytes of a line in which `head` looks for the time.
+const HEAD_BYTES: usize = 80;
+
+/// Where the first word of `text` ends, if it is a type.
+fn type_end(text: &[u8]) -> Option<usize> {
+    let rest = text.strip_prefix(b"type=")?;
+    let rest = &rest[..rest.len().min(40)];
+    let end = rest.iter().position(|byte| matches!(byte, b' ' | b'\n'))?;
+    (rest[end] == b' ').then_some(5 + end)
 }
 
-/// Whether the text is what the head has, so that an equal text is the same time. Heads with a node are another event.
-fn stamp_is(text: &[u8], head: &Head<'_>) -> bool {
-    head.node.is_none()
-        && format!("{}.{:03}:{}", head.sec, head.msec, head.serial).as_bytes() == text
+/// The second word of a line up to the end of the time, with the blank before it, if `head` takes this text for the
+/// time.
+fn stamp(line: &[u8]) -> Option<&[u8]> {
+    let start = type_end(line)?;
+    let rest = &line[start..line.len().min(HEAD_BYTES)];
+    let time = rest.strip_prefix(BEFORE_TIME)?;
+    let end = time.iter().position(|byte| matches!(byte, b' ' | b')'))?;
+    let length = BEFORE_TIME.len() + end + 1;
+    // As `head` requires of the word.
+    (time[end] == b')' && length > 19).then_some(&rest[..length])
+}
+
+/// Bytes of the line at the beginning of `text` up to the end of its time, if this is `stamp`; otherwise 0.
+fn same_event(text: &[u8], stamp: &[u8]) -> usize {
+    if stamp.is_empty() {
+        return 0;
+    }
+    match type_end(text) {
+        Some(end) if end + stamp.len() <= HEAD_BYTES && text[end..].starts_with(stamp) => {
+            end + stamp.len()
+        }
+        _ => 0,
+    }
 }
 
 /// Lines with their newlines.

@@ -10,7 +10,8 @@ use std::borrow::Cow;
 /// The names that ENRICHED wrote beside a record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Interpretations<'e> {
-    names: Vec<(Vec<u8>, &'e [u8])>,
+    /// Names in the case of the log, with their values.
+    names: Vec<(&'e [u8], &'e [u8])>,
 }
 
 impl<'e> Interpretations<'e> {
@@ -19,16 +20,14 @@ impl<'e> Interpretations<'e> {
         if text.starts_with(b"SADDR=") {
             let open = memchr::memchr(b'{', text)?;
             memchr::memchr(b'}', &text[open..])?;
-            let names = vec![(b"saddr".to_vec(), &text[open..])];
+            let names = vec![(&b"saddr"[..], &text[open..])];
             return Some(Interpretations { names });
         }
-        let names: Vec<_> = text
-            .split(|byte| *byte == b' ')
-            .filter_map(|word| {
-                let end = memchr::memchr(b'=', word)?;
-                Some((word[..end].to_ascii_lowercase(), &word[end + 1..]))
-            })
-            .collect();
+        let mut names = Vec::with_capacity(8);
+        names.extend(words(text).filter_map(|word| {
+            let end = memchr::memchr(b'=', word)?;
+            Some((&word[..end], &word[end + 1..]))
+        }));
         (!names.is_empty()).then_some(Interpretations { names })
     }
 
@@ -36,9 +35,38 @@ impl<'e> Interpretations<'e> {
     pub fn get(&self, name: &[u8]) -> Option<&'e [u8]> {
         self.names
             .iter()
-            .find(|(known, _)| known == name)
+            .find(|(known, _)| is_lower_case_of(name, known))
             .map(|(_, value)| *value)
     }
+}
+
+/// Number of fields that few records of a type exceed.
+fn fields_of(kind: i32) -> usize {
+    match kind {
+        crate::kind::SYSCALL => 32,
+        _ => 16,
+    }
+}
+
+/// The words of a text, which blanks separate.
+fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = text;
+    let each = std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let end = memchr::memchr(b' ', rest).unwrap_or(rest.len());
+        let word = &rest[..end];
+        rest = rest.get(end + 1..).unwrap_or_default();
+        Some(word)
+    });
+    each.filter(|word| !word.is_empty())
+}
+
+/// Whether `name` is `known` in lower case.
+fn is_lower_case_of(name: &[u8], known: &[u8]) -> bool {
+    let pairs = || name.iter().zip(known);
+    name.len() == known.len() && pairs().all(|(name, known)| *name == known.to_ascii_lowercase())
 }
 
 /// A field of a record.
@@ -75,13 +103,11 @@ impl<'e> RecordFields<'e> {
         let mut fields = RecordFields {
             kind: 0,
             syscall: -1,
+            fields: Vec::with_capacity(fields_of(record.kind)),
             names: record.names.and_then(Interpretations::read),
             ..RecordFields::default()
         };
-        let mut words = record
-            .text
-            .split(|byte| *byte == b' ')
-            .filter(|word| !word.is_empty());
+        let mut words = words(record.text);
         while let Some(word) = words.next() {
             match memchr::memchr(b'=', word) {
                 Some(_) => fields.word(word, dialect),

@@ -121,6 +121,9 @@ impl<'c> Context<'c> {
     }
 }
 
+/// A `fan_type` without meaning.
+const FAN_TYPE_UNKNOWN: u8 = 2;
+
 /// Says what values mean.
 pub struct Interpreter {
     dialect: Dialect,
@@ -139,7 +142,7 @@ impl Interpreter {
             escape,
             names: IdNames::new(names),
             paths: Paths::default(),
-            fan_type: Cell::new(2),
+            fan_type: Cell::new(FAN_TYPE_UNKNOWN),
         }
     }
 
@@ -151,6 +154,13 @@ impl Interpreter {
     /// Which characters are escaped.
     pub fn escape(&self) -> Escape {
         self.escape
+    }
+
+    /// Forgets, without a dialect, what the meaning of a value may depend on: ausearch remembers it from event to event.
+    pub(crate) fn begin_event(&self) {
+        if self.dialect == Dialect::Own {
+            self.fan_type.set(FAN_TYPE_UNKNOWN);
+        }
     }
 
     /// Id of a user of this machine.
@@ -258,7 +268,7 @@ impl Interpreter {
         let (number, name): (u8, &[u8]) = match value {
             b"0" => (0, b"none"),
             b"1" => (1, b"rule_info"),
-            _ => (2, b"unknown"),
+            _ => (FAN_TYPE_UNKNOWN, b"unknown"),
         };
         self.fan_type.set(number);
         name

@@ -223,10 +223,8 @@ impl Part {
                 self.join(open.as_ref(), place)?;
                 continue;
             }
-            let head = match head(line, reading.timeout_s, reading.dialect) {
-                Ok(head) => head,
-                Err(NoHead::NoRecord) => continue,
-                Err(NoHead::BadTime(_)) => return Err(NotOrdered),
+            let Some(head) = record_head(line, reading)? else {
+                continue;
             };
             place.kind = head.kind;
             match &open {
@@ -294,6 +292,17 @@ impl Part {
             });
         }
         self.places.clear();
+    }
+}
+
+/// The head of a line; `None` if it is no record.
+fn record_head(line: &[u8], reading: Reading) -> Result<Option<Head<'_>>, NotOrdered> {
+    match head(line, reading.timeout_s, reading.dialect) {
+        Ok(head) => Ok(Some(head)),
+        // An event in JSON, which only the machine turns into records.
+        Err(NoHead::NoRecord) if line.first() == Some(&b'{') => Err(NotOrdered),
+        Err(NoHead::NoRecord) => Ok(None),
+        Err(NoHead::BadTime(_)) => Err(NotOrdered),
     }
 }
 

@@ -1,14 +1,14 @@
 //! Questions that ausearch does not have: `--touched`, `--tree`, `--timeline`, `--unit`, `--container`, `--where`,
 //! and the other options of `tarsier search` alone.
 
-use super::conditions::Conditions;
+use super::conditions::{Conditions, Workloads};
 use super::json::{Json, JsonForm};
 use super::options::SearchOptions;
 use super::users;
 use query::expr::Expr;
 use query::index::Needed;
 use query::time::{self, Bound};
-use query::{Dialect, Escape, Event, Interpreter, MachineNames, Told, Touched, Tree};
+use query::{Dialect, Escape, Event, Interpreter, MachineNames, Matcher, Told, Touched, Tree};
 
 /// Whether indexes are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -174,8 +174,8 @@ impl Asked {
         match option {
             "--touched" => self.touched = Some(TouchedSearch::new(&bytes)),
             "--tree" => self.tree = Some(tree(value)?),
-            "--unit" => self.conditions.units.push(bytes),
-            "--container" => self.conditions.containers.push(bytes),
+            "--unit" => self.conditions.workloads.units.push(bytes),
+            "--container" => self.conditions.workloads.containers.push(bytes),
             "--timeline" => self.set_timeline(value)?,
             _ => {
                 let expr = Expr::parse(value)
@@ -194,7 +194,10 @@ impl Asked {
             Some(("ses", number)) => timeline.session = Some(number.parse().map_err(|_| wrong())?),
             Some(("pid", number)) => timeline.pid = Some(number.parse().map_err(|_| wrong())?),
             Some(("unit", name)) if !name.is_empty() => {
-                self.conditions.units.push(name.as_bytes().to_vec());
+                self.conditions
+                    .workloads
+                    .units
+                    .push(name.as_bytes().to_vec());
             }
             _ => return Err(wrong()),
         }
@@ -215,7 +218,27 @@ impl Asked {
 
     /// Adds what blocks of logs must hold.
     pub(super) fn add_needed(&self, needed: &mut Needed) {
-        self.conditions.add_needed(needed);
+        let texts = self.conditions.workloads.texts();
+        texts.for_each(|text| needed.add_text(text, false));
+    }
+
+    /// Tells the matcher which texts events must have.
+    pub(super) fn add_texts(&self, matcher: &mut Matcher) {
+        // The others see more events than those that match.
+        if !self.needs_all() {
+            let texts = self.conditions.workloads.texts();
+            texts.for_each(|text| matcher.require_text(text));
+        }
+    }
+
+    /// The conditions beyond ausearch's options, if there are no others than these and events are printed as by ausearch.
+    pub(super) fn workloads(&self) -> Option<&Workloads> {
+        let is_more = self.needs_all()
+            || self.timeline.is_some()
+            || self.json.is_some()
+            || self.reading.follow
+            || !self.conditions.exprs.is_empty();
+        (!is_more).then_some(&self.conditions.workloads)
     }
 
     /// Takes an event. `is_match` tells whether it matches ausearch's options.

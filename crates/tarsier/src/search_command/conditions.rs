@@ -1,35 +1,46 @@
 //! Conditions that ausearch does not have: `--unit`, `--container`, `--where`.
 
 use query::expr::Expr;
-use query::index::Needed;
 use query::{Dialect, Event, Interpreter, RecordFields};
 
 /// What an event must fulfil beyond ausearch's options. Without conditions every event does.
 #[derive(Default)]
 pub(super) struct Conditions {
+    pub(super) workloads: Workloads,
+    pub(super) exprs: Vec<Expr>,
+}
+
+/// The units and containers of events.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Workloads {
     /// Names of units; the event must be of each of them.
     pub(super) units: Vec<Vec<u8>>,
     /// Prefixes of container ids; the event must be of each of these containers.
     pub(super) containers: Vec<Vec<u8>>,
-    pub(super) exprs: Vec<Expr>,
 }
 
 impl Conditions {
-    /// Adds what blocks of logs must hold.
-    pub(super) fn add_needed(&self, needed: &mut Needed) {
-        for text in self.units.iter().chain(&self.containers) {
-            needed.add_text(text, false);
-        }
-    }
-
     /// Whether an event fulfils all conditions.
     pub(super) fn hold(&self, event: &Event, interpreter: &Interpreter) -> bool {
         self.exprs
             .iter()
             .all(|expr| expr.matches(event, interpreter))
-            && self.units.iter().all(|unit| {
-                has_workload(event, &[b"unit", b"user_unit"], |name| is_unit(name, unit))
-            })
+            && self.workloads.hold(event)
+    }
+}
+
+impl Workloads {
+    /// The texts that lines of an event must have, plain or in hex.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &[u8]> {
+        let texts = self.units.iter().chain(&self.containers);
+        texts.map(|text| &text[..])
+    }
+
+    /// Whether an event is of all these units and containers.
+    pub(super) fn hold(&self, event: &Event) -> bool {
+        self.units
+            .iter()
+            .all(|unit| has_workload(event, &[b"unit", b"user_unit"], |name| is_unit(name, unit)))
             && self
                 .containers
                 .iter()

@@ -2,6 +2,7 @@
 
 use super::asked::UseIndex;
 use super::logs::{Input, Source};
+use super::pieces::{plain_file, plain_files, read_at};
 use super::progress::Progress;
 use super::results::Results;
 use super::{index_file, scan};
@@ -13,6 +14,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::Path;
+
+/// If more than one of so many blocks has to be read, all are read, by several threads.
+const MANY: usize = 8;
 
 /// What is known of the blocks of a file.
 enum Table {
@@ -48,6 +52,10 @@ pub(super) fn read_by_blocks(
     let wanted_terms = needed(results);
     let wanted: Vec<(Option<&Terms>, bool)> = tables.iter().flat_map(entries).collect();
     let steps = steps(&blocks, range, |set| is_wanted(set, &wanted, &wanted_terms));
+    let read = steps.iter().filter(|step| **step == Step::Read).count();
+    if read > steps.len() / MANY && plain_files(&input.sources)?.is_some() {
+        return Ok(false);
+    }
     let mut steps = &steps[..];
     for (source, table) in input.sources.iter().zip(&tables) {
         let (own, rest) = steps.split_at(table.blocks().len());
@@ -99,7 +107,7 @@ fn tables(results: &Results, input: &Input, range: TimeRange) -> Result<Option<V
         (sum.0 + is_hit(hits), sum.1 + hits.len())
     });
     let has_index = tables.iter().any(Option::is_some);
-    if !has_index && hits * 2 > all {
+    if !has_index && hits > all / MANY {
         return Ok(None);
     }
     // Without a hit in any file nothing has to be known of blocks.
@@ -229,19 +237,6 @@ fn made(file: &File, length: u64, hits: &[bool], is_needed: bool) -> Result<Opti
     Ok(Some(Table::Made(blocks, wanted)))
 }
 
-/// The file and its length, if it is neither compressed nor COMPACT nor JSON.
-fn plain_file(path: &Path) -> Result<Option<(File, u64)>> {
-    // The search says why a file cannot be read.
-    let Ok(file) = File::open(path) else {
-        return Ok(None);
-    };
-    let metadata = file.metadata()?;
-    if !metadata.is_file() || super::logs::is_converted(&file)? {
-        return Ok(None);
-    }
-    Ok(Some((file, metadata.len())))
-}
-
 /// Reads blocks, in ascending order.
 enum BlockReader {
     Plain(File),
@@ -262,7 +257,7 @@ impl BlockReader {
 
     fn read(&mut self, block: &Block, text: &mut Vec<u8>) -> io::Result<()> {
         match self {
-            BlockReader::Plain(file) => scan::read_exact(file, block.start, block.end, text),
+            BlockReader::Plain(file) => read_at(file, block.start, block.end, text),
             BlockReader::Stream(input, at) => {
                 io::copy(&mut input.by_ref().take(block.start - *at), &mut io::sink())?;
                 text.clear();

@@ -10,6 +10,8 @@ pub(crate) mod index_file;
 mod json;
 pub(crate) mod logs;
 mod options;
+mod ordered;
+pub(crate) mod pieces;
 mod printer;
 mod progress;
 mod results;
@@ -24,7 +26,9 @@ use cli::search::SEARCH_USAGE;
 use daemon::stderr::say;
 use logs::{Input, Source};
 use options::{Format, Instead, SearchOptions};
+use ordered::Outcome;
 use progress::Progress;
+use query::report::runs::Reading;
 use query::{Assembler, Dialect, Lines};
 use results::Results;
 use std::ffi::{OsStr, OsString};
@@ -191,7 +195,9 @@ impl Search {
             if self.results.asked.reading.follow {
                 let start_s = self.options.range.start_s;
                 follow::follow(&mut self.results, input, &mut assembler, start_s, timeout_s)?;
-            } else if self.has_to_read_all() || !self.read_by_blocks(input, &mut assembler)? {
+            } else if (self.has_to_read_all() || !self.read_by_blocks(input, &mut assembler)?)
+                && !self.read_in_order(input, timeout_s)?
+            {
                 if let Some(status) = self.read(input, &mut assembler)? {
                     return Ok(Some(status));
                 }
@@ -217,6 +223,22 @@ impl Search {
             assembler,
             range,
         )
+    }
+
+    /// Reads logs whose records stand together. False if the state machine has to read them.
+    fn read_in_order(&mut self, input: &Input, timeout_s: u64) -> Result<bool> {
+        let reading = Reading {
+            dialect: self.dialect,
+            timeout_s,
+            range: self.options.range,
+        };
+        match ordered::read(&mut self.results, &mut self.progress, input, reading)? {
+            Outcome::Done => Ok(true),
+            Outcome::Again(printed) => {
+                self.results.read_again(printed);
+                Ok(false)
+            }
+        }
     }
 
     /// Reads all files. Returns the exit status if one cannot be opened.

@@ -1,7 +1,6 @@
 //! Prints found events.
 
 use super::options::{Format, OutputOptions};
-use daemon::stderr::say;
 use query::{Columns, Dialect, Event, Interpreted, Interpreter, Sentences};
 
 /// Prints events in one format.
@@ -36,23 +35,36 @@ impl Printer {
         Printer { how, interpreter }
     }
 
-    /// Appends an event.
-    pub(crate) fn print(&mut self, event: &Event, dialect: Dialect, out: &mut Vec<u8>) {
+    /// Appends what comes before the first event, unless it was written.
+    pub(crate) fn begin(&mut self, out: &mut Vec<u8>) {
+        if let How::Columns(format) = &mut self.how {
+            format.begin(out);
+        }
+    }
+
+    /// Appends an event. Returns messages for standard error.
+    pub(crate) fn print(
+        &mut self,
+        event: &Event,
+        dialect: Dialect,
+        out: &mut Vec<u8>,
+    ) -> Vec<String> {
         let interpreter = &self.interpreter;
         match &mut self.how {
             How::Raw => query::write_raw(event, dialect, out),
             How::Default => query::write_default(event, interpreter.escape(), out),
             How::Interpreted(format) => {
-                for _ in 0..format.write(event, interpreter, out) {
-                    say!("can't find time stamp");
-                }
+                let count = format.write(event, interpreter, out);
+                return vec!["can't find time stamp".to_owned(); count];
             }
             How::Sentences(format) => format.write(event, interpreter, out),
             How::Columns(format) => {
-                for kind in format.write(event, interpreter, out) {
-                    say!("error normalizing {kind}");
-                }
+                let kinds = format.write(event, interpreter, out).into_iter();
+                return kinds
+                    .map(|kind| format!("error normalizing {kind}"))
+                    .collect();
             }
         }
+        Vec::new()
     }
 }

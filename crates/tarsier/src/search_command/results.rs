@@ -2,11 +2,13 @@
 
 use super::asked::{Asked, Taken};
 use super::checkpoint::{Checkpoint, Decision};
-use super::options::SearchOptions;
+use super::conditions::Workloads;
+use super::options::{OutputOptions, SearchOptions};
 use super::printer::Printer;
 use super::users;
 use anyhow::Result;
-use query::{Assembler, Dialect, Event, Interpreter, Matcher};
+use daemon::stderr::say;
+use query::{Assembler, Dialect, Event, EventView, Found, Interpreter, Matcher};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
@@ -18,6 +20,7 @@ pub(super) struct Results {
     pub(super) matcher: Matcher,
     dialect: Dialect,
     printer: Printer,
+    output: OutputOptions,
     pub(super) asked: Asked,
     pub(super) checkpoint: Option<Checkpoint>,
     /// End with the first event that is printed.
@@ -26,6 +29,8 @@ pub(super) struct Results {
     pub(super) line_buffered: bool,
     out: Vec<u8>,
     is_found: bool,
+    /// Number of events that were printed before the log is read again.
+    printed: u64,
     /// Exit status with which a checkpoint ends the search.
     ended: Option<u8>,
 }
@@ -34,10 +39,11 @@ impl Results {
     /// Takes the filter out of `options`.
     pub(super) fn new(options: &mut SearchOptions, dialect: Dialect, asked: Asked) -> Results {
         let filter = std::mem::take(&mut options.filter);
-        let matcher = Matcher::new(filter, dialect, users::user_name);
-        let interpreter = Interpreter::new(dialect, options.output.escape, users::names());
+        let mut matcher = Matcher::new(filter, dialect, users::user_name);
+        asked.add_texts(&mut matcher);
         Results {
-            printer: Printer::new(options.output, matcher.is_by_name(), interpreter),
+            printer: printer(options.output, dialect, &matcher),
+            output: options.output,
             matcher,
             dialect,
             asked,
@@ -46,6 +52,7 @@ impl Results {
             line_buffered: options.output.line_buffered,
             out: Vec::new(),
             is_found: false,
+            printed: 0,
             ended: None,
         }
     }
@@ -91,16 +98,60 @@ impl Results {
 
     /// Prints an event if it is asked for; `is_match` tells what ausearch's options say. Returns whether it was printed.
     fn print(&mut self, event: &Event, is_match: bool) -> io::Result<bool> {
-        match self.asked.event(event, is_match, &mut self.out) {
+        let start = self.out.len();
+        let messages = match self.asked.event(event, is_match, &mut self.out) {
             Taken::No => return Ok(false),
             Taken::Print => self.printer.print(event, self.dialect, &mut self.out),
-            Taken::Printed => {}
-        }
+            Taken::Printed => Vec::new(),
+        };
         self.is_found = true;
+        if self.printed > 0 {
+            self.printed -= 1;
+            self.out.truncate(start);
+            return Ok(true);
+        }
+        messages.iter().for_each(|message| say!("{message}"));
         if self.out.len() >= OUTPUT_BYTES || self.line_buffered {
             self.flush()?;
         }
         Ok(true)
+    }
+
+    /// Whether it can be said of an event alone whether and how it is printed.
+    pub(super) fn is_by_event(&self) -> bool {
+        !self.just_one && self.checkpoint.is_none() && self.asked.workloads().is_some()
+    }
+
+    /// Does for a thread what [`Results::take`] does, if [`Results::is_by_event`].
+    pub(super) fn worker(&self) -> Worker {
+        let mut printer = printer(self.output, self.dialect, &self.matcher);
+        printer.begin(&mut Vec::new());
+        Worker {
+            matcher: self.matcher.clone(),
+            workloads: self.asked.workloads().cloned().unwrap_or_default(),
+            printer,
+        }
+    }
+
+    /// Writes events that a worker has printed.
+    pub(super) fn put(&mut self, text: &[u8]) -> io::Result<()> {
+        self.is_found = true;
+        self.printer.begin(&mut self.out);
+        if text.len() < OUTPUT_BYTES {
+            self.out.extend_from_slice(text);
+        }
+        if self.out.len() >= OUTPUT_BYTES || self.line_buffered || text.len() >= OUTPUT_BYTES {
+            self.flush()?;
+        }
+        match text.len() < OUTPUT_BYTES {
+            true => Ok(()),
+            false => io::stdout().lock().write_all(text),
+        }
+    }
+
+    /// From here on the log is read again; so many events have been printed.
+    pub(super) fn read_again(&mut self, printed: u64) {
+        self.printed = printed;
     }
 
     pub(super) fn flush(&mut self) -> io::Result<()> {
@@ -108,5 +159,32 @@ impl Results {
         stdout.write_all(&self.out)?;
         self.out.clear();
         stdout.flush()
+    }
+}
+
+fn printer(output: OutputOptions, dialect: Dialect, matcher: &Matcher) -> Printer {
+    let interpreter = Interpreter::new(dialect, output.escape, users::names());
+    Printer::new(output, matcher.is_by_name(), interpreter)
+}
+
+/// Finds and prints events for one thread.
+pub(super) struct Worker {
+    matcher: Matcher,
+    workloads: Workloads,
+    printer: Printer,
+}
+
+impl Worker {
+    /// Takes the next event of a piece. `event` is memory that is used again.
+    pub(super) fn event(&mut self, view: EventView<'_>, event: &mut Event, found: &mut Found) {
+        if !self.matcher.matches_view(view) {
+            return found.pass(view.time());
+        }
+        event.set(view);
+        if !self.workloads.hold(event) {
+            return found.pass(view.time());
+        }
+        let messages = self.printer.print(event, Dialect::Own, &mut found.text);
+        found.print(view.time(), messages);
     }
 }

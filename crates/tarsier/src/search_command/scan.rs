@@ -1,18 +1,26 @@
 //! Searches plain files for a literal, and finds their blocks, with two threads.
 
+use super::pieces::read_at;
 use query::index::{cut, Block, BLOCK_BYTES, WINDOW_BYTES};
 use query::Matcher;
 use std::fs::File;
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::FileExt;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Number of threads; more do not make the memory faster.
 const THREADS_MAX: usize = 2;
 /// Bytes searched at once, few enough for a processor's cache.
 const PIECE_BYTES: u64 = 1 << 18;
+/// Number of pieces after which a literal may count as frequent.
+const SAMPLE: u64 = 16;
 /// Beginning of a line of `log_format = JSON`.
 const JSON_LINE: &[u8] = b"\n{";
+
+/// Whether a line but the first begins as one of `log_format = JSON`. Braces are rare in other logs, so that looking for
+/// them alone is faster.
+fn has_json_line(text: &[u8]) -> bool {
+    memchr::memchr_iter(b'{', text).any(|at| at > 0 && text[at - 1] == b'\n')
+}
 
 /// Runs `work` for the numbers below `count`, in two threads, and returns the results in order.
 fn in_parallel<T: Send>(
@@ -53,6 +61,7 @@ fn in_parallel<T: Send>(
 
 /// Whether the literal of `matcher` is in each piece of 1 MiB of the first `length` bytes. A literal across the end
 /// of a piece counts for the piece in which it begins. `None` if a line is JSON, where it may be written differently.
+/// When most pieces have the literal, the rest of them count as having it, too.
 pub(super) fn hits(
     file: &File,
     length: u64,
@@ -61,19 +70,27 @@ pub(super) fn hits(
 ) -> io::Result<Option<Vec<bool>>> {
     // The beginning of a line of JSON may lie over the end of a piece, too.
     let overlap_bytes = overlap_bytes.max(JSON_LINE.len()) as u64;
+    let (seen, hit) = (AtomicU64::new(0), AtomicU64::new(0));
     let found = in_parallel(length.div_ceil(BLOCK_BYTES), |number, buffer| {
+        let is_frequent = seen.load(Ordering::Relaxed) >= SAMPLE
+            && hit.load(Ordering::Relaxed) * 2 > seen.load(Ordering::Relaxed);
+        if is_frequent {
+            return Ok(Some(true));
+        }
         let start = number * BLOCK_BYTES;
         let end = (start + BLOCK_BYTES).min(length);
         let (mut at, mut is_hit) = (start, false);
         while at < end {
             let until = (at + PIECE_BYTES).min(end) + overlap_bytes;
-            read_exact(file, at, until.min(length), buffer)?;
-            if memchr::memmem::find(buffer, JSON_LINE).is_some() {
+            read_at(file, at, until.min(length), buffer)?;
+            if has_json_line(buffer) {
                 return Ok(None);
             }
             is_hit = is_hit || matcher.may_match(buffer);
             at += PIECE_BYTES;
         }
+        seen.fetch_add(1, Ordering::Relaxed);
+        hit.fetch_add(is_hit.into(), Ordering::Relaxed);
         Ok(Some(is_hit))
     })?;
     Ok(found.into_iter().collect())
@@ -85,7 +102,7 @@ pub(super) fn blocks(file: &File, length: u64) -> io::Result<Vec<Block>> {
         (length / BLOCK_BYTES).saturating_sub(1),
         |number, buffer| {
             let nominal = (number + 1) * BLOCK_BYTES;
-            read_exact(
+            read_at(
                 file,
                 nominal,
                 (nominal + WINDOW_BYTES as u64).min(length),
@@ -103,29 +120,7 @@ pub(super) fn blocks(file: &File, length: u64) -> io::Result<Vec<Block>> {
     starts.dedup();
     in_parallel(starts.len() as u64 - 1, |number, buffer| {
         let (start, end) = (starts[number as usize], starts[number as usize + 1]);
-        read_exact(file, start, end, buffer)?;
+        read_at(file, start, end, buffer)?;
         Ok(Block::of(buffer, start))
     })
-}
-
-/// Reads the bytes from `start` to `end`, fewer if the file is shorter now.
-pub(super) fn read_exact(
-    file: &File,
-    start: u64,
-    end: u64,
-    buffer: &mut Vec<u8>,
-) -> io::Result<()> {
-    let length = (end - start) as usize;
-    buffer.resize(length, 0);
-    let mut done = 0;
-    while done < length {
-        match file.read_at(&mut buffer[done..], start + done as u64) {
-            Ok(0) => break,
-            Ok(count) => done += count,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    buffer.truncate(done);
-    Ok(())
 }
