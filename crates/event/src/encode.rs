@@ -4,7 +4,9 @@ use crate::controls::without_controls;
 use crate::pending::Pending;
 use crate::record::{Body, Execve, Syscall};
 use crate::tasks::TaskTexts;
-use crate::{enrich, hashes, json, put, text, FileHash, Names, RecordType, Stamp, WorkloadText};
+use crate::{
+    enrich, hashes, json, put, text, FileHash, Names, ProcessText, RecordType, Stamp, WorkloadText,
+};
 
 /// Format of the lines of the log: `log_format` of auditd.conf(5), and JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +32,7 @@ pub struct Encoder {
     pending: Pending,
     tells_workload: bool,
     tells_hashes: bool,
-    /// Workload and digests of the current event, for its first record in ENRICHED.
+    /// Workload, ancestors and digests of the current event, for its first record in ENRICHED.
     first_tail: Vec<u8>,
 }
 
@@ -61,12 +63,12 @@ impl Encoder {
         self.format = format;
     }
 
-    /// Sets whether events say whose work they are, starting with the next event. RAW never does.
+    /// Sets whether events say whose work they are, and which processes they come from, starting with the next event. RAW never does.
     pub fn set_workload(&mut self, is_told: bool) {
         self.tells_workload = is_told;
     }
 
-    /// Whether [`EventWriter::workload`] has an effect.
+    /// Whether [`EventWriter::workload`] and [`EventWriter::process`] have an effect.
     pub fn tells_workload(&self) -> bool {
         self.tells_workload && self.format != Format::Raw
     }
@@ -101,6 +103,7 @@ impl Encoder {
         self.pending.text.clear();
         self.pending.bodies.clear();
         self.pending.workload.clear();
+        self.pending.process.clear();
         self.pending.hashes.clear();
         self.first_tail.clear();
         EventWriter {
@@ -224,8 +227,20 @@ impl EventWriter<'_> {
         }
     }
 
+    /// Adds the process of the event, where [`workload`](Self::workload) is added. Call it after that, and before the
+    /// first record is added.
+    pub fn process(&mut self, text: &ProcessText<'_>) {
+        if !self.encoder.tells_workload() {
+            return;
+        }
+        match self.encoder.format {
+            Format::Json => text.json(&mut self.encoder.pending.process),
+            _ => text.enriched(&mut self.encoder.first_tail),
+        }
+    }
+
     /// Adds the digests of the files that the event executed, where [`workload`](Self::workload) is added. Call it
-    /// after that, and before the first record is added.
+    /// after that and [`process`](Self::process), and before the first record is added.
     pub fn hashes(&mut self, hashes: &[FileHash]) {
         if !self.encoder.tells_hashes() || hashes.is_empty() {
             return;
