@@ -34,6 +34,7 @@ pub(crate) fn frame_to_records(data: &[u8]) {
     let mut composer = Composer::new(encoder, system, ());
     composer.add_generation(rule_set(if how & 0x80 == 0 { RULES } else { "" }));
     let mut lines = Vec::new();
+    let _ = composer.survey_processes(data);
     for frame in frames(data) {
         let before = lines.len();
         let outcome = composer.frame(0, &frame, &mut lines, None::<&mut ()>);

@@ -13,8 +13,10 @@ mod generation;
 mod host;
 mod identify;
 mod labels;
+mod lineage;
 mod names;
 mod pending_operations;
+mod processes;
 mod proctitle_cache;
 mod queues;
 mod record_rate;
@@ -34,6 +36,7 @@ pub use generation::Generation;
 pub use identify::{identify, names_paths};
 pub use names::names;
 pub use pending_operations::PendingOperations;
+pub use processes::ProcessCounts;
 pub use resolve::{elf_interpreter, Item};
 pub use static_system::{StaticFile, StaticSystem};
 pub use system::{
