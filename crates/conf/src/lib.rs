@@ -280,7 +280,7 @@ pub struct Config {
     pub log_file: PathBuf,
     /// `log_format`.
     pub log_format: LogFormat,
-    /// `identity`: events name unit, container and pod. `None`: the format's default.
+    /// `identity`: events name unit, container, pod and ancestors. `None`: the format's default.
     pub identity: Option<bool>,
     /// `exe_hash`: events have digests of the files that they executed.
     pub exe_hash: ExeHash,
@@ -352,10 +352,15 @@ pub struct Config {
 }
 
 impl Config {
-    /// Whether events name unit, container and pod. If `identity` is not set, JSON does, and
+    /// Whether events name unit, container, pod and ancestors. If `identity` is not set, JSON does, and
     /// auditd's formats do not.
     pub fn tells_identity(&self) -> bool {
         self.identity.unwrap_or(self.log_format == LogFormat::Json)
+    }
+
+    /// Whether events name the ancestors of their processes: RAW has no place for them.
+    pub fn tells_ancestors(&self) -> bool {
+        self.tells_identity() && self.log_format != LogFormat::Raw
     }
 
     /// Size in bytes up to which executed files are hashed; `None` if events have no digests: RAW has no place for them.

@@ -13,6 +13,7 @@ use crate::lookups;
 use crate::losses::Losses;
 use crate::pipeline::Pipeline;
 use crate::plugins;
+use crate::processes::ProcessLosses;
 use crate::scheduling::Scheduling;
 use crate::service::Service;
 use crate::settings::{self, Settings};
@@ -38,6 +39,7 @@ pub(super) struct Recording {
     pub(super) warnings: Warnings,
     pub(super) integrity: Integrity,
     pub(super) cgroups: CgroupLosses,
+    pub(super) processes: ProcessLosses,
     pub(super) scheduling: Scheduling,
     pub(super) service: Service,
     pub(super) contexts: AuditContexts,
@@ -60,6 +62,7 @@ impl Recording {
             warnings: Warnings::default(),
             integrity: Integrity::default(),
             cgroups: CgroupLosses::default(),
+            processes: ProcessLosses::default(),
             contexts,
             started: Instant::now(),
         }
@@ -165,6 +168,7 @@ impl Recording {
         self.pipeline.recorder.refresh();
         self.pipeline.tick_costs();
         self.cgroups.mend(&mut self.pipeline);
+        self.processes.mend(&mut self.pipeline);
         self.pipeline.count_kernel_losses();
         self.losses.say(&mut self.pipeline);
         self.warnings.tend(&mut self.pipeline);

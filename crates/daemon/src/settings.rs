@@ -134,12 +134,13 @@ impl Settings {
             refuse_own_fields(&rules)?;
         }
         let capabilities = &without_twins(&self.capabilities, &self.config);
-        let plan = match is_kernel {
+        let mut plan = match is_kernel {
             true => Plan::for_kernel(&rules, capabilities, number),
             false => Plan::new(&rules, capabilities, &identities, number)
                 .map_err(|error| too_large(&error, &rules))
                 .context("the rules cannot be planned")?,
         };
+        plan.hooks.processes = !is_kernel && self.config.tells_ancestors();
         let urgent = urgent(&rules, &self.config.urgent_keys);
         let budgets = budgets(&rules, &self.config.rate_budgets);
         let generation = Generation::new(plan, identities, urgent);

@@ -18,6 +18,7 @@ pub(super) fn of(recording: &Recording) -> Status {
     let lookups = pipeline.lookups.counts();
     let audited = recording.contexts.count();
     let cgroups = pipeline.recorder.cgroup_counts();
+    let processes = pipeline.recorder.process_counts();
     Status {
         pin_dir: engine.pins().map(|pins| pins.dir().display().to_string()),
         pid: std::process::id(),
@@ -68,6 +69,10 @@ pub(super) fn of(recording: &Recording) -> Status {
         cgroups_known: cgroups.known,
         cgroups_unknown: cgroups.unknown_events,
         cgroups_lost: counters.cgroups_lost,
+        processes_known: processes.known,
+        processes_bytes: processes.bytes,
+        ancestors_partial: processes.partial_events,
+        processes_lost: counters.processes_lost,
         audited_processes: audited.map(|audited| audited.processes),
         audited_threads: audited.map(|audited| audited.threads),
         plugins: pipeline.output.plugin_statuses(),

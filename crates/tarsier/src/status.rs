@@ -102,6 +102,15 @@ fn print(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
             s.cgroups_known
         )?;
     }
+    if s.processes_known > 0 {
+        let (events, lost) = (s.ancestors_partial, s.processes_lost);
+        writeln!(
+            out,
+            "processes           {} known, {} KiB; {events} events lack ancestors; {lost} changes not seen",
+            s.processes_known,
+            s.processes_bytes / 1024
+        )?;
+    }
     if let (Some(processes @ 1..), Some(threads)) = (s.audited_processes, s.audited_threads) {
         writeln!(
             out,

@@ -164,6 +164,30 @@ fn write_lookups(out: &mut String, s: &Status) {
             s.cgroups_lost,
         ),
         (
+            "processes_known",
+            "gauge",
+            "Processes that are known, lately ended ones included.",
+            s.processes_known,
+        ),
+        (
+            "processes_bytes",
+            "gauge",
+            "Bytes that the known processes take, about.",
+            s.processes_bytes,
+        ),
+        (
+            "events_with_partial_ancestors_total",
+            "counter",
+            "Events that lack ancestors of their process.",
+            s.ancestors_partial,
+        ),
+        (
+            "process_frames_lost_total",
+            "counter",
+            "Words of new, changed and ended processes that were lost.",
+            s.processes_lost,
+        ),
+        (
             "audited_processes",
             "gauge",
             "Processes whose calls the kernel audits too, as they were started before Tarsier.",
