@@ -146,7 +146,8 @@ const TEXTS: &[Text] = &[
     ("dispatcher", "anything", "", "", "Deprecated and ignored, as in auditd."),
     ("disp_qos", "anything", "", "", "Deprecated and ignored, as in auditd."),
     ("identity", "yes or no", "", "",
-     "Whether events name unit, container and pod. JSON has them in `workload`, ENRICHED and COMPACT \
+     "Whether events name unit, container and pod, and the ancestors of their process. JSON has them in `workload` and \
+      `process`, ENRICHED and COMPACT \
       after the names of the SYSCALL record. RAW never has them. Unset, \
       JSON has them and the others do not."),
     ("exe_hash", "NONE or SHA256", "NONE", "",
