@@ -5,6 +5,7 @@ use crate::losses;
 use crate::maker_costs::{MakerCosts, OTHERS};
 use crate::protocol::{self, MakerCost, MakerKind, MakerOrder, RuleCost, SpawnerStatus, Status};
 use crate::recording::Recording;
+use plan::Plan;
 
 /// The content of `tarsier status`.
 pub(super) fn of(recording: &Recording) -> Status {
@@ -23,11 +24,7 @@ pub(super) fn of(recording: &Recording) -> Status {
         pin_dir: engine.pins().map(|pins| pins.dir().display().to_string()),
         pid: std::process::id(),
         engine: engine.name().to_owned(),
-        hook: match plan.hooks.sys_exit.names() {
-            _ if engine.is_kernel() => "the kernel's own audit".to_owned(),
-            names if names.is_empty() => "none".to_owned(),
-            names => names.join(", "),
-        },
+        hook: hook(engine, plan),
         gaps: plan
             .platform
             .gaps
@@ -78,6 +75,15 @@ pub(super) fn of(recording: &Recording) -> Status {
         plugins: pipeline.output.plugin_statuses(),
         confinement: recording.settings.confinement.status(),
         spawner: recording.settings.launcher.state().map(SpawnerStatus::from),
+    }
+}
+
+/// Names of the hooks that see calls.
+fn hook(engine: &Engine, plan: &Plan) -> String {
+    match plan.hooks.sys_exit.names() {
+        _ if engine.is_kernel() => "the kernel's own audit".to_owned(),
+        names if names.is_empty() => "none".to_owned(),
+        names => names.join(", "),
     }
 }
 

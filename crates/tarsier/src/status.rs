@@ -94,6 +94,27 @@ fn print(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
         "not looked up       {} objects, {} names; {} helpers replaced, {} hang",
         s.objects_unanswered, s.names_unanswered, s.helpers_replaced, s.helpers_stuck
     )?;
+    print_identity(out, s)?;
+    print_confinement(out, s)?;
+    for plugin in &s.plugins {
+        let state = if plugin.running { "" } else { ", not running" };
+        writeln!(out, "plugin              {}{state}", plugin.name)?;
+        writeln!(
+            out,
+            "  records           {} passed on, {} queued, {} left out; {} restarts",
+            plugin.passed, plugin.queued, plugin.lost, plugin.restarts
+        )?;
+    }
+    writeln!(
+        out,
+        "calls slowed        {}, in total {}",
+        s.calls_slowed,
+        time(s.waited_ns)
+    )
+}
+
+/// Prints what is known of cgroups and processes.
+fn print_identity(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
     if s.cgroups_unknown > 0 || s.cgroups_lost > 0 {
         let (events, lost) = (s.cgroups_unknown, s.cgroups_lost);
         writeln!(
@@ -118,22 +139,7 @@ fn print(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
              calls costs more,\n                    whatever the rules, until they are started again"
         )?;
     }
-    print_confinement(out, s)?;
-    for plugin in &s.plugins {
-        let state = if plugin.running { "" } else { ", not running" };
-        writeln!(out, "plugin              {}{state}", plugin.name)?;
-        writeln!(
-            out,
-            "  records           {} passed on, {} queued, {} left out; {} restarts",
-            plugin.passed, plugin.queued, plugin.lost, plugin.restarts
-        )?;
-    }
-    writeln!(
-        out,
-        "calls slowed        {}, in total {}",
-        s.calls_slowed,
-        time(s.waited_ns)
-    )
+    Ok(())
 }
 
 /// Prints what the daemon has given up, and who starts programs for it.
