@@ -5,7 +5,8 @@ use crate::pending::Pending;
 use crate::record::{Body, Execve, Syscall};
 use crate::tasks::TaskTexts;
 use crate::{
-    enrich, hashes, json, put, text, FileHash, Names, ProcessText, RecordType, Stamp, WorkloadText,
+    enrich, hashes, json, labels, put, text, FileHash, Names, ProcessText, RecordType, Stamp,
+    WorkloadText,
 };
 
 /// Format of the lines of the log: `log_format` of auditd.conf(5), and JSON.
@@ -31,8 +32,9 @@ pub struct Encoder {
     tasks: TaskTexts,
     pending: Pending,
     tells_workload: bool,
+    tells_labels: bool,
     tells_hashes: bool,
-    /// Workload, ancestors and digests of the current event, for its first record in ENRICHED.
+    /// Workload, ancestors, labels and digests of the current event, for its first record in ENRICHED.
     first_tail: Vec<u8>,
 }
 
@@ -48,6 +50,7 @@ impl Encoder {
             tasks: TaskTexts::default(),
             pending: Pending::default(),
             tells_workload: false,
+            tells_labels: false,
             tells_hashes: false,
             first_tail: Vec::new(),
         }
@@ -71,6 +74,16 @@ impl Encoder {
     /// Whether [`EventWriter::workload`] and [`EventWriter::process`] have an effect.
     pub fn tells_workload(&self) -> bool {
         self.tells_workload && self.format != Format::Raw
+    }
+
+    /// Sets whether events have the labels of their processes, starting with the next event. RAW never has them.
+    pub fn set_labels(&mut self, are_told: bool) {
+        self.tells_labels = are_told;
+    }
+
+    /// Whether [`EventWriter::labels`] has an effect.
+    pub fn tells_labels(&self) -> bool {
+        self.tells_labels && self.format != Format::Raw
     }
 
     /// Sets whether events have the digests of the files that they executed, starting with the next event. RAW never
@@ -104,6 +117,7 @@ impl Encoder {
         self.pending.bodies.clear();
         self.pending.workload.clear();
         self.pending.process.clear();
+        self.pending.labels.clear();
         self.pending.hashes.clear();
         self.first_tail.clear();
         EventWriter {
@@ -239,8 +253,20 @@ impl EventWriter<'_> {
         }
     }
 
+    /// Adds the labels of the event's process, where [`workload`](Self::workload) is added. Call it after that and
+    /// [`process`](Self::process), and before the first record is added. `are_partial`: the process may have others.
+    pub fn labels<'a>(&mut self, labels: impl Iterator<Item = &'a str>, are_partial: bool) {
+        if !self.encoder.tells_labels() {
+            return;
+        }
+        match self.encoder.format {
+            Format::Json => labels::json(&mut self.encoder.pending.labels, labels, are_partial),
+            _ => labels::enriched(&mut self.encoder.first_tail, labels, are_partial),
+        }
+    }
+
     /// Adds the digests of the files that the event executed, where [`workload`](Self::workload) is added. Call it
-    /// after that and [`process`](Self::process), and before the first record is added.
+    /// after that, [`process`](Self::process) and [`labels`](Self::labels), and before the first record is added.
     pub fn hashes(&mut self, hashes: &[FileHash]) {
         if !self.encoder.tells_hashes() || hashes.is_empty() {
             return;

@@ -30,6 +30,7 @@ pub(crate) fn event(out: &mut Vec<u8>, node: &[u8], stamp: Stamp, pending: &mut 
         put::text(out, ",\"process\":");
         out.append(&mut pending.process);
     }
+    out.append(&mut pending.labels);
     if !pending.hashes.is_empty() {
         put::text(out, ",\"hashes\":");
         out.append(&mut pending.hashes);

@@ -15,6 +15,7 @@ mod hashes;
 pub mod human;
 mod json;
 mod kind;
+mod labels;
 mod names;
 mod pending;
 mod process;
