@@ -9,6 +9,7 @@
 //! * `log_format = JSON` (one object per event) and `COMPACT`,
 //! * `seal = yes` (decision 0011),
 //! * `identity = yes` or `no` (decision 0025),
+//! * `label_keys = KEY:LABEL[,KEY:LABEL…]` (decision 0038),
 //! * `exe_hash = sha256` and `exe_hash_max = MIB` (decision 0040),
 //! * `compress_rotated = yes` (rotated files become zstd files named `….zst`),
 //! * `io_uring_twins = yes`,
@@ -342,6 +343,8 @@ pub struct Config {
     pub overload: Overload,
     /// `urgent_keys` (Tarsier only): keys of rules whose events are made durable at once.
     pub urgent_keys: Vec<String>,
+    /// `label_keys` (Tarsier only): events of rules with the key give their process the label.
+    pub label_keys: Vec<(String, String)>,
     /// `rate_budgets` (Tarsier only): how many events per second each rule with this key records.
     pub rate_budgets: BTreeMap<String, u32>,
     /// `pin_dir` (Tarsier only): directory of the pins with which capture outlives the daemon;
@@ -361,6 +364,11 @@ impl Config {
     /// Whether events name the ancestors of their processes: RAW has no place for them.
     pub fn tells_ancestors(&self) -> bool {
         self.tells_identity() && self.log_format != LogFormat::Raw
+    }
+
+    /// Whether events have the labels of their processes: RAW has no place for them.
+    pub fn tells_labels(&self) -> bool {
+        !self.label_keys.is_empty() && self.log_format != LogFormat::Raw
     }
 
     /// Size in bytes up to which executed files are hashed; `None` if events have no digests: RAW has no place for them.
@@ -424,6 +432,7 @@ impl Config {
             io_uring_twins: true,
             overload: Overload::Throttle,
             urgent_keys: Vec::new(),
+            label_keys: Vec::new(),
             rate_budgets: BTreeMap::new(),
             pin_dir: None,
             metrics: None,
