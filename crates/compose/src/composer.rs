@@ -9,6 +9,7 @@ use crate::filter::{self, TaskLabel};
 use crate::generation::Generation;
 use crate::host::Host;
 use crate::pending_operations::PendingOperations;
+use crate::process_labels::{LabelNames, ProcessLabels};
 use crate::processes::{ProcessCounts, Processes};
 use crate::proctitle_cache::ProctitleCache;
 use crate::record_rate::RecordRate;
@@ -410,12 +411,18 @@ impl<T: Tally> Composer<T> {
         })
     }
 
-    /// What the log says of the event beside its records.
-    fn beside(&mut self, event: &Event<'_>) -> Beside {
-        let process = event.process().filter(|_| self.encoder.tells_workload());
+    /// What the log says of the event beside its records. `labels` are those that its rule gives.
+    fn beside(&mut self, event: &Event<'_>, labels: Option<&Vec<String>>) -> Beside {
+        let process = event.process();
+        if let (Some(process), Some(labels)) = (process, labels) {
+            self.processes.label(process, labels);
+        }
+        let labelled = process.filter(|_| self.encoder.tells_labels());
+        let process = process.filter(|_| self.encoder.tells_workload());
         Beside {
             workload: self.workload(event),
             process: process.map(|process| (process, self.processes.ancestors(process))),
+            labels: labelled.map(|process| self.processes.labels(process)),
             hashes: self.hashes(event),
         }
     }
@@ -441,10 +448,12 @@ impl<T: Tally> Composer<T> {
         let is_cut = event.has_flag(wire::TARSIER_TRUNCATED) || arguments.cut_bytes > 0;
         self.cut_events += u64::from(is_cut);
         let before = out.len();
-        let beside = self.beside(event);
+        let beside = self.beside(event, generation.labels.get(&rule));
         let exe = event.exe().map(|part| self.texts.exe.of(&part));
         let mut writer = self.encoder.begin(out, stamp);
-        beside.put(&mut writer, &self.host.boot, exe, self.resolver.cwd());
+        let names = self.processes.label_names();
+        let cwd = self.resolver.cwd();
+        beside.put(&mut writer, &self.host.boot, exe, cwd, names);
         let records = Records {
             writer,
             event,
@@ -489,12 +498,20 @@ struct Judged {
 struct Beside {
     workload: Option<Arc<WorkloadText>>,
     process: Option<(ProcessId, Arc<AncestorsText>)>,
+    labels: Option<ProcessLabels>,
     hashes: Vec<FileHash>,
 }
 
 impl Beside {
-    /// Says whose work the event is, which process's, and what it executed.
-    fn put(&self, writer: &mut EventWriter<'_>, boot: &[u8], exe: Option<&[u8]>, cwd: &[u8]) {
+    /// Says whose work the event is, which process's, and what it executed. `names` are those of labels.
+    fn put(
+        &self,
+        writer: &mut EventWriter<'_>,
+        boot: &[u8],
+        exe: Option<&[u8]>,
+        cwd: &[u8],
+        names: &LabelNames,
+    ) {
         if let Some(workload) = &self.workload {
             writer.workload(workload);
         }
@@ -506,6 +523,9 @@ impl Beside {
                 cwd: Some(cwd),
                 ancestors,
             });
+        }
+        if let Some(labels) = self.labels {
+            writer.labels(names.of(labels), labels.is_partial);
         }
         writer.hashes(&self.hashes);
     }

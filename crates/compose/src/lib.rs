@@ -16,6 +16,7 @@ mod labels;
 mod lineage;
 mod names;
 mod pending_operations;
+mod process_labels;
 mod processes;
 mod proctitle_cache;
 mod queues;

@@ -5,6 +5,7 @@
 //! make an ancestor wrong: each frame of a new process has the number of its maker's program, which each execve changes.
 
 use crate::lineage::{Budget, KeptProgram, Lineage};
+use crate::process_labels::{LabelNames, ProcessLabels};
 use event::wire::{Executed, ProcessChange, ProcessFrame, ProcessId};
 use event::AncestorsText;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -38,7 +39,25 @@ struct Known {
     lineage: Arc<Lineage>,
     /// The ancestors of what it makes, as long as it runs this program.
     offspring: Option<Arc<Lineage>>,
+    labels: ProcessLabels,
+    /// Whether the frame that tells who made it has come.
+    is_told: bool,
     has_ended: bool,
+}
+
+impl Known {
+    /// A process of whose makers nothing is known.
+    fn without_makers(image: u64, program: Option<Arc<KeptProgram>>) -> Known {
+        Known {
+            image,
+            program,
+            lineage: Arc::new(Lineage::unknown()),
+            offspring: None,
+            labels: ProcessLabels::UNKNOWN,
+            is_told: false,
+            has_ended: false,
+        }
+    }
 }
 
 /// The processes by number and time.
@@ -50,6 +69,7 @@ pub(crate) struct Processes {
     /// The first ended first.
     ended: VecDeque<ProcessId>,
     budget: Budget,
+    label_names: LabelNames,
     partial_events: u64,
     /// Whether a survey has found processes.
     is_surveyed: bool,
@@ -69,13 +89,20 @@ impl Processes {
     }
 
     fn made(&mut self, process: ProcessId, maker: ProcessId, image: u64) {
+        // While one capture replaces another, both tell.
+        if self.known.get(&process).is_some_and(|known| known.is_told) {
+            return;
+        }
         let lineage = self.offspring(maker, image);
-        let program = self.known.get(&maker).filter(|maker| maker.image == image);
+        let from = self.known.get(&maker);
+        let program = from.filter(|maker| maker.image == image);
         let known = Known {
-            image,
             program: program.and_then(|maker| maker.program.clone()),
+            image,
             lineage,
             offspring: None,
+            labels: from.map_or(ProcessLabels::UNKNOWN, |maker| maker.labels),
+            is_told: true,
             has_ended: false,
         };
         self.add(process, known);
@@ -89,14 +116,7 @@ impl Processes {
             known.offspring = None;
             return;
         }
-        let known = Known {
-            image,
-            program,
-            lineage: Arc::new(Lineage::unknown()),
-            offspring: None,
-            has_ended: false,
-        };
-        self.add(process, known);
+        self.add(process, Known::without_makers(image, program));
     }
 
     /// The ancestors of a process that `maker` makes while its program has the number `image`.
@@ -202,18 +222,50 @@ impl Processes {
             return;
         }
         let image = self.known.get(&parent).map_or(0, |parent| parent.image);
-        let lineage = match self.is_surveyed {
-            true => Arc::new(Lineage::unknown()),
-            false => self.offspring(parent, image),
-        };
-        let known = Known {
-            image: frame.image,
-            program,
-            lineage,
-            offspring: None,
-            has_ended: false,
+        let unknown = Known::without_makers(frame.image, program);
+        let known = match self.is_surveyed {
+            true => unknown,
+            // Nobody has given it a label yet.
+            false => Known {
+                lineage: self.offspring(parent, image),
+                labels: ProcessLabels::default(),
+                ..unknown
+            },
         };
         self.add(frame.process, known);
+    }
+
+    /// Gives a process labels, which it keeps, and which what it makes will have.
+    pub(crate) fn label(&mut self, process: ProcessId, names: &[String]) {
+        let all = &self.known;
+        let used = || all.values().fold(0, |bits, known| bits | known.labels.bits);
+        let bits: Vec<Option<u64>> = names
+            .iter()
+            .map(|name| self.label_names.bit(name, used))
+            .collect();
+        if !self.known.contains_key(&process) {
+            self.add(process, Known::without_makers(0, None));
+        }
+        let Some(known) = self.known.get_mut(&process) else {
+            return;
+        };
+        for bit in bits {
+            match bit {
+                Some(bit) => known.labels.bits |= bit,
+                None => known.labels.is_partial = true,
+            }
+        }
+    }
+
+    /// The labels of an event's process.
+    pub(crate) fn labels(&self, process: ProcessId) -> ProcessLabels {
+        let known = self.known.get(&process);
+        known.map_or(ProcessLabels::UNKNOWN, |known| known.labels)
+    }
+
+    /// Names of labels.
+    pub(crate) fn label_names(&self) -> &LabelNames {
+        &self.label_names
     }
 
     /// Forgets all processes: their frames no longer come.
@@ -407,6 +459,66 @@ mod tests {
         assert_eq!(names(&mut processes, child), ["7:/bin/zsh", "1:/init"]);
         assert_eq!(names(&mut processes, stray), ["partial"]);
         assert!(processes.known[&unknown].has_ended);
+    }
+
+    fn labels_of(processes: &Processes, process: ProcessId) -> Vec<&str> {
+        let labels = processes.labels(process);
+        let names = processes.label_names().of(labels);
+        names.chain(labels.is_partial.then_some("?")).collect()
+    }
+
+    fn give(processes: &mut Processes, process: ProcessId, label: &str) {
+        processes.label(process, &[label.to_owned()]);
+    }
+
+    #[test]
+    fn labels_are_those_of_the_maker_when_it_made_the_process_and_stay_over_execve() {
+        let (mut processes, shell) = with_shell();
+        let (early, late) = (process(8, 80), process(9, 90));
+        make(&mut processes, early, shell, 2);
+        give(&mut processes, shell, "web");
+        make(&mut processes, late, shell, 2);
+        run(&mut processes, late, 3, "cat");
+        give(&mut processes, late, "odd");
+        assert_eq!(labels_of(&processes, early), [""; 0]);
+        assert_eq!(labels_of(&processes, shell), ["web"]);
+        assert_eq!(labels_of(&processes, late), ["web", "odd"]);
+        // Another capture tells of it once more.
+        make(&mut processes, late, shell, 2);
+        assert_eq!(labels_of(&processes, late), ["web", "odd"]);
+        // The number is used again.
+        let next = process(9, 95);
+        make(&mut processes, next, process(1, 1), 1);
+        assert_eq!(labels_of(&processes, next), [""; 0]);
+    }
+
+    #[test]
+    fn labels_of_processes_whose_makers_are_unknown_are_partial() {
+        let (mut processes, _) = with_shell();
+        let (stray, below) = (process(20, 200), process(21, 210));
+        assert_eq!(labels_of(&processes, stray), ["?"]);
+        give(&mut processes, stray, "web");
+        make(&mut processes, below, stray, 7);
+        assert_eq!(labels_of(&processes, below), ["web", "?"]);
+    }
+
+    #[test]
+    fn labels_that_no_process_has_any_more_make_room_for_others() {
+        let (mut processes, shell) = with_shell();
+        for number in 0..64 {
+            let one = process(100 + number, 1000);
+            make(&mut processes, one, shell, 2);
+            give(&mut processes, one, &format!("label-{number}"));
+        }
+        give(&mut processes, shell, "one-more");
+        assert_eq!(labels_of(&processes, shell), ["?"]);
+        let (mut processes, shell) = with_shell();
+        for number in 0..64 {
+            give(&mut processes, process(500, 1), &format!("label-{number}"));
+            processes.known.remove(&process(500, 1));
+        }
+        give(&mut processes, shell, "one-more");
+        assert_eq!(labels_of(&processes, shell), ["one-more"]);
     }
 
     #[test]
