@@ -109,6 +109,7 @@ impl Recording {
         let encoder = &mut pipeline.recorder.encoder;
         encoder.set_format(settings::format(&config));
         encoder.set_workload(config.tells_identity());
+        encoder.set_labels(config.tells_labels());
         encoder.set_hashes(config.hashed_bytes_max().is_some());
         encoder.set_node(node.as_deref().map(str::as_bytes));
         lookups::set_hashes(&pipeline.lookups, &config, pipeline.engine.is_kernel());
