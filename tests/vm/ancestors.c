@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Makes processes that fork, execute programs, leave orphans and use numbers again, and that tell what they know
- * themselves: each calls fchmodat on /no/such/ID.P/ID.P/…, its own number and program first, then those of the
- * processes that it comes from, the nearest first, each with the program by which it made the next one.
+ * themselves: each calls fchmodat on /no/such/LABELS:ID.P/ID.P/…, its own number and program first, then those of the
+ * processes that it comes from, the nearest first, each with the program by which it made the next one. A call with a
+ * mode of LABEL_MODES gives the process, and what it makes later, a label; LABELS has a bit for each that it has.
  *
  *     ancestors COUNT LIVE DIRECTORY
  *
@@ -44,8 +45,12 @@ struct node {
 	unsigned program;
 	unsigned execs;
 	unsigned depth;
+	unsigned labels;
 	char above[256]; /* "ID.P/ID.P" */
 };
+
+static const unsigned LABEL_MODES[] = { 0640, 0604, 0644 };
+#define LABELS (sizeof(LABEL_MODES) / sizeof(*LABEL_MODES))
 
 static struct shared *shared;
 static uint64_t count;
@@ -84,20 +89,22 @@ static void told(const struct node *node, char *to, size_t size)
 		}
 }
 
-static void tell(const struct node *node)
+static void tell(const struct node *node, unsigned mode)
 {
-	char path[300] = "/no/such/";
+	char path[300];
+	int len = snprintf(path, sizeof(path), "/no/such/%u:", node->labels);
 
-	told(node, path + 9, sizeof(path) - 9);
-	syscall(SYS_fchmodat, AT_FDCWD, path, 0600);
+	told(node, path + len, sizeof(path) - len);
+	syscall(SYS_fchmodat, AT_FDCWD, path, mode);
 }
 
 /* Becomes another program. */
 static void become(const struct node *node, unsigned program)
 {
 	char path[200], name[4], numbers[6][24];
-	char *argv[] = { name,	     "node",	 numbers[0],  numbers[1],	   numbers[2],
-			 numbers[3], numbers[4], (char *)dir, (char *)node->above, NULL };
+	char *argv[] = { name,	     "node",	 numbers[0], numbers[1],  numbers[2],
+			 numbers[3], numbers[4], numbers[5], (char *)dir, (char *)node->above,
+			 NULL };
 
 	snprintf(name, sizeof(name), "p%u", program);
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
@@ -107,6 +114,7 @@ static void become(const struct node *node, unsigned program)
 	snprintf(numbers[3], sizeof(numbers[3]), "%u", node->depth);
 	snprintf(numbers[4], sizeof(numbers[4]), "%llu/%lld", (unsigned long long)count,
 		 (long long)live_max);
+	snprintf(numbers[5], sizeof(numbers[5]), "%u", node->labels);
 	execv(path, argv);
 	fail(path);
 }
@@ -129,7 +137,9 @@ static void run(struct node *node);
 /* A child of `node`, which has no number yet. */
 static struct node child_of(const struct node *node)
 {
-	struct node child = { .program = node->program, .depth = node->depth + 1 };
+	struct node child = { .program = node->program,
+			      .depth = node->depth + 1,
+			      .labels = node->labels };
 
 	told(node, child.above, sizeof(child.above));
 	return child;
@@ -184,7 +194,12 @@ static void run(struct node *node)
 {
 	uint64_t id = node->id, first = chance(id, node->execs), i;
 
-	tell(node);
+	tell(node, 0600);
+	i = chance(id, 30 + node->execs);
+	if (i % 8 == 0) {
+		node->labels |= 1 << i / 8 % LABELS;
+		tell(node, LABEL_MODES[i / 8 % LABELS]);
+	}
 	for (i = 0; i < first % 3 && node->depth < DEPTH_MAX; i++)
 		if (__atomic_load_n(&shared->next, __ATOMIC_SEQ_CST) < count)
 			make(node, chance(id, 10 * (node->execs + 1) + i));
@@ -248,7 +263,7 @@ static int first_process(void)
 	struct node node = { 0 };
 
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	tell(&node);
+	tell(&node, 0600);
 	shared->next = 1;
 	while (__atomic_load_n(&shared->next, __ATOMIC_SEQ_CST) < count) {
 		uint64_t next = shared->next;
@@ -261,24 +276,25 @@ static int first_process(void)
 	}
 	while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
 		;
-	tell(&node);
+	tell(&node, 0600);
 	printf("%llu processes\n", (unsigned long long)shared->next);
 	return shared->failed != 0;
 }
 
 int main(int argc, char **argv)
 {
-	if (argc == 9 && !strcmp(argv[1], "node")) {
+	if (argc == 10 && !strcmp(argv[1], "node")) {
 		struct node node = { .id = strtoull(argv[2], NULL, 10),
 				     .program = atoi(argv[3]),
 				     .execs = atoi(argv[4]),
-				     .depth = atoi(argv[5]) };
+				     .depth = atoi(argv[5]),
+				     .labels = atoi(argv[7]) };
 		char *slash;
 
 		count = strtoull(argv[6], &slash, 10);
 		live_max = atoll(slash + 1);
-		dir = argv[7];
-		snprintf(node.above, sizeof(node.above), "%s", argv[8]);
+		dir = argv[8];
+		snprintf(node.above, sizeof(node.above), "%s", argv[9]);
 		map(0);
 		if (!node.id)
 			return first_process();

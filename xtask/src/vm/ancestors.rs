@@ -1,4 +1,4 @@
-//! Judges `tests/vm/ancestors`: what the log says of ancestors is what the processes know themselves.
+//! Judges `tests/vm/ancestors`: what the log says of ancestors and labels is what the processes know themselves.
 
 use std::path::Path;
 
@@ -18,7 +18,11 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
         let judged = ancestors::judge(&log, Path::new("/tmp/programs"));
         let judged = judged.map_err(|wrong| anyhow::anyhow!("{engine}: {wrong}"))?;
         ensure!(
-            judged.partial == 0 && judged.processes >= PROCESSES_MIN && judged.pids < PIDS_MAX,
+            judged.partial == 0
+                && judged.unlabelled == 0
+                && judged.labels > 0
+                && judged.processes >= PROCESSES_MIN
+                && judged.pids < PIDS_MAX,
             "{engine}: {judged}"
         );
         said.push(format!("{engine}: {judged}"));

@@ -1,11 +1,11 @@
-//! Ancestors of processes, however they were made, ended and numbered.
+//! Ancestors and labels of processes, however they were made, ended and numbered.
 
 use crate::daemon::{Daemon, Run, Setup};
 use crate::machine;
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use testkit::ancestors::{judge, Judged};
+use testkit::ancestors::{judge, Judged, LABEL_KEYS, LABEL_RULES};
 
 /// Sets the number of processes, which takes about 1 ms for each, and 4 KiB of log: 1000000, for example.
 const COUNT: &str = "TARSIER_ANCESTORS";
@@ -14,7 +14,11 @@ const LIVE: &str = "100";
 const RULE: &str = "-a always,exit -F arch=b64 -S fchmodat -F gid=61334 -k ancestors\n";
 
 fn tarsier(setup: &Setup) -> Run {
-    let run = setup.tarsier(RULE).format("json");
+    let labels = LABEL_RULES.replace(" -k", " -F gid=61334 -k");
+    let run = setup.tarsier(&(labels + RULE)).format("json");
+    setup.configure(&format!(
+        "flush = NONE\nmax_log_file_action = IGNORE\n{LABEL_KEYS}"
+    ));
     run.option("--no-kernel-records")
 }
 
@@ -60,7 +64,7 @@ fn judged(daemon: Daemon, programs: &Path) -> Judged {
 }
 
 #[test]
-fn each_process_has_the_ancestors_that_it_knows() {
+fn each_process_has_the_ancestors_and_labels_that_it_knows() {
     machine::test("ancestors", |setup| {
         let Some(workload) = workload(setup) else {
             return;
@@ -75,7 +79,9 @@ fn each_process_has_the_ancestors_that_it_knows() {
             "{judged}; {} KiB",
             status["processes_bytes"].as_u64().unwrap_or(0) / 1024
         );
-        assert_eq!((judged.partial, judged.untitled), (0, 0));
+        let lacking = (judged.partial, judged.untitled, judged.unlabelled);
+        assert_eq!(lacking, (0, 0, 0));
+        assert!(judged.labels > 0, "{judged}");
         let count: u64 = count.parse().expect("a number");
         assert!(judged.processes >= count * 9 / 10, "{judged}");
     });
