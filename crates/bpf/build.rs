@@ -11,6 +11,7 @@ fn main() {
     compile("audit_iter");
     compile("match_test");
     compile("peek");
+    compile("call_counts");
     for path in ["programs", "../event/include/tarsier_event.h"] {
         println!("cargo::rerun-if-changed={path}");
     }

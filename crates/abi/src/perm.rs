@@ -24,12 +24,12 @@ pub struct PermClass {
     pub socketcall: bool,
 }
 
-/// Where the `O_*` flags of a call are.
+/// Place of a call's `O_*` flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenFlags {
-    /// In this argument, counted from 0.
+    /// The argument with this index, counted from 0.
     Arg(u8),
-    /// In `struct open_how`, openat2(2).
+    /// `struct open_how` of openat2(2).
     How,
 }
 
@@ -56,11 +56,11 @@ impl PermClass {
 /// Edition of a kernel's lists of system calls per class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PermLists {
-    /// Up to Linux 7.2.
+    /// Lists of Linux 7.2 and earlier.
     #[default]
     Short,
-    /// Since Linux 7.3: calls that read the attributes of a file are in the read class, and
-    /// quotactl_fd and file_setattr are in the lists too.
+    /// Lists of Linux 7.3 and later: calls that read the attributes of a file are in the read class, and quotactl_fd
+    /// and file_setattr are in the lists too.
     Long,
 }
 

@@ -16,7 +16,7 @@ pub const X32_BIT: u32 = 0x4000_0000;
 /// Numbers from here on belong to x32 alone (arch/x86/entry/syscalls/syscall_64.tbl).
 const X32_FIRST: u32 = 512;
 
-/// By number from [`X32_FIRST`] on: the 64-bit calls that do the same.
+/// The 64-bit calls that do the same as x32 calls, by number from [`X32_FIRST`] on.
 const X32_TWINS: [u32; 36] = [
     13, 15, 16, 19, 20, 45, 46, 47, 59, 101, 127, 128, 129, 131, 222, 244, 246, 247, 273, 274, 278,
     279, 295, 296, 297, 299, 307, 310, 311, 54, 55, 206, 209, 322, 327, 328,

@@ -266,6 +266,9 @@ enum learn_missed {
 	LEARN_MISSED_KINDS = 3,
 };
 
+/* call_counts.bpf.c: places of a row; the last one is for calls with a number from here on. */
+#define COUNTED_CALLS 1024
+
 /* peek.bpf.c: the most bytes that can be copied at once. */
 #define PEEK_BYTES 8192
 

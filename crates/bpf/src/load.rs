@@ -1,10 +1,9 @@
-//! What can go wrong when libbpf loads the programs, in words that say what to do.
+//! Errors of loading programs with libbpf, with messages that say what to do.
 
 use std::sync::Mutex;
 use thiserror::Error;
 
-/// Last lines of what libbpf said. A refused program comes with the verifier's whole log, which
-/// is thousands of lines.
+/// Last lines of libbpf's messages. A refused program comes with the verifier's whole log, which is thousands of lines.
 static LIBBPF_SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
 const LIBBPF_LINES_KEPT: usize = 6;
 
@@ -18,13 +17,13 @@ pub enum LoadError {
     /// The kernel has no type information.
     #[error("this kernel has no BTF (/sys/kernel/btf/vmlinux is missing): the eBPF engines need CONFIG_DEBUG_INFO_BTF=y")]
     NoBtf,
-    /// Not root, or a capability is missing.
+    /// This process is not root, or lacks a capability.
     #[error("not permitted to load BPF programs: run as root (CAP_BPF, CAP_PERFMON, CAP_SYS_RESOURCE is not needed)")]
     NotPermitted,
     /// The kernel refused a program or a map.
     #[error("the kernel refused the {what}: {source}; libbpf says: {detail}")]
     Refused {
-        /// Which program, map or step.
+        /// The program, map or step.
         what: String,
         /// The error.
         source: libbpf_rs::Error,

@@ -21,6 +21,7 @@ pub const WORKLOAD_SOME_CONTAINER: u32 = 1;
 pub const ENTRY_URING: u32 = 2;
 pub const MAKER_OPERATIONS_MAX: u32 = 16384;
 pub const URING_PART_SHIFT: u32 = 8;
+pub const COUNTED_CALLS: u32 = 1024;
 pub const PEEK_BYTES: u32 = 8192;
 pub const SECCOMP_WORDS_MAX: u32 = 16;
 pub type __u8 = ::core::ffi::c_uchar;

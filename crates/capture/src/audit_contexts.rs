@@ -33,7 +33,7 @@ impl AuditContexts {
         AuditContexts(load().ok())
     }
 
-    /// How many tasks have a context; `None` if the kernel does not allow the query.
+    /// Number of tasks that have a context; `None` if the kernel does not allow the query.
     pub fn count(&self) -> Option<Audited> {
         let tasks = self.tasks()?;
         let processes: BTreeSet<u32> = tasks.iter().map(|task| task.tgid).collect();
@@ -41,6 +41,12 @@ impl AuditContexts {
             processes: processes.len() as u64,
             threads: tasks.len() as u64,
         })
+    }
+
+    /// Whether the calling thread has a context; `None` if the kernel does not allow the query.
+    pub fn own(&self) -> Option<bool> {
+        let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        Some(self.tasks()?.iter().any(|task| task.tid == tid))
     }
 
     /// Whether a new task gets a context. Starts a thread to find out; `None` if that fails.

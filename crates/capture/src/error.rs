@@ -1,4 +1,4 @@
-//! What can go wrong with capture, in words that say what to do.
+//! Errors of capture, with messages that say what to do.
 
 use bpf::load::LoadError;
 use thiserror::Error;
@@ -15,13 +15,13 @@ pub enum CaptureError {
     Unhooked {
         /// The call, which another hook has to see.
         call: (plan::Entry, u32),
-        /// What failed.
+        /// The failure.
         source: Box<CaptureError>,
     },
     /// A system call failed.
     #[error("{what}: {source}")]
     System {
-        /// What was tried.
+        /// The action that failed.
         what: String,
         /// The errno.
         source: std::io::Error,
@@ -29,29 +29,29 @@ pub enum CaptureError {
     /// The directory for pins (`pin_dir`) is not suitable.
     #[error("pin_dir {}: {fault}: {remedy}", .dir.display())]
     PinDir {
-        /// Which.
+        /// The directory.
         dir: std::path::PathBuf,
-        /// What is wrong with it.
+        /// The reason why the directory is not suitable.
         fault: String,
-        /// What to do.
+        /// Remedy.
         remedy: &'static str,
     },
     /// Another process uses the directory.
     #[error("pin_dir {}: another tarsier has it: stop that one, or name another directory", .dir.display())]
     PinsInUse {
-        /// Which.
+        /// The directory.
         dir: std::path::PathBuf,
     },
-    /// The kernel lacks what every record needs.
+    /// The kernel lacks a part that every record needs.
     #[error("the eBPF engines cannot run on this kernel: its type information (/sys/kernel/btf/vmlinux) has no {}, which {} come from; use --engine kernel, and report the version of the kernel", .gap.name, .gap.feature)]
     Lacking {
-        /// What is missing.
+        /// The missing structure member, function or tracepoint.
         gap: plan::Gap,
     },
     /// The kernel refused the programs, and lacks something that they use.
     #[error("{source}; this kernel has no {}, which may be why: report this with the version of the kernel, and use --engine kernel", names(.gaps))]
     RefusedWithout {
-        /// What is missing.
+        /// The missing structure members, functions and tracepoints.
         gaps: Vec<plan::Gap>,
         /// The refusal.
         source: Box<CaptureError>,

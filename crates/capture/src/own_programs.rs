@@ -65,7 +65,7 @@ pub fn own_programs() -> &'static OwnPrograms {
     &OF_THIS_PROCESS
 }
 
-/// While it lives, programs may be loaded whose ids are not known yet.
+/// Guard held while a thread loads programs, whose ids may not be known yet.
 #[must_use]
 pub struct Loading<'p>(&'p OwnPrograms);
 

@@ -1,4 +1,4 @@
-//! What another process with root's rights changes in the maps is refused, or undone and reported.
+//! Changes to the maps by another process with root's rights are refused, or undone and reported.
 #![cfg(target_arch = "x86_64")]
 
 use capture::hooks::Breach;

@@ -1,4 +1,4 @@
-//! Under which number a call is looked up in the tables.
+//! The number under which a call is looked up in the tables.
 #![cfg(target_arch = "x86_64")]
 
 use capture::{EbpfEngine, Options};

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Where messages are verified.
+/// Source of the messages to verify.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// In a Kafka topic.
+    /// A Kafka topic.
     Kafka,
-    /// In a stream of NATS JetStream.
+    /// A stream of NATS JetStream.
     Nats,
-    /// In files.
+    /// Files.
     Path(PathBuf),
 }
 
@@ -32,9 +32,8 @@ impl FromStr for Source {
 #[group(skip)]
 #[command(group = ArgGroup::new("seals").required(true).args(["key", "keys", "no_seals"]))]
 pub struct CentralVerifyArgs {
-    /// What to verify: `kafka` or `nats` for all that the server of the configuration has, or what
-    /// consumers stored: a directory with a directory for each host, or with files whose messages
-    /// name their hosts; or one such file
+    /// Messages to verify: `kafka` or `nats` for all on the configured server, or what consumers stored: a directory
+    /// with a directory for each host, or with files whose messages name their hosts; or one such file
     #[arg(long, value_name = "FROM")]
     pub from: Source,
     /// Verification key of all hosts, which `tarsier seal init` created

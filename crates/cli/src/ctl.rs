@@ -1,6 +1,6 @@
 //! `tarsier ctl`, whose options are auditctl's and are not parsed by clap.
 
-/// What `tarsier ctl -h` prints.
+/// Output of `tarsier ctl -h`.
 pub const USAGE: &str = "\
 usage: auditctl [--kernel] [--run-dir DIR] [--dialect 3|4] OPTIONS
        tarsier ctl [--kernel] [--run-dir DIR] [--dialect 3|4] OPTIONS

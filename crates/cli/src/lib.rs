@@ -236,7 +236,7 @@ pub struct RulesCheckArgs {
     pub json: bool,
 }
 
-/// How events are captured.
+/// Engine that captures events.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
     /// The best engine that loads on this kernel
@@ -276,7 +276,7 @@ pub struct RunArgs {
     /// Form of the log, instead of the configuration's log_format
     #[arg(long, value_name = "FORMAT", ignore_case = true)]
     pub log_format: Option<LogFormat>,
-    /// How events are captured
+    /// Engine that captures events
     #[arg(long, default_value = "auto")]
     pub engine: Engine,
     /// Stop after this time: 10s, 5m, 1h, or seconds
@@ -318,6 +318,14 @@ pub struct PlanArgs {
     /// Show this system call instead: its candidates, fields and tables; may be repeated
     #[arg(long = "syscall", value_name = "NAME")]
     pub syscalls: Vec<String>,
+    /// Predict what the rules will cost this host instead: `live` counts the calls that it makes, LOG (a file, or a
+    /// directory with audit.log) has events like those that the rules will record
+    #[arg(long, value_name = "live|LOG", conflicts_with = "syscalls")]
+    pub profile: Option<PathBuf>,
+    /// Time for which `--profile live` counts
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "profile",
+          value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub seconds: u32,
     /// Print JSON, for programs
     #[arg(long)]
     pub json: bool,
@@ -337,7 +345,7 @@ pub struct StopArgs {
     pub run_dir: PathBuf,
 }
 
-/// What makers of events are told apart by.
+/// Property by which makers of events are told apart.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusBy {
     /// systemd's system unit
@@ -350,7 +358,7 @@ pub enum StatusBy {
     Exe,
 }
 
-/// What makers of events are sorted by.
+/// Count by which makers of events are sorted.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusSort {
     /// Bytes of log lines
@@ -371,6 +379,9 @@ pub struct StatusArgs {
     /// them by cause, processor and rule
     #[arg(long, value_name = "KIND", conflicts_with = "rules")]
     pub by: Option<StatusBy>,
+    /// Show the memory that the daemon, its helpers, and its BPF programs and maps take, as the kernel accounts for it
+    #[arg(long, conflicts_with_all = ["rules", "by"])]
+    pub memory: bool,
     /// With --by: number of names; the others are counted together
     #[arg(long, value_name = "N", default_value_t = 20, requires = "by")]
     pub top: usize,

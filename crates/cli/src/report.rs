@@ -1,6 +1,6 @@
 //! `tarsier report`, whose options are aureport's and are not parsed by clap.
 
-/// What `tarsier report --help` prints.
+/// Output of `tarsier report --help`.
 pub const REPORT_USAGE: &str = "\
 usage: aureport [--dialect 3|4] OPTIONS
        tarsier report [--dialect 3|4] OPTIONS

@@ -1,6 +1,6 @@
 //! `tarsier search`, whose options are ausearch's and are not parsed by clap.
 
-/// What `tarsier search -h` prints.
+/// Output of `tarsier search -h`.
 pub const SEARCH_USAGE: &str = "\
 usage: ausearch [--dialect 3|4] OPTIONS
        tarsier search [--dialect 3|4] OPTIONS

@@ -217,6 +217,11 @@ impl<T: Tally> Composer<T> {
         is_known.then(|| names.class(&Place::of(&path)))
     }
 
+    /// Ids of the root and of all cgroups that are known and not removed.
+    pub fn cgroups_living(&mut self) -> Vec<u64> {
+        self.host.cgroups().living()
+    }
+
     /// The cgroups that were removed since the last call.
     pub fn cgroups_gone(&mut self) -> Vec<u64> {
         self.host.cgroups().take_gone()

@@ -41,7 +41,7 @@ impl fmt::Display for Notice {
     }
 }
 
-/// Why a configuration file is refused.
+/// Reason for refusing a configuration file.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The host's name cannot be resolved as `name_format` asks.
@@ -64,7 +64,7 @@ pub enum ConfigError {
         path: PathBuf,
         /// The system call that failed.
         call: &'static str,
-        /// What to do.
+        /// Remedy.
         remedy: &'static str,
         /// Error of the system call.
         source: io::Error,
@@ -85,7 +85,7 @@ pub enum ConfigError {
     Syntax {
         /// Place of the line.
         place: Place,
-        /// What was found.
+        /// Description of the text found instead.
         found: String,
     },
     /// The key does not exist.
@@ -111,7 +111,7 @@ pub enum ConfigError {
         path: PathBuf,
         /// The contradiction.
         found: String,
-        /// What to do.
+        /// Remedy.
         remedy: String,
     },
 }
@@ -129,9 +129,9 @@ pub struct BadValue {
     pub key: &'static str,
     /// The value as written.
     pub value: String,
-    /// What is wrong with it.
+    /// Fault found in the value.
     pub found: String,
-    /// What the key accepts.
+    /// Values that the key accepts.
     pub expected: String,
     /// The most similar word, if one is similar enough.
     pub nearest: Option<&'static str>,

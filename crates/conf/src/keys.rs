@@ -23,7 +23,7 @@ pub(super) struct Key {
     pub(super) takes_option: bool,
     /// auditd's default, for which no notice is given.
     pub(super) auditd_default: &'static str,
-    /// For a key that Tarsier does not honour yet: what happens instead.
+    /// Behaviour instead, for a key that Tarsier does not honour yet.
     pub(super) not_honoured: Option<&'static str>,
     pub(super) apply: Apply,
 }

@@ -42,35 +42,34 @@ pub use parse::{parse, LoadOptions, Loaded, LINE_BYTES_MAX};
 /// The program that sends mail for EMAIL actions, the same as auditd's.
 pub const SENDMAIL: &str = "/usr/lib/sendmail";
 
-/// Where auditd keeps its configuration.
+/// Path of auditd's configuration file.
 pub const AUDITD_CONF: &str = "/etc/audit/auditd.conf";
 
-/// How records are written (`log_format`).
+/// Format of records (`log_format`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
-    /// As the kernel sends them.
+    /// The kernel's own text.
     Raw,
-    /// As RAW, followed by a 0x1d byte and the names of uids, gids, system call, architecture and
-    /// addresses.
+    /// RAW, followed by a 0x1d byte and the names of uids, gids, system call, architecture and addresses.
     Enriched,
     /// One JSON object per event (Tarsier only).
     Json,
-    /// As ENRICHED, compressed while it is written (Tarsier only); `tarsier cat` prints it as text.
+    /// ENRICHED, compressed while it is written (Tarsier only); `tarsier cat` prints it as text.
     Compact,
 }
 
-/// When written records are made durable (`flush`).
+/// Policy for making written records durable (`flush`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flush {
-    /// When the kernel writes them back.
+    /// No sync: the kernel writes records back.
     None,
-    /// By a sync every `freq` records, for which writing waits.
+    /// A sync every `freq` records, for which writing waits.
     Incremental,
-    /// By a sync every `freq` records, in the background.
+    /// A sync every `freq` records, in the background.
     IncrementalAsync,
-    /// With every batch; data and the file's size only: fdatasync(2).
+    /// A sync of every batch; data and the file's size only: fdatasync(2).
     Data,
-    /// With every batch; data and all metadata: fsync(2).
+    /// A sync of every batch; data and all metadata: fsync(2).
     Sync,
 }
 
@@ -100,7 +99,7 @@ impl Flush {
     }
 }
 
-/// What to do when the log file reaches `max_log_file` (`max_log_file_action`).
+/// Action when the log file reaches `max_log_file` (`max_log_file_action`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SizeAction {
     /// Do nothing.
@@ -117,8 +116,8 @@ pub enum SizeAction {
     Exec(PathBuf),
 }
 
-/// What to do when disk space runs out or the disk fails (`space_left_action`,
-/// `admin_space_left_action`, `disk_full_action`, `disk_error_action`).
+/// Action when disk space runs out or the disk fails (`space_left_action`, `admin_space_left_action`,
+/// `disk_full_action`, `disk_error_action`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FailureAction {
     /// Do nothing (for a full disk, auditd still warns).
@@ -139,7 +138,7 @@ pub enum FailureAction {
     Halt,
 }
 
-/// What to do when a plugin's queue is full (`overflow_action`).
+/// Action when a plugin's queue is full (`overflow_action`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OverflowAction {
     /// Do nothing.
@@ -154,7 +153,7 @@ pub enum OverflowAction {
     Halt,
 }
 
-/// What happens to calls whose events come faster than they can be recorded (`overload`).
+/// Treatment of calls whose events come faster than they can be recorded (`overload`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overload {
     /// Each call waits at its end: at most 1 ms, or 20 ms once the ring is nearly full.
@@ -164,10 +163,10 @@ pub enum Overload {
     Drop,
 }
 
-/// How the daemon confines itself (`confinement`).
+/// Confinement of the daemon (`confinement`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Confinement {
-    /// Not at all.
+    /// No confinement.
     No,
     /// An unexpected system call fails, and is recorded.
     #[default]
@@ -176,7 +175,7 @@ pub enum Confinement {
     Strict,
 }
 
-/// Where the daemon's counters can be read in Prometheus' text format (`metrics`).
+/// Address at which the daemon's counters can be read in Prometheus' text format (`metrics`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MetricsAddress {
     /// Absolute path of a Unix socket.
@@ -185,7 +184,7 @@ pub enum MetricsAddress {
     Loopback(u16),
 }
 
-/// Which digests of executed files events have (`exe_hash`).
+/// Digests of executed files in events (`exe_hash`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExeHash {
     /// No digests.
@@ -194,7 +193,7 @@ pub enum ExeHash {
     Sha256,
 }
 
-/// Which node name precedes each record (`name_format`).
+/// Node name that precedes each record (`name_format`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameFormat {
     /// No node name.
@@ -218,7 +217,7 @@ pub enum SpaceLimit {
     Percent(u8),
 }
 
-/// How remote hosts connect (`transport`).
+/// Transport of events from remote hosts (`transport`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// Clear text.

@@ -16,9 +16,9 @@ pub struct KeyDescription {
     /// The value if there is no file, which is that of the file that auditd ships; empty if it is the
     /// same as `unset`.
     pub shipped: &'static str,
-    /// What the key does. Empty for a key that has no effect.
+    /// Effect of the key; empty if it has none.
     pub meaning: &'static str,
-    /// For a key that has no effect: what happens instead.
+    /// Behaviour instead, for a key that has no effect.
     pub no_effect: Option<&'static str>,
 }
 

@@ -11,7 +11,7 @@ use crate::{Config, ExeHash, Flush, LogFormat, NameFormat, SizeAction, SpaceLimi
 /// holds the newline and a NUL.
 pub const LINE_BYTES_MAX: usize = 158;
 
-/// Which files [`crate::load`] accepts.
+/// Options of [`crate::load`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LoadOptions {
     /// Follow a symbolic link (auditd's `-l`).

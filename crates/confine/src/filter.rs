@@ -6,13 +6,13 @@ use seccomp::profile::{list, Context};
 use seccomp::{Action, Filter, Verdict};
 use std::io;
 
-/// What the daemon may call.
+/// Profile of the calls that the daemon may make.
 pub const CALLS: &str = include_str!("daemon.profile");
-/// What it may also call with network sockets.
+/// Profile of the calls that it may also make with network sockets.
 pub const NETWORK: &str = include_str!("network.profile");
-/// What the helper that reads executed files may call.
+/// Profile of the calls that the helper that reads executed files may make.
 pub const READING: &str = include_str!("reading.profile");
-/// Calls that are refused without a record.
+/// Profile of the calls that are refused without a record.
 pub const QUIET: &str = include_str!("quiet.profile");
 
 const EPERM: Verdict = Verdict::new(Action::Errno, libc::EPERM as u16);

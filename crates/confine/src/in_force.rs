@@ -1,4 +1,4 @@
-//! What the kernel reports about this process.
+//! Confinement of this process, as the kernel reports it.
 
 use crate::process;
 use rustix::process::{dumpable_behavior, DumpableBehavior};
@@ -33,7 +33,7 @@ pub struct InForce {
 pub struct LandlockInForce {
     /// Version of the kernel's Landlock.
     pub abi: u32,
-    /// Where the process may write.
+    /// Paths where the process may write.
     pub paths: Vec<PathBuf>,
 }
 

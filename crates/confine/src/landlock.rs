@@ -36,12 +36,12 @@ pub enum Writable {
     Directory(PathBuf),
     /// A directory in which sockets are made and removed.
     Sockets(PathBuf),
-    /// Like [`Writable::Directory`]; directories are made, moved and removed there too.
+    /// A directory like [`Writable::Directory`], in which directories are made, moved and removed too.
     Tree(PathBuf),
 }
 
 impl Writable {
-    /// Where it is.
+    /// Path of the place.
     pub fn path(&self) -> &PathBuf {
         let (Writable::File(path)
         | Writable::Directory(path)

@@ -1,5 +1,5 @@
-//! What the daemon gives up before it arms anything: capabilities, most system calls, writing outside of its own
-//! directories. Knows nothing about auditing.
+//! Confinement of the daemon: before it arms anything, it gives up capabilities, most system calls, and writing outside
+//! of its own directories. This crate knows nothing about auditing.
 //!
 //! [`apply`] never fails: a kernel may lack a part, and a service manager may have forbidden one.
 //! Parts that could not be applied are in [`InForce::missing`], with the reason.

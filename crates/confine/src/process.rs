@@ -29,7 +29,7 @@ pub(crate) fn bounding() -> Option<u64> {
     u64::from_str_radix(bits.trim(), 16).ok()
 }
 
-/// Neither cores nor other processes of the same user get at the memory.
+/// Keeps the memory from cores and from other processes of the same user.
 pub(crate) fn forbid_dumps() -> io::Result<()> {
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }

@@ -1,4 +1,4 @@
-//! What the profile allows, asked of the compiled filter.
+//! Calls that the compiled filter allows.
 
 use crate::filter::{daemon_policy, policy, reading_policy, CALLS, NETWORK, QUIET};
 use seccomp::compile::{compile, Frequencies};

@@ -22,7 +22,7 @@ pub(super) struct Asker {
     pub(super) who: Who,
     /// Label by the security module, if there is one.
     subj: Option<Vec<u8>>,
-    /// What the process chose as its name.
+    /// Name that the process chose.
     comm: Option<Vec<u8>>,
     exe: Option<Vec<u8>>,
     /// Name of the controlling terminal.

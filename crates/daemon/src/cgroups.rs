@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// many.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// How much is known to be lost.
+/// Number of lost frames that surveys have made good, and the time of the last survey.
 #[derive(Default)]
 pub(super) struct CgroupLosses {
     answered: u64,

@@ -1,4 +1,4 @@
-//! What the daemon gives up before it arms anything, and what it keeps.
+//! Rights that the daemon gives up before it arms anything, and those that it keeps.
 
 use crate::protocol::ConfinementStatus;
 use crate::stderr::say;
@@ -63,7 +63,7 @@ impl Confinement {
         Ok(())
     }
 
-    /// For `tarsier status`.
+    /// The confinement for `tarsier status`; `None` if there is none.
     pub(super) fn status(&self) -> Option<ConfinementStatus> {
         let all = self.in_force.as_ref()?;
         let landlock = all.landlock.as_ref();

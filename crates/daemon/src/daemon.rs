@@ -31,10 +31,10 @@ const IDLE_PASSES: u32 = 3;
 /// Fill of a ring, in parts per thousand, from which the daemon goes on reading without a pause:
 /// what came while it wrote is a large enough batch.
 const BUSY_PER_MILLE: u32 = 50;
-/// How often the paths that rules name are checked again, and losses are reported.
+/// Interval at which the paths that rules name are checked again, and losses are reported.
 const TIDY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Why recording ended.
+/// End of the recording: the exit status, and the process that asked for it.
 pub(super) struct End {
     pub(super) status: u8,
     pub(super) sender: Option<Who>,

@@ -77,7 +77,7 @@ pub(super) fn start(encoder: &mut Encoder, out: &mut Vec<u8>, stamp: Stamp, engi
     writer.end();
 }
 
-/// What happened, who asked for it, and whether it worked.
+/// An action, the process that asked for it, and whether it succeeded.
 pub(super) struct Action<'a> {
     pub(super) kind: RecordType,
     pub(super) op: &'a str,

@@ -21,7 +21,7 @@ struct Batch {
     /// The batch is durable once the journal is durable up to here.
     end: Position,
     events: u64,
-    /// When the oldest event of the batch happened (CLOCK_MONOTONIC).
+    /// Time of the oldest event of the batch (CLOCK_MONOTONIC).
     oldest_ns: u64,
 }
 

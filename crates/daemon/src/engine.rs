@@ -238,6 +238,11 @@ impl Engine {
         programs.is_some_and(|programs| programs.classify(cgroup, epoch, class).is_ok())
     }
 
+    /// Epoch and class that the programs have for a cgroup.
+    pub(super) fn class(&self, cgroup: u64) -> Option<(u64, WorkloadClass)> {
+        self.programs()?.class(cgroup)
+    }
+
     /// Makes the programs forget the class of a cgroup.
     pub(super) fn forget_class(&self, cgroup: u64) {
         if let Some(programs) = self.programs() {

@@ -1,4 +1,4 @@
-//! What happens when events are lost: auditctl's -f, see auditctl(8).
+//! Reaction to lost events: auditctl's -f, see auditctl(8).
 
 use crate::pipeline::Pipeline;
 use crate::stderr::say;
@@ -18,8 +18,8 @@ impl Default for Failure {
 }
 
 impl Failure {
-    /// Does what the value asks for if events were lost, for these causes: 1 says so in the kernel's log; 2 stops the
-    /// machine, once the log is on the disk.
+    /// Reacts to events lost for these causes, if any: 1 reports them in the kernel's log; 2 also stops the machine,
+    /// once the log is on the disk.
     pub(super) fn act(self, causes: &str, pipeline: &mut Pipeline) {
         if causes.is_empty() || self.0 == 0 {
             return;

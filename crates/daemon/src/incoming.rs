@@ -1,5 +1,5 @@
-//! What becomes of the records of the audit socket on their way to the log: some BPF records are left out or held back,
-//! and all are grouped into events.
+//! The way of records from the audit socket to the log: some BPF records are left out or held back, and all are grouped
+//! into events.
 
 use super::grouped::{Grouped, Sink};
 use super::own_loads::{OwnLoads, Verdict};

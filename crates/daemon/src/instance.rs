@@ -13,7 +13,7 @@ use trust::{Directory, Links};
 /// The lock of a run directory, held as long as this value lives.
 pub struct Instance {
     _file: File,
-    /// Only root can create or replace files in it, so they can be named by path.
+    /// The run directory. Only root can create or replace files in it, so they can be named by path.
     directory: Directory,
 }
 

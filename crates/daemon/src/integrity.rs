@@ -1,15 +1,16 @@
-//! Reports what others have changed of the capture.
+//! Reports changes that other processes have made to the capture.
 
 use crate::clock::monotonic_ns;
 use crate::daemon_records::{Action, Who};
 use crate::pipeline::Pipeline;
 use crate::stderr::say;
+use capture::hooks::Breach;
 use event::RecordType;
 
 /// A daemon that is continued after this long without a check was stopped: checks are a second apart.
 const STOPPED_NS: u64 = 1_300_000_000;
 
-/// When checks were made. All times are those of CLOCK_MONOTONIC, in nanoseconds.
+/// Times of checks (CLOCK_MONOTONIC, in nanoseconds).
 struct Checks {
     last_ns: u64,
     /// Time between the last check and the one before it.
@@ -81,7 +82,14 @@ impl Integrity {
     /// canary call, which must come through hook and ring before the next. Call it once a second.
     pub(super) fn check(&mut self, pipeline: &mut Pipeline) {
         self.checks.made(monotonic_ns());
-        for breach in pipeline.engine.check() {
+        let mut breaches = pipeline.engine.check();
+        if pipeline.check_workloads() {
+            breaches.push(Breach {
+                what: "map workloads".to_owned(),
+                is_mended: true,
+            });
+        }
+        for breach in breaches {
             let outcome = match breach.is_mended {
                 true => "it is as before",
                 false => "IT CANNOT BE MENDED: events may be lost; start tarsier again",
@@ -114,7 +122,7 @@ impl Integrity {
         }
     }
 
-    /// What failed, if the last canary call ought to have come through a ring by now and has not.
+    /// The part that failed, if the last canary call ought to have come through a ring by now and has not.
     fn listen(&mut self, pipeline: &Pipeline) -> Option<&'static str> {
         let expected = self.expected?;
         let heard = pipeline.reading.heard;
@@ -129,7 +137,7 @@ impl Integrity {
         (lost(pipeline) == expected.lost).then_some("ring")
     }
 
-    /// Makes a canary call, unless the last one may still be in a ring. Returns what did not see it.
+    /// Makes a canary call, unless the last one may still be in a ring. Returns the part that did not see it.
     fn sing(&mut self, pipeline: &Pipeline) -> Option<&'static str> {
         if self.expected.is_some() {
             return None;

@@ -1,14 +1,13 @@
 //! Calls that two captures have recorded, when one takes the other's place.
 //!
 //! For a moment the programs of both run at each hook. A task makes one call after the other, so that its two events of
-//! a call are neighbours in time. Which of them comes first is the same for all calls of a kind: hooks run in a fixed
-//! order.
+//! a call are neighbours in time. Their order is the same for all calls of a kind: hooks run in a fixed order.
 
 use compose::Outcome;
 use event::wire::{frame_kind, Event, FrameKind, TARSIER_COMPAT, TARSIER_URING};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// What an event tells of its call, except the time.
+/// Facts about the call of an event, except the time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Call {
     tid: u32,
@@ -37,12 +36,12 @@ pub(super) struct Overlap {
     calls: HashMap<Call, [Vec<Seen>; 2]>,
 }
 
-/// The capture that an event is of.
+/// The capture that an event belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
-    /// The one that ends.
+    /// The capture that ends.
     Earlier,
-    /// The one that begins.
+    /// The capture that begins.
     Later,
 }
 

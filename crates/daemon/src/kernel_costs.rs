@@ -1,4 +1,4 @@
-//! What rules and makers of events cost under the kernel engine. The kernel reports the key of an event's rule, not the
+//! Costs of rules and makers of events under the kernel engine. The kernel reports the key of an event's rule, not the
 //! rule itself, and no cgroup.
 
 use crate::maker_costs::MakerCosts;
@@ -8,7 +8,7 @@ use event::text;
 use rules::{List, Rule};
 use std::collections::HashMap;
 
-/// What events of the kernel's rules have cost.
+/// Costs of events of the kernel's rules.
 #[derive(Debug, Default)]
 pub(super) struct KernelCosts {
     /// Number of events and bytes by key, with the key as it is in the log.
@@ -16,7 +16,7 @@ pub(super) struct KernelCosts {
     pub(super) makers: MakerCosts,
 }
 
-/// What a record says about an event, as it is in the log.
+/// Values in a record of an event, as they are in the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Told<'a> {
     /// Key of the rule.
@@ -30,7 +30,7 @@ const KEYS_MAX: usize = 16384;
 const SYSCALL: u16 = 1300;
 const URINGOP: u16 = 1336;
 
-/// What a record says about its event, if the record is of a kind that rules select, with a key.
+/// Values in a record of an event; `None` unless it has a key and is of a kind that rules select.
 pub(super) fn told(kind: u16, body: &[u8]) -> Option<Told<'_>> {
     if !matches!(kind, SYSCALL | URINGOP) {
         return None;

@@ -295,7 +295,7 @@ impl KernelRecords {
         Some((info.auid, info.pid))
     }
 
-    /// What stays in the kernel at the end, in words.
+    /// Notice about the rule that stays in the kernel at the end, if one does.
     pub(super) fn leaves(&self) -> Option<&'static str> {
         (self.ownership.found().unused == 1).then_some(KEPT_RULE)
     }
@@ -324,7 +324,7 @@ impl KernelRecords {
 }
 
 /// Whether audit was never enabled since the machine was started: if it was, new tasks get an audit context unless a
-/// rule forbids it. What cannot be told counts as enabled, so that nothing is left behind.
+/// rule forbids it. If this cannot be found out, audit counts as enabled, so that nothing is left behind.
 fn was_never_enabled(contexts: &AuditContexts) -> bool {
     contexts.newborn_gets_one() == Some(false)
 }

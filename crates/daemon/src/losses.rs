@@ -24,7 +24,7 @@ pub(super) struct Losses {
     suppressed: BTreeMap<String, u64>,
     /// All that the programs have counted, and all that the second stage has.
     suppressed_in_all: [u64; 2],
-    /// What to do about losses.
+    /// Reaction to losses.
     pub(super) failure: Failure,
 }
 
@@ -129,7 +129,7 @@ pub(super) fn by_uid(pipeline: &Pipeline, counters: &Counters) -> BTreeMap<Strin
 
 const OTHER: &str = "other";
 
-/// By how much the counts have grown: for the uids with the largest growth, and for the others together.
+/// Growth of the counts: for the uids with the largest growth, and for the others together.
 fn most(before: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
     let more = now.iter().map(|(uid, count)| {
         let before = before.get(uid).copied().unwrap_or(0);
@@ -274,7 +274,7 @@ impl Reported {
     }
 }
 
-/// What was lost since `before` for which -f says what to do, as `CAUSE:COUNT,…`.
+/// Losses since `before` that -f acts on, as `CAUSE:COUNT,…`.
 fn of_failure(before: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>) -> String {
     let mut now = now.clone();
     now.retain(|cause, _| !OF_OTHERS.contains(&cause.as_str()));

@@ -1,4 +1,4 @@
-//! Costs of those who fill the log: `tarsier status --by`.
+//! Costs of the makers of events: `tarsier status --by`.
 //!
 //! An event is counted for its *origin*: cgroup, uid and executable together, of which there are few at a time. So an event
 //! costs one look-up. The counts of origins are added to those of names when somebody asks, or every [`WINDOW`].
@@ -31,7 +31,7 @@ const EXPORTED_MAX: usize = 20;
 /// Name of the row for all other makers.
 pub(super) const OTHERS: &str = "(others)";
 
-/// What the events of one task and many others have in common.
+/// Executable, cgroup and uid, which the events of one task and many others have in common.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Origin {
     exe: u64,
@@ -49,7 +49,7 @@ struct Waiting {
     batch_bytes: u64,
 }
 
-/// What makers of events have cost.
+/// Costs of the makers of events.
 #[derive(Debug)]
 pub(super) struct MakerCosts {
     waiting: Vec<Waiting>,
@@ -180,8 +180,8 @@ impl MakerCosts {
         }
     }
 
-    /// What the metrics show of a kind: the names with the most bytes since the start. Those of lately are not shown: who
-    /// makes new names all the time would add new ones to each scrape.
+    /// Costs in the metrics for a kind: those of the names with the most bytes since the start. Recent costs are not
+    /// shown: a maker of ever new names would add some to each scrape.
     pub(super) fn exported(&mut self, by: MakerKind) -> Vec<MakerCost> {
         self.settle();
         let all = found(&[&self.whole], by);
@@ -236,8 +236,8 @@ impl MakerCosts {
         place
     }
 
-    /// Adds all that waits to the counts of names. What belongs to a batch that has not ended takes as long as in the last
-    /// one.
+    /// Adds all waiting counts to those of names. A byte of a batch that has not ended costs as much time as one of the
+    /// last batch.
     fn settle(&mut self) {
         self.share(self.ns_per_byte);
         self.places.clear();
@@ -258,7 +258,7 @@ impl MakerCosts {
     }
 }
 
-/// What rows are sorted by.
+/// Count by which rows are sorted.
 fn rank(sums: &Sums, order: MakerOrder) -> u64 {
     match order {
         MakerOrder::Bytes => sums.bytes,
@@ -302,7 +302,7 @@ fn row(name: &str, sums: Sums, bytes_per_s: u64) -> MakerCost {
     }
 }
 
-/// The name, cut to what is kept of it.
+/// The name, cut to the bytes that are kept.
 fn kept(name: &Arc<[u8]>) -> Arc<[u8]> {
     match name.get(..NAME_BYTES_MAX) {
         Some(head) => [head, "…".as_bytes()].concat().into(),

@@ -20,15 +20,15 @@ pub(super) struct Output {
     notifier: Notifier,
     durability: Durability,
     promise: Promise,
-    /// When the oldest uncommitted event happened (CLOCK_MONOTONIC).
+    /// Time of the oldest uncommitted event (CLOCK_MONOTONIC).
     oldest_ns: Option<u64>,
-    /// How much the journal had written at the last check.
+    /// Position up to which the journal had written at the last check.
     noted: Position,
     /// Events of Tarsier itself, and of sources other than the engine, that the log could not take.
     others_lost: u64,
 }
 
-/// What the configuration promises about the log.
+/// Promises of the configuration about the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Promise {
     /// `write_logs`: a log is written.

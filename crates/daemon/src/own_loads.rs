@@ -17,9 +17,9 @@ const LEFT_OUT_MAX: usize = 4096;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Write,
-    /// It is left out, or held until [`OwnLoads::decided`] returns it.
+    /// The record is left out, or held until [`OwnLoads::decided`] returns it.
     Keep,
-    /// This BPF record of the same event, which was left out, has to come before it.
+    /// The record is written after this BPF record of the same event, which had been left out.
     WriteAfter(Vec<u8>),
 }
 
@@ -34,7 +34,7 @@ struct LeftOut {
 /// Record type and text of a message of the kernel.
 type Message = (u16, Vec<u8>);
 
-/// Records that are undecided, and what came after them about the same programs and events.
+/// Undecided records, and later ones about the same programs and events.
 #[derive(Default)]
 struct Held {
     messages: VecDeque<Message>,
@@ -49,7 +49,8 @@ pub(super) struct OwnLoads {
     programs: &'static OwnPrograms,
     pid: u32,
     held: Held,
-    /// By serial. A task that has an audit context adds records of its call to the event.
+    /// Events of records that were left out, by serial. A task that has an audit context adds records of its call to
+    /// the event.
     left_out: BTreeMap<u32, LeftOut>,
 }
 
@@ -179,7 +180,7 @@ impl OwnLoads {
     }
 }
 
-/// What a BPF record says: the operation, and the program's id.
+/// Operation and program id of a BPF record.
 fn subject(body: &[u8]) -> Option<(&[u8], u32)> {
     let mut fields = text::fields(body);
     let op = fields.find(|field| field.name == b"op")?.value;
@@ -201,7 +202,7 @@ mod tests {
     const BPF: u16 = RecordType::BPF.0;
     const OWN_PID: u32 = 70;
 
-    /// With these own programs.
+    /// An [`OwnLoads`] with these own programs.
     fn loads(ids: &[u32]) -> OwnLoads {
         let programs: &'static OwnPrograms = Box::leak(Box::default());
         ids.iter().for_each(|id| programs.assume(*id));

@@ -1,4 +1,4 @@
-//! How long the daemon does not look at the rings although it is awake.
+//! Times in which the daemon does not look at the rings although it is awake.
 
 /// The longest time between two looks at the rings. Waiting for events does not count.
 #[derive(Clone, Copy, Debug, Default)]

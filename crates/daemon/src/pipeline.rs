@@ -99,7 +99,7 @@ pub(super) struct Reading {
     has_more: bool,
 }
 
-/// What the rings have shown of themselves.
+/// Progress of reading the rings.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Heard {
     /// Number of the last canary call that came through a ring.
@@ -198,6 +198,13 @@ impl Pipeline {
             }
             _ => {}
         }
+    }
+
+    /// Tells the programs again the classes of cgroups that somebody has changed. Returns whether there were any.
+    pub(super) fn check_workloads(&mut self) -> bool {
+        let names = &self.generation.plan.workloads;
+        let (recorder, engine) = (&mut self.recorder, &self.engine);
+        self.workloads.check(names, recorder, engine)
     }
 
     /// Adds records of other sources, which come over the audit socket.
@@ -371,7 +378,7 @@ impl Pipeline {
         self.output.follow_commit();
     }
 
-    /// After a commit: releases the ring space of what was written.
+    /// After a commit: releases the ring space of the events that were written.
     fn settle(&mut self) {
         let Some(handover) = self.engine.handover() else {
             return;

@@ -1,8 +1,8 @@
 //! BPF records of programs whose loading is recorded. Tarsier writes such a record in the event of
 //! bpf(2), and drops the kernel's own, which comes over the audit socket with a serial of its own.
 //!
-//! Which of the two comes first depends on how soon the rings and the socket are read. A record of
-//! the kernel is thus held until the event has come, or is not going to.
+//! Either may come first: it depends on how soon the rings and the socket are read. A record of the kernel is thus held
+//! until the event has come, or is not going to.
 
 use event::text;
 use std::collections::VecDeque;

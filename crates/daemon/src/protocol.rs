@@ -27,14 +27,14 @@ pub fn socket_path(run_dir: &Path) -> PathBuf {
 pub enum Request {
     /// The engine, its events and losses; answered with a [`Status`].
     Status,
-    /// What each rule costs; answered with a list of [`RuleCost`].
+    /// Cost of each rule; answered with a list of [`RuleCost`].
     RuleCosts,
-    /// What the makers of events cost; answered with [`MakerCosts`], or with an [`Answer`] if the engine does not know
+    /// Costs of the makers of events; answered with [`MakerCosts`], or with an [`Answer`] if the engine does not know
     /// these makers.
     MakerCosts {
-        /// What makers are told apart by.
+        /// Property by which makers are told apart.
         by: MakerKind,
-        /// What they are sorted by.
+        /// Count by which they are sorted.
         order: MakerOrder,
         /// Number of makers wanted; the others are counted together.
         top: usize,
@@ -46,7 +46,7 @@ pub enum Request {
         /// Leave pinned programs in place.
         keep: bool,
     },
-    /// What `auditctl -s` shows.
+    /// State that `auditctl -s` shows.
     Audit,
     /// The rules, in the order in which they are tried.
     Rules,
@@ -99,11 +99,11 @@ pub enum Step {
 /// The daemon's answer to every request except those whose description names another.
 #[derive(Serialize, Deserialize, Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// Why the request as a whole was refused.
+    /// Reason why the request as a whole was refused.
     pub error: Option<String>,
-    /// For [`Request::Audit`] and [`Request::Apply`]: the state afterwards.
+    /// State afterwards, for [`Request::Audit`] and [`Request::Apply`].
     pub audit: Option<AuditState>,
-    /// For [`Request::Rules`]: `struct audit_rule_data` in hexadecimal.
+    /// Rules as `struct audit_rule_data` in hexadecimal, for [`Request::Rules`].
     pub rules: Vec<String>,
     /// The value of a counter before it was reset.
     pub value: Option<u32>,
@@ -121,11 +121,11 @@ pub struct Refused {
     pub step: usize,
     /// The errno that the kernel would have returned, if any.
     pub errno: Option<i32>,
-    /// Why, in words.
+    /// Reason, in words.
     pub reason: String,
 }
 
-/// What `auditctl -s` shows.
+/// State that `auditctl -s` shows.
 #[derive(Serialize, Deserialize, Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AuditState {
     /// 0 off, 1 on, 2 on and locked.
@@ -142,9 +142,9 @@ pub struct AuditState {
     pub lost: u32,
     /// Number of records waiting.
     pub backlog: u32,
-    /// In clock ticks.
+    /// Longest wait for room in the backlog, in clock ticks.
     pub backlog_wait_time: u32,
-    /// In clock ticks.
+    /// Sum of the waits for room in the backlog, in clock ticks.
     pub backlog_wait_time_actual: u32,
     /// Whether a login uid that is set can no longer be changed.
     pub loginuid_immutable: bool,

@@ -15,7 +15,7 @@ pub(super) fn with(encoder: Encoder, lookups: Lookups) -> Recorder {
     Composer::new(encoder, lookups, Costs::default())
 }
 
-/// What the engine's events cost.
+/// Costs of the engine's events.
 #[derive(Debug, Default)]
 pub(super) struct Costs {
     pub(super) rules: RuleCosts,

@@ -1,5 +1,4 @@
-//! What is recorded, and the rules and settings for it: everything that a reload or a request can
-//! change.
+//! The recording, with its rules and settings: everything that a reload or a request can change.
 
 use crate::asker::Asker;
 use crate::cgroups::CgroupLosses;

@@ -1,4 +1,4 @@
-//! What each rule in force has cost since it was loaded: `tarsier status --rules`.
+//! Cost of each rule in force since it was loaded: `tarsier status --rules`.
 
 use crate::protocol::RuleCost;
 use capture::hooks::RuleCount;
@@ -39,7 +39,7 @@ pub(super) struct Cost {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Missing {
     pub(super) lost: u64,
-    /// Those over the rule's budget.
+    /// Events over the rule's budget.
     pub(super) suppressed: u64,
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Directory of the rules that are loaded if no other is named.
 pub const RULES_DIR: &str = "/etc/audit/rules.d";
-/// What to do on a host without rules. The file is in packages; a checkout has it in share/rules.
+/// Advice for a host without rules. The file is in packages; a checkout has it in share/rules.
 pub const STARTER_REMEDY: &str =
     "to begin with a starter set, `install -D -m 0640 /usr/share/tarsier/rules/starter.rules \
      /etc/audit/rules.d/starter.rules` (in a checkout: share/rules/starter.rules); `tarsier plan` \

@@ -27,12 +27,11 @@ const WAITED_LITTLE: u64 = 100;
 /// The nice value of the daemon's thread, of the thread that syncs the log, without which nothing
 /// becomes durable, and of the helper that looks up paths.
 ///
-/// It is what `priority_boost` makes it until a ring is two fifths full. From then on, until a pass
-/// finds nothing to read, it is adjusted to the daemon's needs: lowered while the thread waits for
-/// a processor for a quarter of the time, as `schedstat` reports
-/// (Documentation/scheduler/sched-stats.rst), and raised while it waits for less than a tenth. A
-/// lower value would only hold up other tasks, among them the kernel threads that write the log.
-/// While a ring is nearly full, it is the lowest possible value.
+/// Until a ring is two fifths full, `priority_boost` sets it. From then on, until a pass finds nothing to read, it is
+/// adjusted to the daemon's needs: lowered while the thread waits for a processor for a quarter of the time, as
+/// `schedstat` reports (Documentation/scheduler/sched-stats.rst), and raised while it waits for less than a tenth. A
+/// lower value would only hold up other tasks, among them the kernel threads that write the log. While a ring is nearly
+/// full, it is the lowest possible value.
 #[derive(Debug)]
 pub(super) struct Scheduling {
     /// The nice value while no ring is filling up.

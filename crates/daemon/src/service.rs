@@ -33,9 +33,9 @@ pub(super) enum ServiceError {
 #[derive(Default)]
 pub(super) struct Service {
     socket: Option<UnixDatagram>,
-    /// How often it is told that the daemon is alive: twice in the time after which it kills.
+    /// Interval at which it is told that the daemon is alive: half the time after which it kills the daemon.
     interval_ns: Option<u64>,
-    /// When it was last told so (CLOCK_MONOTONIC); `None` before the first time.
+    /// Time at which it was last told so (CLOCK_MONOTONIC); `None` before the first.
     fed_ns: Option<u64>,
 }
 
@@ -76,7 +76,7 @@ impl Service {
         })
     }
 
-    /// Everything is armed, or a reload has ended. `status` is shown by `systemctl status`.
+    /// Reports that everything is armed, or that a reload has ended. `status` is shown by `systemctl status`.
     pub(super) fn ready(&self, status: &str) {
         let status = status.replace('\n', " ");
         self.tell(&format!("READY=1\nSTATUS={status}\n"));

@@ -86,7 +86,7 @@ pub(super) struct Settings {
     pub(super) config: Config,
     pub(super) capabilities: Capabilities,
     pub(super) lookups: Lookups,
-    /// What the daemon has given up.
+    /// Confinement of the daemon.
     pub(super) confinement: Confinement,
     /// Starts programs.
     pub(super) launcher: Launcher,
@@ -254,7 +254,7 @@ pub(super) fn format(config: &Config) -> Format {
     }
 }
 
-/// What the programs do with events that come too fast.
+/// Treatment of events that come too fast.
 pub(super) fn overload(config: &Config) -> Overload {
     match config.overload {
         conf::Overload::Throttle => Overload::Throttle,

@@ -49,7 +49,7 @@ pub(super) fn never_wait() {
     }
 }
 
-/// Where messages are written after [`never_wait`].
+/// Destination of messages after [`never_wait`].
 static STEADY: OnceLock<Mutex<Steady>> = OnceLock::new();
 
 struct Steady {

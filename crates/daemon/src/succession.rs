@@ -25,7 +25,7 @@ type Started = (Engine, Arc<Generation>);
 /// A pipeline with the new capture.
 pub(super) struct Succeeded {
     pub(super) pipeline: Pipeline,
-    /// What the earlier programs had counted at their end.
+    /// Final counts of the earlier programs.
     pub(super) counters: Counters,
 }
 

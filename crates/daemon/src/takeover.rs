@@ -35,7 +35,7 @@ pub(super) struct Inherited {
     downtime: Downtime,
 }
 
-/// What happened while there was no daemon.
+/// Account of the time without a daemon.
 pub(super) struct Downtime {
     /// Time since the last daemon was seen, in milliseconds.
     pub(super) ms: u64,
@@ -69,7 +69,7 @@ pub(super) fn note(run_dir: &Path, dir: Option<&Path>) -> Result<()> {
     .with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Where an earlier daemon with this run directory pinned its capture.
+/// Directory where an earlier daemon with this run directory pinned its capture.
 pub(super) fn noted(run_dir: &Path) -> Option<PathBuf> {
     use std::os::unix::ffi::OsStringExt;
     let mut options = File::options();

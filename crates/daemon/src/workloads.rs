@@ -5,8 +5,11 @@
 
 use crate::engine::Engine;
 use crate::recorder::Recorder;
-use plan::WorkloadNames;
-use std::collections::HashSet;
+use plan::{WorkloadClass, WorkloadNames};
+use std::collections::{HashMap, HashSet};
+
+/// Cgroups whose classes are compared in one check, beside those in doubt.
+const CHECKED_MAX: usize = 1000;
 
 /// The cgroups whose classes the programs were told.
 #[derive(Default)]
@@ -14,6 +17,10 @@ pub(super) struct Workloads {
     told: HashSet<u64>,
     /// Epoch of the classes that were told.
     epoch: u64,
+    /// Classes of the programs that differed from what they should be at the last check.
+    doubtful: HashMap<u64, WorkloadClass>,
+    /// The last cgroup that was checked: the next check goes on behind it.
+    checked: u64,
 }
 
 impl Workloads {
@@ -25,6 +32,7 @@ impl Workloads {
         engine: &Engine,
     ) {
         self.told.clear();
+        self.doubtful.clear();
         self.epoch = names.epoch();
         if self.epoch == 0 {
             return;
@@ -63,5 +71,42 @@ impl Workloads {
                 engine.forget_class(cgroup);
             }
         }
+    }
+
+    /// Compares the classes that the programs have with what they should be, and tells those again that somebody has
+    /// changed. A class counts as changed if it is wrong in the same way at two checks: before that, the daemon may not have
+    /// read the frame of a rename. Returns whether there was any. Call it once a second.
+    pub(super) fn check(
+        &mut self,
+        names: &WorkloadNames,
+        recorder: &mut Recorder,
+        engine: &Engine,
+    ) -> bool {
+        if self.epoch == 0 || self.epoch != names.epoch() {
+            return false;
+        }
+        let mut living = recorder.cgroups_living();
+        living.sort_unstable();
+        let begin = living.partition_point(|&id| id <= self.checked);
+        living.rotate_left(begin);
+        living.truncate(CHECKED_MAX);
+        self.checked = living.last().copied().unwrap_or_default();
+        let doubted = std::mem::take(&mut self.doubtful);
+        living.extend(doubted.keys());
+        let mut has_changed = false;
+        for cgroup in living {
+            let Some((epoch, has)) = engine.class(cgroup) else {
+                continue;
+            };
+            let due = recorder.class(cgroup, names);
+            match due.filter(|due| epoch == self.epoch && *due != has) {
+                Some(due) if doubted.get(&cgroup) == Some(&has) => {
+                    has_changed |= engine.classify(cgroup, self.epoch, &due);
+                }
+                Some(_) => drop(self.doubtful.insert(cgroup, has)),
+                None => {}
+            }
+        }
+        has_changed
     }
 }

@@ -39,7 +39,7 @@ pub struct PluginState {
     /// Number of records not sent because its queue was full, or because its program or the reader of its socket was gone
     /// while they waited.
     pub lost: u64,
-    /// How often its program was restarted since the last reload.
+    /// Number of restarts of its program since the last reload.
     pub restarts: u32,
 }
 

@@ -5,10 +5,10 @@ use crate::{json, put};
 /// Bytes of a SHA-256 digest.
 pub const SHA256_BYTES: usize = 32;
 
-/// Which file of an execve a digest is of.
+/// The file of an execve that a digest is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HashedFile {
-    /// The program that runs: of a script, its interpreter.
+    /// The program that runs; for a script, its interpreter.
     Exe,
     /// The script.
     Script,
@@ -24,7 +24,7 @@ impl HashedFile {
     }
 }
 
-/// Why a file has no SHA-256 digest.
+/// Reason why a file has no SHA-256 digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoDigest {
     /// The file is larger than the configuration allows.
@@ -103,17 +103,17 @@ impl Verity {
     }
 }
 
-/// What is known of the contents of a file.
+/// Digests of a file's contents, as far as they are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digests {
-    /// Of the contents when the execve was done.
+    /// SHA-256 of the contents when the execve was done, or the reason why there is none.
     pub sha256: Result<[u8; SHA256_BYTES], NoDigest>,
     /// The measurement of fs-verity, if the file has one.
     pub verity: Option<Verity>,
 }
 
 impl Digests {
-    /// Nothing is known, for this reason.
+    /// Digests of which none is known, for this reason.
     pub fn none(why: NoDigest) -> Digests {
         Digests {
             sha256: Err(why),
@@ -125,13 +125,13 @@ impl Digests {
 /// An executed file with its digests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileHash {
-    /// Which of the event's files it is.
+    /// Role of the file in the execve.
     pub file: HashedFile,
     /// Path of the file as the process saw it; empty if it is not known.
     pub path: Vec<u8>,
     /// Inode number; `None` if it is not known.
     pub ino: Option<u64>,
-    /// What is known of the contents.
+    /// Digests of the contents.
     pub digests: Digests,
 }
 

@@ -18,7 +18,7 @@ pub struct Summary<'a> {
     pub msec: u16,
     /// Name of the call ("openat", "io_uring:openat").
     pub call: &'a str,
-    /// What the call acted on: paths, the arguments of an execve, or an address.
+    /// Objects of the call: paths, the arguments of an execve, or an address.
     pub objects: &'a [&'a [u8]],
     /// The result; `None` for calls that do not return.
     pub exit: Option<i64>,
@@ -34,7 +34,7 @@ pub struct Summary<'a> {
     pub key: Option<&'a [u8]>,
 }
 
-/// The most bytes that all objects of a line take; what is longer is cut and ends in `…`.
+/// Limit of the bytes of all objects of a line; longer text is cut and ends in `…`.
 const OBJECTS_MAX: usize = 512;
 
 impl Summary<'_> {

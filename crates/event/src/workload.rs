@@ -1,10 +1,10 @@
-//! Whose work an event is, as the log tells it.
+//! Workload of an event, as the log tells it.
 
 use crate::{json, put};
 use identity::Workload;
 use std::sync::Arc;
 
-/// The text that says whose work an event is. Made once for each cgroup, since many events share it.
+/// The text that names the workload of an event. Made once for each cgroup, since many events share it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkloadText {
     /// ` UNIT="…"` and so on, as auditd writes interpretations; empty if nothing is known.

@@ -1,4 +1,5 @@
-//! Whose work an event is, which processes it comes from, and which files it executed, in each format; and that the distribution's tools read the rest as before.
+//! Workload, process and executed files of an event, in each format. The distribution's tools read the rest as
+//! before.
 
 use event::record::{Cwd, Proctitle, Syscall};
 use event::wire::ProcessId;

@@ -7,7 +7,7 @@ use query::{Event as Records, NO_ID, NO_LOGIN};
 pub(crate) struct Record {
     /// `SYSCALL`, `PATH`…
     pub(crate) kind: String,
-    /// What follows `msg=audit(…): `.
+    /// Text after `msg=audit(…): `.
     pub(crate) text: String,
     /// Interpretations of ENRICHED.
     pub(crate) names: Option<String>,
@@ -109,7 +109,7 @@ fn kind(number: i32) -> String {
         .map_or_else(|| format!("UNKNOWN[{number}]"), str::to_owned)
 }
 
-/// What follows the head of a record.
+/// Text after the head of a record.
 fn body(line: &[u8]) -> &[u8] {
     match line.windows(3).position(|window| window == b"): ") {
         Some(at) => &line[at + 3..],

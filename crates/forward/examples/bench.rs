@@ -1,4 +1,4 @@
-//! What `tarsier-forward` costs and how fast it is, against the server of a configuration, as `scripts/bench-forward`
+//! Measures the cost and speed of `tarsier-forward` against the server of a configuration, as `scripts/bench-forward`
 //! runs it:
 //!
 //! * `bench PROGRAM CONFIG cost SAMPLE EVENTS`: the events of the log SAMPLE, again and again, are in the log before the

@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Size of a thread's stack, in bytes.
 const STACK_BYTES: usize = 512 * 1024;
 
-/// What one sender did.
+/// Results of one sender.
 #[derive(Default)]
 struct Outcome {
     batches: u64,

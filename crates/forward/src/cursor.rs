@@ -1,4 +1,4 @@
-//! How far the log has been sent, in a file with two slots.
+//! Records how far the log has been sent, in a file with two slots.
 //!
 //! Each write goes to the slot that is not the newest, and is synced, so that a cut power supply
 //! leaves one whole slot. A slot is a header and text that people can read:
@@ -21,17 +21,17 @@ const MAGIC: &[u8; 8] = b"TARFWD1\n";
 const HEADER_BYTES: usize = 40;
 const SLOT_BYTES: u64 = 8192;
 
-/// What a sink has to know to send, and to send again: sequences, ids, sizes.
+/// Facts that a sink has to know to send, and to send again: sequences, ids, sizes.
 pub type SinkState = BTreeMap<String, String>;
 
 /// A range of the log that is not sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// Where sending goes on.
+    /// Position at which sending goes on.
     pub to: Position,
     /// Number of events in the range; of those that could be counted.
     pub events: u64,
-    /// Why.
+    /// Reason for the gap.
     pub cause: String,
 }
 
@@ -49,28 +49,28 @@ pub struct Pending {
 pub struct Cursor {
     /// Series of the positions.
     pub series: Option<Series>,
-    /// Where the far side is: `to` of the last batch that was acknowledged.
+    /// Position of the far side: `to` of the last batch that was acknowledged.
     pub acked: Position,
-    /// Where reading goes on: behind `acked` by what the filter kept back.
+    /// Position at which reading goes on: ahead of `acked` by the events that the filter kept back.
     pub read: Position,
     /// Number of events between `acked` and `read`.
     pub filtered: u64,
     /// Number of events that were acknowledged.
     pub events: u64,
-    /// What is to be said before what follows `read`.
+    /// Gap to be reported before the events that follow `read`.
     pub gap: Option<Gap>,
-    /// What is to be skipped as soon as the pending batch is acknowledged.
+    /// Gap to be skipped as soon as the pending batch is acknowledged.
     pub gap_after: Option<Gap>,
     /// The batch that was about to be sent.
     pub pending: Option<Pending>,
-    /// What stood before places that were read.
+    /// Digests of the text before places that were read.
     pub marks: Marks,
-    /// The sink's.
+    /// State of the sink.
     pub sink: SinkState,
 }
 
 impl Cursor {
-    /// Where the next event is read.
+    /// Position at which the next event is read.
     pub(crate) fn next(&self) -> Position {
         self.gap.as_ref().map_or(self.read, |gap| gap.to)
     }
@@ -139,7 +139,7 @@ fn gap(text: &str) -> Option<Gap> {
     })
 }
 
-/// Why the cursor cannot be used.
+/// Reason why the cursor cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CursorError {
     /// A system call failed.
@@ -149,7 +149,7 @@ pub enum CursorError {
         path: PathBuf,
         /// The system call.
         call: &'static str,
-        /// Why.
+        /// Error of the call.
         source: io::Error,
     },
     /// Neither slot is whole.

@@ -1,4 +1,4 @@
-//! Which events are sent, and which are urgent, by keys and types of records.
+//! Selects the events that are sent, and those that are urgent, by keys and types of records.
 
 use memchr::memmem;
 

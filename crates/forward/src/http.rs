@@ -11,7 +11,7 @@ const HEAD_BYTES_MAX: usize = 64 << 10;
 const BODY_BYTES_MAX: usize = 4 << 20;
 const HEADERS_MAX: usize = 64;
 
-/// Where requests go.
+/// Destination of requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Url {
     is_https: bool,

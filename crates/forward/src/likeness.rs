@@ -1,5 +1,5 @@
-//! Which events are alike: the same was done by the same program of the same user to the same object, with the same
-//! outcome. Only what differs from one call to the next by itself is left out.
+//! Decides which events are alike: the same was done by the same program of the same user to the same object, with the
+//! same outcome. Only details that differ from one call to the next by themselves are left out.
 //!
 //! An attacker who acts as others do is counted with them; so whatever tells one act from another counts, down to the
 //! flags of a call. A hash with collisions would let him choose what he is counted with.

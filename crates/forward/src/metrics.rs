@@ -9,16 +9,16 @@ use crate::cursor::Cursor;
 /// Smallest size of an event that is reckoned with, in bytes.
 const EVENT_BYTES_LEAST: u64 = 200;
 
-/// What is counted since the start, and how far behind the far side is.
+/// Counts since the start, and the lag of the far side.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metrics {
-    /// How the last attempt ended, and how many failed.
+    /// Result of the last attempt, and the number of failed ones.
     pub attempts: Attempts,
-    /// What waits.
+    /// Part of the log that waits.
     pub lag: Lag,
-    /// What was acknowledged.
+    /// Counts of what was acknowledged.
     pub sent: Sent,
-    /// What was not sent, and why.
+    /// Counts of what was not sent, by reason.
     pub kept: Kept,
 }
 
@@ -29,22 +29,22 @@ pub struct Attempts {
     pub is_up: bool,
     /// Number of those that failed.
     pub failed: u64,
-    /// Why the last one failed; empty if it did not.
+    /// Error of the last attempt; empty if it did not fail.
     pub error: String,
 }
 
-/// What of the log is not at the far side.
+/// Part of the log that is not at the far side.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Lag {
     /// Bytes of the log.
     pub bytes: u64,
-    /// About how many events that is, by the mean size of those sent.
+    /// Approximate number of those events, by the mean size of those sent.
     pub events: u64,
     /// Age of the oldest event, in seconds.
     pub seconds: f64,
 }
 
-/// What was acknowledged.
+/// Counts of what was acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// Events.
@@ -59,7 +59,7 @@ pub struct Sent {
     pub doubtful: u64,
 }
 
-/// What was not sent.
+/// Counts of what was not sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
     /// Events that a filter kept back.

@@ -12,7 +12,7 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use crate::config::Config;
 
-/// How connections are made.
+/// Maker of connections, with their common settings.
 #[derive(Clone)]
 pub(crate) struct Connector {
     tls: Option<Arc<ClientConfig>>,

@@ -18,7 +18,7 @@ const RACES_MAX: u32 = 20;
 /// Bytes at the start of a file by which a compressed file is told to be the same.
 const START_BYTES: usize = 512;
 
-/// Why the spool cannot be used.
+/// Reason why the spool cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SpoolError {
     /// A system call failed.
@@ -28,9 +28,9 @@ pub enum SpoolError {
         path: PathBuf,
         /// The system call.
         call: &'static str,
-        /// Why.
+        /// Error of the call.
         source: io::Error,
-        /// What to do.
+        /// Remedy.
         remedy: &'static str,
     },
     /// Another sender uses the spool.
@@ -157,7 +157,7 @@ pub struct Spool {
     _lock: File,
 }
 
-/// What a look at the log's directory found.
+/// Findings of a look at the log's directory.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Refreshed {
     /// Numbers of new files.

@@ -56,7 +56,7 @@ impl Scene {
         self.dir.path().join("audit.log")
     }
 
-    /// What a sender makes of the log: a message per line, seals in pieces behind them.
+    /// Messages that a sender makes of the log: one per line, with seals in pieces after them.
     fn messages(&self) -> Vec<Message> {
         self.messages_of(false)
     }

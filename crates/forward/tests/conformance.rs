@@ -1,4 +1,4 @@
-//! What each sink must pass, against a real server.
+//! Tests that each sink must pass, against a real server.
 
 mod common;
 

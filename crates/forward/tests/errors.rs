@@ -59,7 +59,7 @@ impl Scene {
         self.written += EVENTS;
     }
 
-    /// What the sender says from now on.
+    /// Mark after which the sender's further output begins: its length so far, in bytes.
     fn mark(&self) -> usize {
         self.sender.stderr().len()
     }
@@ -102,7 +102,7 @@ impl Scene {
         self.await_acknowledged();
     }
 
-    /// What servers have in common.
+    /// Checks that all servers have in common.
     fn bad_certificates_and_addresses(&mut self) {
         let at = format!("127.0.0.1:{}", self.front.port());
         self.append();

@@ -59,13 +59,13 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// Most kills of each kind before a new server begins: what it has stored has to fit into memory.
+/// Largest number of kills of each kind before a new server begins: its stored messages have to fit into memory.
 const ROUND_KILLS: usize = 10;
 
 /// Size of a batch, before compression: the default of `batch_bytes`.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// What is killed.
+/// Process to kill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Victim {
     Sender,

@@ -4,7 +4,7 @@ use crate::escape::{unescaped, without_mark};
 use std::borrow::Cow;
 use std::mem;
 
-/// What made a container.
+/// Software that made a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Runtime {
     /// Docker, or another user of moby.
@@ -40,7 +40,7 @@ impl Runtime {
 pub struct Container<'a> {
     /// 64 hexadecimal digits; the name of the container for LXC and nspawn.
     pub id: Cow<'a, [u8]>,
-    /// What made it, if its path shows that.
+    /// Software that made the container, if the path shows it.
     pub runtime: Option<Runtime>,
 }
 

@@ -1,4 +1,4 @@
-//! What the meaning of further cgroups below a cgroup depends on.
+//! A cgroup's facts on which the workloads of further cgroups below it depend.
 
 use crate::container::{containers, is_machine};
 use crate::escape::without_mark;

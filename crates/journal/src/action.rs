@@ -1,10 +1,10 @@
-//! What the journal asks its owner to do or to report.
+//! Actions and reports that the journal asks of its owner.
 
 use std::fmt;
 
 use crate::rotate::Rotated;
 
-/// How urgent a message is, as syslog(3) ranks it.
+/// Urgency of a message, as syslog(3) ranks it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     /// Normal but worth knowing.
@@ -33,21 +33,21 @@ pub enum Action {
     Say {
         /// The message's rank.
         severity: Severity,
-        /// One line.
+        /// The message, in one line.
         text: String,
     },
     /// The log was rotated.
     Rotated(Rotated),
     /// Writing has stopped until [`crate::Journal::resume`].
     Suspended {
-        /// Why.
+        /// Reason, for the administrator.
         cause: String,
     },
     /// A mail to be sent (`space_left_action = EMAIL`).
     Mail {
         /// `action_mail_acct`.
         account: String,
-        /// One line.
+        /// The message, in one line.
         text: String,
     },
     /// The configuration wants the system brought down. The journal has suspended itself; the
@@ -55,7 +55,7 @@ pub enum Action {
     ChangeRunlevel {
         /// The requested run level.
         runlevel: Runlevel,
-        /// Why.
+        /// Reason, for the administrator.
         cause: String,
     },
 }

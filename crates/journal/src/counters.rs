@@ -1,4 +1,4 @@
-//! What was written, what was made durable and what was lost.
+//! Counts of what was written, made durable and lost.
 
 /// A point in the stream of everything given to this journal, across files, counted from 0 at open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

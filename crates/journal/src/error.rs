@@ -1,9 +1,9 @@
-//! Why the journal cannot be opened, written or rotated.
+//! Errors of opening, writing and rotating the journal.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why the log cannot be opened. Nothing was changed.
+/// Error of opening the log. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// A system call failed.
@@ -15,7 +15,7 @@ pub enum OpenError {
         call: &'static str,
         /// The error of the call.
         source: io::Error,
-        /// What to do.
+        /// Remedy.
         remedy: &'static str,
     },
     /// The path is not something that a log may be.
@@ -23,9 +23,9 @@ pub enum OpenError {
     Refused {
         /// The file or directory.
         path: PathBuf,
-        /// What was found.
+        /// Description of what was found instead.
         found: String,
-        /// What to do.
+        /// Remedy.
         remedy: &'static str,
     },
     /// Another process writes this log.

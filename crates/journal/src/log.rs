@@ -508,7 +508,7 @@ impl Drop for Journal {
     }
 }
 
-/// What responses depend on.
+/// The situation on which responses depend.
 fn situation<'a>(config: &'a Config, current: &'a Current) -> Situation<'a> {
     Situation {
         config,

@@ -21,7 +21,7 @@ struct Mark {
 #[derive(Default)]
 pub(crate) struct Pending {
     bytes: Vec<u8>,
-    /// How many of `bytes`, from the front, are consumed.
+    /// Number of consumed bytes at the front of `bytes`.
     start: usize,
     /// Bytes consumed since this buffer was created.
     consumed: u64,
@@ -59,8 +59,7 @@ impl Pending {
         self.events
     }
 
-    /// Where to cut so that at least `wanted` bytes (or all) come before the cut, and no event is
-    /// torn.
+    /// Place of a cut, in bytes, that has at least `wanted` bytes (or all) before it and tears no event.
     pub(crate) fn cut_at_or_after(&self, wanted: u64) -> usize {
         let target = self.consumed.saturating_add(wanted.max(1));
         let index = self.marks.partition_point(|mark| mark.end < target);

@@ -1,4 +1,4 @@
-//! What a crash leaves at the end of a log, and its repair when the log is opened.
+//! Finds and repairs the end that a crash left in a log, when the log is opened.
 //!
 //! After a kill, the file ends where a write ended. After a power failure, everything past the last
 //! finished sync may be missing or read as zeros, in units of a device sector: whole records may
@@ -18,14 +18,14 @@ use crate::writing;
 
 /// Longest last line that is searched for when a log is opened.
 const LINE_BYTES_MAX: u64 = 1 << 20;
-/// How far from the end holes are searched for: more than any flush mode but NONE leaves unsynced.
+/// Distance from the end within which holes are searched for: more than any flush mode but NONE leaves unsynced.
 const HOLES_BYTES_MAX: u64 = 64 << 20;
-/// How many of the torn bytes a report keeps.
+/// Largest number of torn bytes that a report keeps.
 const SHOWN_BYTES_MAX: usize = 4096;
 /// Size of the end of the log in which the last DAEMON record is searched for.
 const LAST_RECORDS_BYTES: u64 = 64 << 10;
 
-/// How the end of a log was repaired.
+/// Kind of repair made at the end of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repair {
     /// The beginning of a record or frame, left by a crash: removed from the file.
@@ -40,7 +40,7 @@ pub enum Repair {
 /// A torn end, left by a crash and found when the log was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TornLine {
-    /// How it was repaired.
+    /// The repair.
     pub repair: Repair,
     /// The torn bytes as they were in the file; at most the first 4096 of them.
     pub bytes: Vec<u8>,

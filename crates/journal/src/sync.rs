@@ -16,7 +16,7 @@ use crate::counters::Position;
 /// waits for the disk.
 const JOBS_MAX: usize = 8;
 
-/// Which call makes a file durable.
+/// The call that makes a file durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SyncCall {
     /// fdatasync(2): data, and the metadata needed to read it.
@@ -46,7 +46,7 @@ struct Job {
 pub struct Synced {
     /// Everything up to here is durable.
     pub upto: Position,
-    /// When that was reached: CLOCK_MONOTONIC, in nanoseconds.
+    /// Time at which `upto` was reached: CLOCK_MONOTONIC, in nanoseconds.
     pub at_ns: u64,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct Progress {
     pub(crate) syncs: u64,
     /// Failed syncs: the error and the events they were to cover.
     pub(crate) failures: Vec<(io::Error, u64)>,
-    /// How far the stream became durable, and when.
+    /// Positions up to which the stream became durable, with their times.
     pub(crate) synced: Vec<Synced>,
 }
 

@@ -9,10 +9,10 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Who makes changes that are refused to this process.
+/// Launcher that makes the changes which are refused to this process.
 static HELPER: OnceLock<Launcher> = OnceLock::new();
 
-/// Sets who makes changes that are refused to this process. Once set, it stays.
+/// Sets the launcher that makes the changes which are refused to this process. Once set, it stays.
 pub(crate) fn helped_by(launcher: &Launcher) {
     if let Launcher::Spawners(_) = launcher {
         let _ = HELPER.set(launcher.clone());
@@ -52,7 +52,7 @@ pub(crate) fn remove_file(path: impl AsRef<Path>) -> io::Result<()> {
     })
 }
 
-/// What came of a change, or of having it made, if it was refused.
+/// Result of a change; if this process was refused it, the result of having the helper make it.
 fn or_helped(made: io::Result<()>, change: impl FnOnce() -> LogChange) -> io::Result<()> {
     match made {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => match helped(change())? {

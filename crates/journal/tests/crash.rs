@@ -106,7 +106,7 @@ impl Random {
     }
 }
 
-/// What a writer had printed before it was killed.
+/// Output of a writer before it was killed.
 #[derive(Default)]
 struct Said {
     /// Number of events → (rotations, size of the file).

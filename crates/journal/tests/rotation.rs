@@ -1,4 +1,4 @@
-//! When the log is rotated, and which files remain.
+//! Tests when the log is rotated, and which files remain.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! How a sealed log ends: in order, or anywhere.
+//! Tests of the ends of sealed logs: in order, or anywhere.
 
 mod common;
 

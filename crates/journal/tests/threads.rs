@@ -1,4 +1,4 @@
-//! How many threads a journal uses. In a test program of its own, whose threads it counts.
+//! Counts the threads that a journal uses. A test program of its own, so that no other threads are counted.
 
 mod common;
 

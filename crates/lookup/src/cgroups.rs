@@ -16,7 +16,7 @@ use std::os::unix::ffi::OsStrExt;
 const CGROUP2_SUPER_MAGIC: i64 = 0x6367_7270;
 /// Type of a handle that is an id (`FILEID_KERNFS`, linux/exportfs.h).
 const FILEID_KERNFS: i32 = 0xfe;
-/// Where the hierarchy usually is: alone, and beside hierarchies of version 1.
+/// Usual places of the hierarchy: alone, and beside hierarchies of version 1.
 const USUAL: [&[u8]; 2] = [b"/sys/fs/cgroup", b"/sys/fs/cgroup/unified"];
 
 /// See [`compose::System::cgroups`].
@@ -100,7 +100,7 @@ fn root() -> Option<OwnedFd> {
     places.iter().find_map(|place| opened(place))
 }
 
-/// Where a line of mountinfo (proc_pid_mountinfo(5)) mounts the whole hierarchy, if it does.
+/// Directory at which a line of mountinfo (proc_pid_mountinfo(5)) mounts the whole hierarchy, if it does.
 fn place(line: &[u8]) -> Option<Vec<u8>> {
     let mut fields = line.split(|&byte| byte == b' ').skip(3);
     let (root, place) = (fields.next()?, fields.next()?);

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// Number of deadlines within which a helper must answer or announce what it waits for.
 const SILENCES: u32 = 5;
-/// How long a file system that did not answer is avoided.
+/// Time for which a file system that did not answer is avoided.
 const AVOIDED_FOR: Duration = Duration::from_secs(10);
 /// Remainder of [`AVOIDED_FOR`] at which that time starts again, if a helper still hangs there.
 const RENEWED_BEFORE: Duration = Duration::from_secs(3);
@@ -36,7 +36,7 @@ pub(crate) trait Process: Send {
     fn kill(&mut self);
     /// Whether the helper has ended; if so, it is reaped.
     fn has_ended(&mut self) -> bool;
-    /// What the helper is doing; `None` if that is unknown.
+    /// The helper's current activity; `None` if that is unknown.
     fn doing(&self) -> Option<Doing>;
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct Client {
     running: Option<(Link, Box<dyn Process>)>,
     ended: Vec<Ended>,
     avoided: Vec<(u32, Instant)>,
-    /// When helpers failed, within the last [`PERIOD`].
+    /// Times of helpers' failures within the last [`PERIOD`].
     failures: VecDeque<Instant>,
     number: u32,
     out: Vec<u8>,

@@ -60,7 +60,7 @@ impl Side {
     }
 }
 
-/// What a helper does.
+/// Behaviour of a helper.
 pub(crate) type Act = Box<dyn FnOnce(&Side) + Send>;
 
 /// Starts the helpers of a list, then such as answer.

@@ -13,7 +13,7 @@ use std::io::Read;
 
 const S_IFMT: u16 = 0o170000;
 const S_IFREG: u16 = 0o100000;
-/// What the kernel appends to the path of a removed object.
+/// Suffix that the kernel appends to the path of a removed object.
 const REMOVED: &[u8] = b" (deleted)";
 
 /// An object without a path of its own, for calls that take no O_PATH descriptor.

@@ -80,7 +80,7 @@ impl<'a> Question<'a> {
     }
 }
 
-/// What the daemon sends.
+/// Message from the daemon to a helper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request<'a> {
     /// Look this up.
@@ -90,19 +90,19 @@ pub enum Request<'a> {
         /// Whether the helper may wait for the answer; otherwise it only asks for what the kernel
         /// has in memory.
         may_wait: bool,
-        /// What to look up.
+        /// The question.
         question: Question<'a>,
     },
     /// Wait for nothing on the file system with this device number for a while. There is no reply.
     Avoid {
-        /// In the kernel's own encoding.
+        /// Device number, in the kernel's own encoding.
         dev: u32,
-        /// For how long, in milliseconds.
+        /// Duration, in milliseconds.
         ms: u32,
     },
 }
 
-/// What a helper sends.
+/// Message from a helper to the daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply<'a> {
     /// Number of the request.
@@ -116,11 +116,11 @@ pub struct Reply<'a> {
 pub enum Content<'a> {
     /// The answer follows when the file system with this device number has answered.
     Waits(u32),
-    /// To [`Question::Inode`].
+    /// Answer to [`Question::Inode`].
     Inode(Inode),
-    /// To questions for a text or bytes.
+    /// Answer to questions for a text or bytes.
     Bytes(&'a [u8]),
-    /// To [`Question::FileSystem`] and [`Question::MountNamespace`].
+    /// Answer to [`Question::FileSystem`] and [`Question::MountNamespace`].
     Number(u32),
     /// There is no such thing.
     Missing,

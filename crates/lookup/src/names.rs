@@ -204,7 +204,7 @@ fn received(
     }
 }
 
-/// How many names may still be asked for.
+/// Number of names that may still be asked for.
 struct Allowance {
     left: u32,
     at: Instant,

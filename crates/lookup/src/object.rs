@@ -1,4 +1,4 @@
-//! What the kernel has in memory about an open object.
+//! Facts about an open object that the kernel has in memory.
 
 use rustix::fd::AsFd;
 use rustix::fs::{statx, AtFlags, Statx, StatxFlags};
@@ -8,7 +8,7 @@ const S_IFMT: u16 = 0o170000;
 const S_IFDIR: u16 = 0o040000;
 const S_IFLNK: u16 = 0o120000;
 
-/// Why something was not found.
+/// Reason why something was not found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// The object does not exist, or cannot be reached.
@@ -35,7 +35,7 @@ impl From<Errno> for Fault {
     }
 }
 
-/// What the kernel has in memory about an object, without asking a file system.
+/// Attributes of an object that the kernel has in memory, without asking a file system.
 pub(crate) fn stat(object: impl AsFd) -> Result<Statx, Fault> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;

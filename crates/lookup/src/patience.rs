@@ -21,7 +21,7 @@ const LOCAL: [&[u8]; 8] = [
     b"zfs",
 ];
 
-/// What a process does.
+/// Activity of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Doing {
     /// The process runs, or waits for a processor.
@@ -31,7 +31,7 @@ pub(crate) struct Doing {
 }
 
 impl Doing {
-    /// What process `pid` is doing; `None` if that is unknown.
+    /// Activity of process `pid`; `None` if that is unknown.
     pub(crate) fn of(pid: u32) -> Option<Doing> {
         let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
         Doing::parse(&stat)
@@ -51,13 +51,13 @@ impl Doing {
 
 /// The time that one question may take.
 pub(crate) struct Patience {
-    /// When even a slow helper is given up.
+    /// Time at which even a slow helper is given up.
     until: Instant,
     ticks: Option<u64>,
 }
 
 impl Patience {
-    /// For a question that is asked `now`, with deadlines this long.
+    /// Patience for a question that is asked `now`, with deadlines this long.
     pub(crate) fn new(now: Instant, deadline: Duration) -> Patience {
         Patience {
             until: now + DEADLINES_MAX * deadline,

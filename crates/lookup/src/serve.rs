@@ -15,7 +15,7 @@ pub fn serve(socket: impl AsFd) {
     serve_with(socket, None);
 }
 
-/// As [`serve`]; with a `hasher`, also answers requests for digests.
+/// Like [`serve`]; with a `hasher`, also answers requests for digests.
 pub(crate) fn serve_with(socket: impl AsFd, mut hasher: Option<Hasher>) {
     let socket = socket.as_fd();
     let (mut avoided, mut devices) = (Avoided::default(), Devices::default());

@@ -1,4 +1,4 @@
-//! What the daemon's side does with helpers that fail.
+//! Tests of the daemon's side with helpers that fail.
 
 use crate::client::Client;
 use crate::fake::{Act, Fakes, Side, PATIENCE};

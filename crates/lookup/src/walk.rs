@@ -27,17 +27,17 @@ pub(crate) trait Gate {
     fn may_wait(&mut self, dev: u32) -> bool;
 }
 
-/// How one question may be answered.
+/// Access to objects for one question.
 pub(crate) struct Access<'a> {
     gate: &'a mut dyn Gate,
     devices: &'a mut Devices,
     /// The process at whose root directory or other links the path begins.
     process: Option<u32>,
-    /// Where to note the directories and links of the path, if they are to be noted.
+    /// Receiver of the path's directories and links, if they are to be noted.
     trail: Option<&'a mut Trail>,
 }
 
-/// What a walk has come through.
+/// Record of the directories and links that a walk has passed.
 #[derive(Debug, Default)]
 pub(crate) struct Trail {
     /// The latest change of a directory or link; `None` before the first.

@@ -359,7 +359,7 @@ fn has_the_kernels_device(remote: &Remote, top: &Path, command: &[&str]) {
     shell.wait().expect("its status");
 }
 
-/// What stat(2) finds, name by name.
+/// Result of stat(2), reached name by name.
 fn long(path: &Path, follow: bool) -> Option<Inode> {
     let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
     let mut dir = rustix::fs::open("/", flags, Mode::empty()).ok()?;

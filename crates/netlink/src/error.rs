@@ -48,7 +48,7 @@ pub enum NetlinkError {
     Timeout {
         /// The request.
         what: &'static str,
-        /// How long the request waited, in milliseconds.
+        /// Time that the request waited, in milliseconds.
         timeout_ms: u64,
     },
     /// The answer is shorter than the protocol requires.
@@ -100,8 +100,8 @@ impl NetlinkError {
     }
 }
 
-/// Why this process could not take over the audit socket, or give it back. Unless a variant says
-/// otherwise, nothing was changed; the daemon then goes on without records that others make.
+/// Error of taking over the audit socket, or of giving it back. Unless a variant says otherwise,
+/// nothing was changed; the daemon then goes on without records that others make.
 #[derive(Debug, thiserror::Error)]
 pub enum TakeOverError {
     /// Another daemon is registered.
@@ -125,7 +125,7 @@ pub enum TakeOverError {
     /// log.
     #[error("the kernel has {count} audit rule(s) that were not loaded here: delete them (auditctl -D), or use another engine, which leaves them alone")]
     OtherRules {
-        /// How many.
+        /// Number of these rules.
         count: usize,
     },
     /// The kernel refused a rule. What had been changed was put back.
@@ -140,7 +140,7 @@ pub enum TakeOverError {
     /// no longer exists.
     #[error("{count} rule(s) loaded here cannot be deleted from the kernel, and stay until the next boot; `auditctl -l` shows them")]
     LeftRules {
-        /// How many.
+        /// Number of these rules.
         count: usize,
     },
     /// The state file cannot be written or read.
@@ -158,7 +158,7 @@ pub enum TakeOverError {
     BadState {
         /// The state file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the fault.
         found: String,
     },
     /// The kernel refused a step. What had been changed was put back.

@@ -208,10 +208,9 @@ pub struct Status {
     pub backlog: u32,
     /// `AUDIT_FEATURE_BITMAP_*` bits of what this kernel's audit can do.
     pub features: u32,
-    /// How long a process waits when the backlog is full, in jiffies.
+    /// Time that a process waits when the backlog is full, in jiffies.
     pub backlog_wait_time: u32,
-    /// How long processes have waited in total, in jiffies; 0 on kernels before 5.9, which do not
-    /// report it.
+    /// Total time that processes have waited, in jiffies; 0 on kernels before 5.9, which do not report it.
     pub backlog_wait_time_actual: u32,
 }
 

@@ -11,7 +11,7 @@ use super::message::{is_never_task_rule, never_task_rule, Status};
 use super::rules::{self, Change};
 use super::state::{self, Found, Saved, Writer};
 
-/// How long to wait for the last records before the socket is given up.
+/// Time to wait for the last records before the socket is given up.
 const LATE_RECORDS_WAIT: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 20_000_000,
@@ -65,10 +65,10 @@ pub fn take_over(state_file: &Path, never_enabled: bool) -> Result<Ownership, Ta
     Ok(ownership)
 }
 
-/// As [`take_over`], but has the kernel match `rules` (each a `struct audit_rule_data` with its
-/// strings, no two equal): registers, loads them in this order and enables audit. They are written
-/// to `state_file` before the first one is loaded. If `never,task` is the only rule, as an earlier
-/// daemon may have left it, it is deleted meanwhile.
+/// Like [`take_over`], but has the kernel match `rules` (each a `struct audit_rule_data` with its
+/// strings, no two equal): registers, loads them in this order and enables audit. The rules are
+/// written to `state_file` before the first one is loaded. If `never,task` is the only rule in the
+/// kernel, as an earlier daemon may have left it, it is deleted meanwhile.
 ///
 /// # Errors
 /// [`TakeOverError::OtherRules`] if the kernel has rules that no dead predecessor loaded.

@@ -7,8 +7,8 @@ use crate::shape::Shape;
 pub struct CallPlan {
     /// Index of its candidates in [`crate::Plan::lists`].
     pub list: usize,
-    /// What the call touches.
+    /// Objects that the call touches.
     pub shape: Shape,
-    /// For a call that opens files: whether a rule may select a successful open for reading only.
+    /// Whether, for a call that opens files, a rule may select a successful open for reading only.
     pub plain_reads: bool,
 }

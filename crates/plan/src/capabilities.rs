@@ -1,4 +1,4 @@
-//! What a host can do; `capture::probe` finds it out by trying.
+//! Capabilities of a host; `capture::probe` finds them by trying.
 
 use crate::entries::Entries;
 use crate::facts::Entry;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// What a host can do: which programs can be loaded, and how calls can enter the kernel.
+/// Capabilities of a host: the programs that can be loaded, and the ways in which calls can enter the kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Capabilities {
     /// The kernel's architecture.
@@ -25,9 +25,9 @@ pub struct Capabilities {
     /// Whether programs can be attached to per-syscall tracepoints (needs tracefs and
     /// `CONFIG_FTRACE_SYSCALLS`).
     pub syscall_tracepoints: bool,
-    /// Which rules io_uring operations are matched against.
+    /// The rules that io_uring operations are matched against.
     pub io_uring: IoUring,
-    /// How many io_uring operations the kernel has, numbered from 0; 0 if unknown.
+    /// Number of io_uring operations that the kernel has, counted from 0; 0 if unknown.
     pub uring_operations: u32,
     /// Whether the functions of operations can be hooked or probed, and the plan is for an engine that
     /// does so.
@@ -50,7 +50,7 @@ pub struct Capabilities {
     pub untraced_calls: BTreeSet<u32>,
     /// Whether a cgroup2 hierarchy is mounted.
     pub cgroup2: bool,
-    /// What the kernel lacks of what the programs use.
+    /// Parts that the programs use and the kernel lacks.
     pub gaps: Vec<Gap>,
 }
 
@@ -60,7 +60,7 @@ pub struct Gap {
     /// Name of what is missing, such as `task_struct.tgid`, `function vfs_link` or `tracepoint
     /// sched_process_exit`.
     pub name: String,
-    /// What does not work, or is less exact, without it.
+    /// The feature that does not work, or is less exact, without it.
     pub feature: &'static str,
     /// Whether no eBPF engine works without it.
     pub essential: bool,
@@ -72,7 +72,7 @@ impl fmt::Display for Gap {
     }
 }
 
-/// Where an eBPF engine sees calls end.
+/// Places where an eBPF engine sees calls end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Form {
     /// In trampolines or probes on kernel functions, which also see the objects that calls touch.
@@ -109,7 +109,7 @@ impl Preemption {
     }
 }
 
-/// Which rules io_uring operations are matched against.
+/// The rules that io_uring operations are matched against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IoUring {
@@ -126,7 +126,7 @@ fn arch_name<S: serde::Serializer>(arch: &Arch, serializer: S) -> Result<S::Ok, 
 }
 
 impl Capabilities {
-    /// Where the engine that these capabilities are for sees calls end.
+    /// Places where the engine that these capabilities are for sees calls end.
     pub fn form(&self) -> Form {
         Form {
             trampoline: self.trampoline,
@@ -140,8 +140,8 @@ impl Capabilities {
         self.gaps.iter().find(|gap| gap.essential)
     }
 
-    /// What a stock kernel of this architecture can do under the tracepoint engine, for plans that
-    /// are made without root.
+    /// Capabilities of a stock kernel of this architecture under the tracepoint engine, for plans
+    /// that are made without root.
     pub fn assumed(arch: Arch) -> Capabilities {
         Capabilities {
             arch,

@@ -1,4 +1,4 @@
-//! Where a rule is decided: in the kernel, or in the daemon.
+//! The deciding side of a rule: the kernel, or the daemon.
 
 use crate::conditions::Candidate;
 use crate::facts::Entry;
@@ -8,21 +8,21 @@ use crate::shape::{ShapeKind, NONE};
 use serde::Serialize;
 use std::fmt;
 
-/// Where a rule is decided for the calls that it names. Where the kernel decides, the daemon still decides the few
+/// The side that decides a rule for the calls that it names. If this is the kernel, the daemon still decides the few
 /// calls for which the programs are not sure what a name led to (crates/plan/src/marks.rs).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DecidedIn {
-    /// In the kernel: what it does not select costs no event.
+    /// The kernel: a call that it does not select costs no event.
     Kernel,
-    /// In the kernel for some calls, in the daemon for others.
+    /// The kernel for some calls, the daemon for others.
     KernelOrDaemon,
-    /// In the daemon, which gets an event of each call that the conditions on task and call admit.
+    /// The daemon, which gets an event of each call that the conditions on task and call admit.
     Daemon,
 }
 
 impl DecidedIn {
-    /// What a call costs that the rule names but does not select.
+    /// Cost of a call that the rule names but does not select.
     pub(crate) fn cost(self) -> &'static str {
         match self {
             DecidedIn::Kernel => "lookup per field",
@@ -41,7 +41,7 @@ impl fmt::Display for DecidedIn {
     }
 }
 
-/// Where a candidate is decided for a call.
+/// The side that decides a candidate for a call.
 pub(crate) fn decided_in(plan: &Plan, entry: Entry, nr: u32, candidate: &Candidate) -> DecidedIn {
     let is_in_kernel =
         !candidate.stage2 || (candidate.is_decided_by_marks && sees_marks(plan, entry, nr));
@@ -51,7 +51,7 @@ pub(crate) fn decided_in(plan: &Plan, entry: Entry, nr: u32, candidate: &Candida
     }
 }
 
-/// Where each rule is decided for the calls and operations that it names; `None` if it names none.
+/// The side that decides each rule for the calls and operations that it names; `None` if it names none.
 pub(crate) fn decided_in_each(plan: &Plan) -> Vec<Option<DecidedIn>> {
     let mut places = vec![None; plan.rules.len()];
     for (&(entry, nr), call) in &plan.calls {

@@ -1,4 +1,4 @@
-//! How exactly an engine honours a rule.
+//! Exactness with which an engine honours a rule.
 
 use crate::capabilities::{Capabilities, IoUring};
 use crate::evaluate::{is_label, is_task_field, needs_names};
@@ -8,7 +8,7 @@ use abi::{Arch, Field};
 use rules::{Action, Condition, List, Rule};
 use serde::Serialize;
 
-/// How exactly a rule is honoured.
+/// Exactness with which a rule is honoured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "level", content = "reasons")]
 pub enum Exactness {
@@ -37,7 +37,7 @@ pub const TRAMPOLINE_NOTES: [&str; 2] = [
     TRACEPOINT_NOTES[2],
 ];
 
-/// How the kernel's audit honours `rule`.
+/// Exactness with which the kernel's audit honours `rule`.
 pub(crate) fn kernel_exactness(rule: &Rule) -> Exactness {
     match asks_workload(rule) {
         true => Exactness::NotHonoured(
@@ -47,7 +47,7 @@ pub(crate) fn kernel_exactness(rule: &Rule) -> Exactness {
     }
 }
 
-/// How the eBPF engines honour `rule`.
+/// Exactness with which the eBPF engines honour `rule`.
 pub(crate) fn exactness(rule: &Rule, capabilities: &Capabilities) -> Exactness {
     use Exactness::NotHonoured;
     let reasons = |rule, labels| reasons(rule, labels, capabilities);
@@ -78,7 +78,7 @@ pub(crate) fn exactness(rule: &Rule, capabilities: &Capabilities) -> Exactness {
     }
 }
 
-/// What may differ where the exclude and user lists compare labels.
+/// Possible difference where the exclude and user lists compare labels.
 const LABELS_OF_RECORDS: &str =
     "a label that is gone does not match; names of the policy are compared as text";
 
@@ -154,7 +154,7 @@ fn reasons(rule: &Rule, labels: &'static str, capabilities: &Capabilities) -> Ex
     }
 }
 
-/// Why a condition may be decided differently from the kernel, if it may.
+/// Reason why a condition may be decided differently from the kernel; `None` if it may not.
 fn reason(condition: &Condition, labels: &'static str, trampoline: bool) -> Option<&'static str> {
     match condition.field {
         field if is_label(field) => Some(labels),

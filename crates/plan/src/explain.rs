@@ -19,15 +19,15 @@ pub struct Explanation {
     pub hooks: Hooks,
     /// Nanoseconds that the hooks add to a call that no rule names.
     pub unwatched_ns: u32,
-    /// How many pairs of entry and call are watched.
+    /// Number of pairs of entry and call that are watched.
     pub watched_calls: usize,
-    /// How many io_uring operations are watched.
+    /// Number of io_uring operations that are watched.
     pub watched_operations: usize,
     /// Number of rows of the match tables.
     pub table_rows: usize,
     /// Notes that apply to every rule under this engine.
     pub notes: Vec<String>,
-    /// What the kernel lacks, and what is less exact without it.
+    /// Parts that the kernel lacks, each with what is less exact without it.
     pub gaps: Vec<Gap>,
     /// One entry per rule, in the order in which they are tried.
     pub rules: Vec<RuleExplanation>,
@@ -73,15 +73,15 @@ pub struct RuleExplanation {
     pub source: String,
     /// Names of the hooks that it needs.
     pub hooks: Vec<&'static str>,
-    /// How many calls it is a candidate of.
+    /// Number of calls that it is a candidate of.
     pub calls: u32,
     /// Names of the io_uring operations that it, or its twin, watches.
     pub operations: Vec<String>,
-    /// Where the rule is decided.
+    /// The side that decides the rule.
     pub decided_in: DecidedIn,
-    /// What a call costs that the rule names but does not select.
+    /// Cost of a call that the rule names but does not select.
     pub cost: &'static str,
-    /// How exactly the rule is honoured.
+    /// Exactness with which the rule is honoured.
     pub exactness: Exactness,
     /// Position, from 1, of an earlier rule that always matches first.
     pub shadowed_by: Option<u32>,

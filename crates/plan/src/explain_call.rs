@@ -34,9 +34,9 @@ pub struct CandidateExplanation {
     pub number: u32,
     /// The rule as `auditctl -l` prints it.
     pub rule: String,
-    /// How many tests of task and call are left of its conditions for this call.
+    /// Number of tests of task and call that are left of its conditions for this call.
     pub tests: usize,
-    /// Where the rule is decided.
+    /// The side that decides the rule.
     pub decided_in: DecidedIn,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::workload::TaskWorkload;
 
-/// How a call entered the kernel. The number is the index of the architecture in the tables.
+/// Way in which a call entered the kernel. The number is the index of the architecture in the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Entry {
@@ -47,14 +47,14 @@ pub struct Name {
     pub inode: Option<Inode>,
     /// Whether the call acted on an object of this name, even if its inode is no longer known.
     pub existed: bool,
-    /// Where the name led is not known: conditions on it hold for rules that record, and for no others.
+    /// The object that the name led to is not known: conditions on it hold for rules that record, and for no others.
     pub is_unknown: bool,
 }
 
 /// The facts of a task and its call.
 #[derive(Clone, Debug)]
 pub struct Facts<'a> {
-    /// How the call entered.
+    /// Way in which the call entered the kernel.
     pub entry: Entry,
     /// Number of the call or operation.
     pub nr: u32,
@@ -101,7 +101,7 @@ pub struct Facts<'a> {
     /// For mounts of a part of a file system that the call went through: the directories of that file
     /// system that contain what they show.
     pub above: &'a [ObjectId],
-    /// Whose work the task does.
+    /// The workload that the task belongs to.
     pub workload: TaskWorkload<'a>,
 }
 

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub struct Hooks {
     /// The hook that sees calls that return.
     pub sys_exit: SysExit,
-    /// Why [`Hooks::sys_exit`] was chosen.
+    /// Reason for the choice of [`Hooks::sys_exit`].
     pub reason: &'static str,
     /// Whether `task_rename` and `sched_process_exec` are needed, for successful execve and execveat.
     pub exec: bool,
@@ -53,17 +53,17 @@ pub enum SysExit {
     },
 }
 
-/// Up to this number, per-syscall tracepoints save more than it costs to attach them.
+/// Largest number of per-syscall tracepoints that save more than it costs to attach them.
 pub const PER_SYSCALL_MAX: usize = 128;
 
 /// Nanoseconds that per-syscall tracepoints add to a call that is not watched, measured on the
 /// project's reference machine (bench/results/latency.md, getppid).
 pub const PER_SYSCALL_NS: u32 = 37;
-/// As [`PER_SYSCALL_NS`], for `tp_btf/sys_exit`.
+/// Like [`PER_SYSCALL_NS`], for `tp_btf/sys_exit`.
 pub const TP_BTF_NS: u32 = 74;
 
-/// Up to this number, hooks on functions save more than it costs to attach them. With more, almost
-/// every call is watched.
+/// Largest number of hooks on functions that save more than it costs to attach them. With more,
+/// almost every call is watched.
 pub const FUNCTIONS_MAX: usize = 400;
 
 impl SysExit {

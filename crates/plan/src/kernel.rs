@@ -7,7 +7,7 @@ use crate::plan::Plan;
 use abi::Field;
 use rules::{List, Op, Rule};
 
-/// What holds for every rule under the kernel engine.
+/// Notes that apply to every rule under the kernel engine.
 pub const KERNEL_NOTES: [&str; 3] = [
     "the kernel tries the rules one after the other, and collects the names of every call while \
      there is a rule",
@@ -39,10 +39,14 @@ fn unwatched_ns(rules: u32) -> u32 {
     ns.round() as u32
 }
 
+/// Nanoseconds that the rules of a plan add to a call that none of them names.
+pub(crate) fn call_ns(plan: &Plan) -> u32 {
+    let listed = plan.rules.iter().filter(|rule| is_tried_in_order(rule));
+    unwatched_ns(u32::try_from(listed.count()).unwrap_or(u32::MAX))
+}
+
 /// Explains a plan of [`Plan::for_kernel`].
 pub fn explain_kernel(plan: &Plan) -> Explanation {
-    let listed = plan.rules.iter().filter(|rule| is_tried_in_order(rule));
-    let listed = u32::try_from(listed.count()).unwrap_or(u32::MAX);
     let rules = plan.rules.iter().zip(&plan.notes);
     let rules = rules.map(|(rule, note)| {
         let (calls, cost) = cost(plan, rule);
@@ -62,7 +66,7 @@ pub fn explain_kernel(plan: &Plan) -> Explanation {
     Explanation {
         engine: "kernel",
         hooks: plan.hooks.clone(),
-        unwatched_ns: unwatched_ns(listed),
+        unwatched_ns: call_ns(plan),
         watched_calls: 0,
         watched_operations: 0,
         table_rows: 0,

@@ -21,7 +21,7 @@ pub(crate) const PROOF_BIT: u32 = 32;
 /// The most slots.
 const SLOTS_MAX: usize = 1 << 15;
 
-/// What the programs know of a mark that they find.
+/// The programs' knowledge of a mark that they find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Known {
     number: u32,
@@ -133,7 +133,7 @@ impl Marks {
         Some(values)
     }
 
-    /// What a program finds at an entry: `name` in `directory`, which leads to `object`.
+    /// Marks that a program finds at an entry: `name` in `directory`, which leads to `object`.
     pub fn at(
         &self,
         name: &[u8],

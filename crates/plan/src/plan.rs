@@ -52,20 +52,20 @@ pub struct Plan {
 /// The engine and the kernel that a plan is for.
 #[derive(Clone, Debug)]
 pub struct Platform {
-    /// Where the engine sees calls end.
+    /// Places where the engine sees calls end.
     pub form: Form,
     /// The kernel's model of preemption.
     pub preemption: Preemption,
     /// Numbers of the kernel's io_uring operations that this program has no names for.
     pub unnamed_operations: std::ops::Range<u32>,
-    /// What the kernel lacks of what the programs of the engine use.
+    /// Parts that the engine's programs use and the kernel lacks.
     pub gaps: Vec<Gap>,
 }
 
 /// The plan for one rule.
 #[derive(Clone, Debug)]
 pub struct RuleNote {
-    /// How exactly the rule is honoured.
+    /// Exactness with which the rule is honoured.
     pub exactness: Exactness,
     /// Position of an earlier rule that always matches first, if there is one.
     pub shadowed_by: Option<u32>,
@@ -183,7 +183,7 @@ impl Plan {
         }
     }
 
-    /// Where the engine of this plan sees calls end.
+    /// Places where the engine of this plan sees calls end.
     pub fn form(&self) -> Form {
         self.platform.form
     }
@@ -254,7 +254,8 @@ impl Plan {
         self.decide_with(None, facts, identities)
     }
 
-    /// As [`Plan::decide`], with the marks that the programs have seen, if they know everything that the call reached.
+    /// Like [`Plan::decide`], but also uses the marks that the programs have seen, if these tell everything that the
+    /// call reached.
     pub fn decide_with(
         &self,
         seen: Option<Seen>,

@@ -1,6 +1,6 @@
-//! What a system call touches, by its name: which of its arguments are paths, directories,
-//! descriptors or socket addresses. Sources: the manual pages of the calls (section 2) and, for what
-//! audit collects, kernel/auditsc.c, fs/namei.c and net/socket.c.
+//! The objects that a system call touches, by its name: the arguments that are paths, directories, descriptors or
+//! socket addresses. Sources: the manual pages of the calls (section 2) and, for what audit collects, kernel/auditsc.c,
+//! fs/namei.c and net/socket.c.
 
 use abi::Arch;
 
@@ -33,7 +33,7 @@ pub enum ShapeKind {
     Module = 8,
 }
 
-/// What a call does with the name in a path argument. It decides the PATH records.
+/// Use that a call makes of the name in a path argument. It decides the PATH records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NameUse {
     /// Looked up: one NORMAL record.
@@ -63,13 +63,13 @@ pub struct PathArg {
     pub path: u8,
     /// Index of the argument that is the directory descriptor, or [`NONE`].
     pub dir: u8,
-    /// What the call does with the name.
+    /// Use that the call makes of the name.
     pub use_: NameUse,
     /// Whether a final symbolic link is followed (unless flags say otherwise).
     pub follow: bool,
 }
 
-/// What a call touches. Arguments are given by their index, or as [`NONE`].
+/// The objects that a call touches. Arguments are given by their index, or as [`NONE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     /// Kind of the call.

@@ -151,7 +151,7 @@ pub fn spec_bytes(shape: &Shape) -> [u8; 16] {
     ]
 }
 
-/// Why rules do not fit the tables.
+/// Reason why rules do not fit the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TooLarge {
     /// More rules may select one call than fit into [`PAGES_MAX`] pages; the position of the first

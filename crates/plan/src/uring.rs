@@ -30,8 +30,8 @@ pub fn call_of_op(op: u32, entries: Entries) -> Option<u32> {
         .find_map(|name| syscall_number(arch, name))
 }
 
-/// What an operation touches: the same as the call that it is treated like. The flags of openat2 are
-/// in its third argument, as in openat.
+/// The objects that an operation touches: the same as those of the call that it is treated like. The flags of openat2
+/// are in its third argument, as in openat.
 pub fn shape_of_op(op: u32) -> Shape {
     let shape = uring_op_calls(op)
         .first()

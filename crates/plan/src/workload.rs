@@ -19,10 +19,10 @@ pub const IS_MACHINE: u32 = 4;
 /// Number of a container that no rule names. The numbers of names are above.
 const SOME_CONTAINER: u32 = 1;
 
-/// What one of the fields says about a task.
+/// Value of one of the fields for a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkloadName<'a> {
-    /// It is not known. A condition then holds for rules that record, and for no others.
+    /// The value is not known. A condition then holds for rules that record, and for no others.
     Unknown,
     /// The task is in none.
     Nothing,
@@ -30,7 +30,7 @@ pub enum WorkloadName<'a> {
     Is(&'a [u8]),
 }
 
-/// Whose work a task does, as rules compare it.
+/// The workload of a task, as rules compare it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskWorkload<'a> {
     /// The system unit.

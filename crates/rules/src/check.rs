@@ -9,14 +9,14 @@ use abi::Field;
 
 use crate::{Condition, ErrorKind, Host, List, Op, PathKind, Rule, Value};
 
-/// Why the kernel refuses a rule.
+/// The kernel's reason for refusing a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// Index of the refused condition in `Rule::conditions`.
     pub condition: usize,
     /// [`ErrorKind::Invalid`] or [`ErrorKind::MissingPath`].
     pub kind: ErrorKind,
-    /// Why, in words.
+    /// The reason, in words.
     pub reason: String,
 }
 

@@ -12,7 +12,7 @@ pub enum Dialect {
     /// events.
     #[default]
     V4,
-    /// That of `*.tarsier` files: audit 4.x with Tarsier's own fields, such as `unit=`.
+    /// Dialect of `*.tarsier` files: audit 4.x with Tarsier's own fields, such as `unit=`.
     Tarsier,
 }
 
@@ -63,12 +63,12 @@ pub enum Command {
     Message(String),
     /// `-s`, `-s -i`: print the status.
     Status {
-        /// With names for numbers.
+        /// Whether names are printed instead of numbers.
         is_interpreted: bool,
     },
     /// `-l`, `-l -i`, `-l -k key`: list the rules.
     List {
-        /// With names for numbers.
+        /// Whether names are printed instead of numbers.
         is_interpreted: bool,
         /// The text that the key of a listed rule has to contain; `None` for all rules.
         key: Option<Vec<u8>>,

@@ -43,11 +43,11 @@ pub struct RuleError {
     pub column: u32,
     /// Length of the offending word, in bytes.
     pub len: u32,
-    /// What is wrong, in the words of auditctl if it has a message for it.
+    /// Description of the fault, in the words of auditctl if it has a message for it.
     pub message: String,
-    /// What would have been right.
+    /// Description of correct input.
     pub expected: Option<String>,
-    /// What to do: the nearest valid name, usually.
+    /// Remedy: usually the nearest valid name.
     pub help: Option<String>,
     /// The line, or the rule as auditctl lists it.
     pub source_line: String,

@@ -19,7 +19,7 @@ pub(crate) const KEY_LEN_MAX: usize = 256;
 /// `AF_MAX` of the C library that auditctl is built with.
 const ADDRESS_FAMILY_MAX: u32 = 46;
 
-/// What earlier words of the line contained, as far as it decides whether a condition is allowed.
+/// Facts about the earlier words of the line that decide whether a condition is allowed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Facts {
     /// `AUDIT_ARCH_*` of the last `-F arch=`, or of the host once `-S` needed an architecture.

@@ -1,10 +1,10 @@
-//! What the parser needs to know about the machine that the rules are for.
+//! Facts that the parser needs about the machine that the rules are for.
 
 use std::collections::BTreeMap;
 
 use abi::Arch;
 
-/// What a path leads to, symbolic links followed.
+/// Kind of object that a path leads to, symbolic links followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathKind {
     /// A directory.
@@ -24,22 +24,22 @@ pub trait Host {
     fn uid(&self, name: &str) -> Option<u32>;
     /// The id of the group `name`, if there is one.
     fn gid(&self, name: &str) -> Option<u32>;
-    /// What is at the absolute path `path`.
+    /// Kind of object at the absolute path `path`.
     fn path_kind(&self, path: &[u8]) -> PathKind;
 }
 
 /// A host described by tables, for tests and for checking rules meant for another machine.
 #[derive(Clone, Debug)]
 pub struct StaticHost {
-    /// Its architecture.
+    /// Architecture of the host.
     pub arch: Arch,
     /// Users by name.
     pub users: BTreeMap<String, u32>,
     /// Groups by name.
     pub groups: BTreeMap<String, u32>,
-    /// What paths lead to.
+    /// Kinds of objects by path.
     pub paths: BTreeMap<Vec<u8>, PathKind>,
-    /// What every path that is not in `paths` leads to.
+    /// Kind of object at every path that is not in `paths`.
     pub other_paths: PathKind,
 }
 

@@ -9,7 +9,7 @@ use abi::{Arch, Compare, Field, PermLists};
 use crate::field::{arch_name, is_known_arch};
 use crate::{Action, Condition, Dialect, List, Op, Rule, SyscallSet, Value};
 
-/// How rules are printed.
+/// Style in which rules are printed.
 #[derive(Clone, Copy, Debug)]
 pub struct ListStyle {
     /// The version of auditctl whose oddities are kept: 3.0.9 prints `exe!=` as `exe=`.
@@ -57,7 +57,7 @@ pub fn list_rules<'a>(rules: impl IntoIterator<Item = &'a Rule>, style: &ListSty
 }
 
 impl fmt::Display for Rule {
-    /// As `auditctl -l` of audit 3.0.9 prints it.
+    /// Prints the rule as `auditctl -l` of audit 3.0.9 does.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&list_rule(self, &ListStyle::default()))
     }

@@ -15,7 +15,7 @@ use crate::{merge_lines, parse_text, Dialect, Host, ParsedFile, RuleError, RuleS
 /// The largest size of a rules file, in bytes.
 const FILE_LEN_MAX: u64 = 64 << 20;
 
-/// Whose files are read.
+/// Permitted owners of the files that are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// Root's alone, with the directories above them: for rules that are to be armed.
@@ -24,7 +24,7 @@ pub enum Owner {
     Anybody,
 }
 
-/// Why rules were not loaded.
+/// Reason why rules were not loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// A file or directory cannot be read.
@@ -43,7 +43,7 @@ pub enum LoadError {
     NoRules {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the fault.
         problem: &'static str,
     },
     /// Lines are wrong; all errors, in order.

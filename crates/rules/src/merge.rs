@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 pub struct MergedLine<'a> {
     /// The file's name, as given.
     pub file: &'a str,
-    /// Its line, from 1.
+    /// Number of the line in its file, from 1.
     pub line: u32,
     /// The line, without its end.
     pub text: &'a [u8],

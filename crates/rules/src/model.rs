@@ -20,7 +20,7 @@ pub enum List {
     IoUring = 7,
 }
 
-/// What a matching rule does (`AUDIT_NEVER`, `AUDIT_ALWAYS`).
+/// Effect of a matching rule (`AUDIT_NEVER`, `AUDIT_ALWAYS`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Action {
@@ -64,7 +64,7 @@ pub enum Value {
 /// One `-F field op value` or `-C field op field`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Condition {
-    /// Which field; `-C` is [`Field::FieldCompare`] with an `AUDIT_COMPARE_*` value.
+    /// The field; `-C` is [`Field::FieldCompare`] with an `AUDIT_COMPARE_*` value.
     pub field: Field,
     /// The comparison.
     pub op: Op,
@@ -76,7 +76,7 @@ pub struct Condition {
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct SyscallSet(pub [u32; 64]);
 
-/// Where a rule was read.
+/// Place where a rule was read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Source {
     /// File, or "command line".
@@ -100,14 +100,14 @@ impl Source {
 pub struct Rule {
     /// The filter list that the rule belongs to.
     pub list: List,
-    /// What it does.
+    /// Effect of the rule on the calls that it matches.
     pub action: Action,
     /// The calls that the rule applies to.
     pub syscalls: SyscallSet,
     /// All of its conditions, in the order given; they must all hold. Keys are a
     /// [`Field::FilterKey`] condition, several joined by 0x01 as the kernel keeps them.
     pub conditions: Vec<Condition>,
-    /// Where it came from. Not part of the rule's identity.
+    /// Place where the rule was read. Not part of the rule's identity.
     pub source: Source,
 }
 

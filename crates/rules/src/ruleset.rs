@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::list::{list_rules, ListStyle};
 use crate::{Command, ErrorKind, List, ParsedFile, Rule, RuleError, Source};
 
-/// What a rules file sets besides rules. `None` leaves the setting as it is.
+/// Settings in a rules file, besides its rules. `None` leaves the setting as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// `-e`
@@ -74,7 +74,7 @@ pub struct RuleSet {
     pub rules: Vec<Rule>,
     /// The settings.
     pub settings: Settings,
-    /// Where `-e`, `-f`, `-b`, `-r` and `--backlog_wait_time` were given last, by option.
+    /// Places where `-e`, `-f`, `-b`, `-r` and `--backlog_wait_time` were given last, by option.
     pub setting_places: BTreeMap<&'static str, Source>,
     /// Errors that `-i` or `-c` let pass; their lines are not in force.
     pub skipped: Vec<RuleError>,
@@ -273,7 +273,7 @@ fn setting_of(command: &Command) -> Option<&'static str> {
     }
 }
 
-/// What auditctl calls the request that a command makes, if the kernel refuses it once locked.
+/// auditctl's name for the request that a command makes, if the kernel refuses the request once locked.
 fn changed_by(command: &Command) -> Option<&'static str> {
     match command {
         Command::Append(_) | Command::Prepend(_) => Some("add rule data"),

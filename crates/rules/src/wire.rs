@@ -22,7 +22,7 @@ const BUFLEN_AT: usize = FLAGS_AT + FIELDS_MAX;
 /// `PATH_MAX`, which is also the kernel's limit for every text.
 const TEXT_LEN_MAX: usize = 4096;
 
-/// Why bytes are not a rule.
+/// Reason why bytes are not a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
     /// Fewer bytes than the structure has.
@@ -40,7 +40,7 @@ pub enum WireError {
     /// A field that does not exist.
     #[error("condition {index}: there is no field {number}")]
     Field {
-        /// Which condition, from 0.
+        /// Index of the condition, from 0.
         index: usize,
         /// The number given.
         number: u32,
@@ -48,7 +48,7 @@ pub enum WireError {
     /// An operator that does not exist.
     #[error("condition {index}: there is no operator {number:#x}")]
     Operator {
-        /// Which condition, from 0.
+        /// Index of the condition, from 0.
         index: usize,
         /// The number given.
         number: u32,
@@ -56,7 +56,7 @@ pub enum WireError {
     /// A text longer than the bytes that are left, or than the kernel accepts.
     #[error("condition {index}: a text of {len} bytes does not fit")]
     Text {
-        /// Which condition, from 0.
+        /// Index of the condition, from 0.
         index: usize,
         /// The length given.
         len: u32,

@@ -123,7 +123,7 @@ const LONG: [(&str, Flag, bool); 6] = [
     ("signal", Flag::Signal, true),
 ];
 
-/// What one step of [`Options`] finds.
+/// Result of one step of [`Options`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// An option, its word, and its argument if it takes one.

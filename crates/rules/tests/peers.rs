@@ -208,7 +208,7 @@ impl Drop for Auditctl {
     }
 }
 
-/// How many lines had which outcome.
+/// Numbers of lines by outcome.
 #[derive(Default, Debug)]
 struct Tally {
     same: u32,

@@ -18,7 +18,7 @@ pub struct TaskCache {
     pub pid: u32,
     /// Thread id.
     pub tid: u32,
-    /// How many filters the thread has.
+    /// Number of filters that the thread has.
     pub filters: u32,
     /// The bitmap of the kernel's own system calls, 8 to a byte from the lowest bit. Bits beyond
     /// the last system call, up to a multiple of 64, are 1. Empty if the kernel keeps none.
@@ -125,14 +125,14 @@ impl SeccompCaches {
     }
 }
 
-/// One more than the last call whose bit is clear: the last call of the table is denied.
+/// Number of the last call whose bit is clear, plus one: the last call of the table is denied.
 fn size(bitmap: &[u8]) -> u32 {
     let bits = bitmap.len() as u32 * 8;
     let last = (0..bits).rev().find(|&nr| !TaskCache::bit(bitmap, nr));
     last.map_or(0, |nr| nr + 1)
 }
 
-/// What the child needs after it has its filter.
+/// Calls that the child needs after it has its filter.
 const NEEDED: [i64; 3] = [libc::SYS_read, libc::SYS_write, libc::SYS_exit_group];
 
 /// A child with a filter that allows [`NEEDED`] and denies everything else.

@@ -1,4 +1,4 @@
-//! Which system calls a program and its descendants make, counted in the kernel.
+//! Counts in the kernel, call by call, of the system calls that a program and its descendants make.
 
 use crate::error::{system, SeccompKernelError};
 use bpf::load::{keep_libbpf_quiet, need_btf, refused};
@@ -17,12 +17,12 @@ pub struct CallCounter {
 /// A call: `AUDIT_ARCH_*` and number.
 pub type Call = (u32, u32);
 
-/// What was counted.
+/// Counts of calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallCounts {
-    /// How often each call was made.
+    /// Number of times that each call was made.
     pub calls: BTreeMap<Call, u64>,
-    /// How often the telling argument of a call had each value.
+    /// Number of times that the telling argument of a call had each value.
     pub values: BTreeMap<Call, BTreeMap<u64, u64>>,
     /// Number of calls, values and tasks that are missing because the maps had no room.
     pub missed: [u64; LEARN_MISSED_KINDS as usize],
@@ -75,7 +75,7 @@ impl CallCounter {
         Ok(())
     }
 
-    /// What was counted so far.
+    /// Counts so far.
     ///
     /// # Errors
     /// A map cannot be read.

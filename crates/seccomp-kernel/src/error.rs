@@ -15,7 +15,7 @@ pub enum SeccompKernelError {
     /// A system call failed.
     #[error("{what}: {source}")]
     System {
-        /// What was tried.
+        /// Description of the attempt.
         what: String,
         /// The errno.
         source: io::Error,

@@ -65,7 +65,7 @@ fn search(name: &OsString) -> Option<PathBuf> {
 
 /// A filter and how it is installed.
 pub struct Install {
-    /// What is installed.
+    /// The filter to install.
     pub filter: Filter,
     /// Flags of the profile, of which `spec_allow` and `wait_killable` are used.
     pub flags: Flags,
@@ -91,7 +91,7 @@ impl Install {
     }
 }
 
-/// What a child failed at.
+/// Steps at which a child may fail.
 const NO_NEW_PRIVS: i32 = 1;
 const SECCOMP: i32 = 2;
 const EXECVE: i32 = 3;
@@ -104,12 +104,12 @@ struct Shared {
     go: AtomicU32,
     /// Descriptor of the listener plus 1; 0: not there yet.
     listener: AtomicI32,
-    /// What failed; 0: nothing.
+    /// Step that failed; 0: none.
     step: AtomicI32,
     errno: AtomicI32,
 }
 
-/// What the kernel is given: arguments of execve(2), which point into a [`Program`], and the filter.
+/// Arguments for the kernel: those of execve(2), which point into a [`Program`], and the filter.
 struct Pointers {
     insns: Vec<libc::sock_filter>,
     arguments: Vec<*const c_char>,

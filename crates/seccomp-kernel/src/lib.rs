@@ -1,4 +1,4 @@
-//! What the running kernel does for seccomp: it counts the calls of a program, holds bitmaps of always allowed calls,
+//! The running kernel's services for seccomp: it counts the calls of a program, holds bitmaps of always allowed calls,
 //! starts programs under a filter, and hands denied calls to a supervisor. Filters themselves are the crate `seccomp`.
 
 pub mod bitmaps;

@@ -1,4 +1,4 @@
-//! What a program does is counted: its calls, and the values of an argument that was asked for.
+//! Tests that the calls of a program are counted, and the values of an argument that was asked for.
 
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
 use seccomp_kernel::calls::CallCounter;

@@ -54,7 +54,7 @@ impl CacheTable {
     }
 }
 
-/// Why the kernel's emulator cannot tell that a call is allowed.
+/// Reason why the kernel's emulator cannot tell that a call is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Loss {
     /// The path loads something other than number and architecture.
@@ -85,7 +85,7 @@ pub struct LostBit {
     pub filter: usize,
     /// Index of the instruction in that filter.
     pub at: usize,
-    /// What is wrong with that instruction.
+    /// Fault of that instruction.
     pub loss: Loss,
 }
 
@@ -135,7 +135,7 @@ impl ConstantAllow {
         self.lost.iter().filter(|slot| slot.is_none()).count()
     }
 
-    /// Why the bit of call `nr` is clear; `None` if it is set or does not exist.
+    /// Reason why the bit of call `nr` is clear; `None` if it is set or does not exist.
     pub fn loss(&self, nr: u32) -> Option<&LostBit> {
         self.lost.get(nr as usize)?.as_ref()
     }

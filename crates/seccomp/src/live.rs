@@ -10,13 +10,13 @@ use std::io;
 pub struct ThreadFilters {
     /// Thread id.
     pub tid: i32,
-    /// Its name (/proc/PID/task/TID/comm).
+    /// Name of the thread (/proc/PID/task/TID/comm).
     pub name: String,
-    /// Its filters; empty if it has none.
+    /// Filters of the thread; empty if it has none.
     pub chain: Chain,
 }
 
-/// Why filters cannot be read.
+/// Reason why filters cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum DumpError {
     /// The process does not exist, or no longer does.
@@ -34,7 +34,7 @@ pub enum DumpError {
         tid: i32,
         /// The error of the request.
         source: io::Error,
-        /// What to do.
+        /// Remedy.
         remedy: &'static str,
     },
     /// The thread is in strict mode, which has no filters.
@@ -52,7 +52,7 @@ pub enum DumpError {
         tid: i32,
         /// Index of the filter, counted from the oldest.
         index: usize,
-        /// What is wrong.
+        /// Fault of the filter.
         invalid: Invalid,
     },
 }

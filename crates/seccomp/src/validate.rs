@@ -18,7 +18,7 @@ const SCRATCH_WORDS: u32 = 16;
 pub struct Invalid {
     /// Index of the instruction, from 0.
     pub at: usize,
-    /// What is wrong with it.
+    /// Fault of that instruction.
     pub fault: Fault,
 }
 

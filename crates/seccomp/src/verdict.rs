@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Verdict(pub u32);
 
-/// What the kernel does (SECCOMP_RET_* of linux/seccomp.h), strictest first.
+/// Action of the kernel (SECCOMP_RET_* of linux/seccomp.h), strictest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Action {
     /// Kill the process with SIGSYS. Actions that the kernel does not know count as this one.

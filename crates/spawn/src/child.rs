@@ -27,7 +27,7 @@ pub struct Child {
     foreign: Option<OwnedFd>,
     /// The spawners, which send the child what this process may not send.
     spawners: Option<Weak<dyn Signals>>,
-    /// How it ended, once it is reaped.
+    /// Exit status, once the process is reaped.
     status: Option<ExitStatus>,
 }
 
@@ -89,7 +89,7 @@ impl Child {
         }
     }
 
-    /// How it ended, if it does so in this time.
+    /// Exit status, if the process ends within this time.
     pub fn wait_at_most(&mut self, longest: Duration) -> Option<ExitStatus> {
         if let Ok(pidfd) = pidfd_open(self.pid, PidfdFlags::empty()) {
             let _ = has_ended(&pidfd, Some(longest));

@@ -20,18 +20,18 @@ const AFTER_END: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Member {
     socket: OwnedFd,
-    /// It, once its process id is known.
+    /// The spawner's process, once its id is known.
     child: Option<Child>,
-    /// Whether it is a service's, and so what it starts is not the daemon's child.
+    /// Whether the spawner is a service's, so that programs that it starts are not the daemon's children.
     is_service: bool,
     is_gone: bool,
 }
 
-/// What became of a request.
+/// Result of a request.
 pub(crate) enum Answer {
     /// A program runs, or has ended by now.
     Started(Child),
-    /// What is no program is done. The descriptor is that of an opened file.
+    /// A request that starts no program is done. The descriptor is that of an opened file.
     Done(Option<OwnedFd>),
 }
 
@@ -76,7 +76,8 @@ impl Member {
         !self.is_gone
     }
 
-    /// It has ended: the process that is still to be reaped, and its exit status if it is already.
+    /// Consumes a spawner that has ended: returns the process if it is still to be reaped, and its
+    /// exit status if that is known already.
     pub(crate) fn into_ended(mut self) -> (Option<Child>, Option<ExitStatus>) {
         // Without its socket, it ends if it has not yet.
         drop(self.socket);

@@ -19,7 +19,7 @@ const PACE: Duration = Duration::from_millis(100);
 /// The same after one that ended before it said that it was there.
 const PACE_AFTER_FAILURE: Duration = Duration::from_secs(10);
 
-/// Where spawners come from.
+/// Source of spawners.
 #[derive(Debug)]
 pub(crate) enum Source {
     /// Each starts the next.
@@ -34,20 +34,20 @@ pub(crate) struct Members {
     source: Source,
     /// The first is asked.
     members: VecDeque<Member>,
-    /// When another may be started.
+    /// Earliest time at which another may be started.
     next_start: Instant,
-    /// Those that ended, until somebody asks.
+    /// Spawners that have ended, until somebody asks.
     news: Vec<Ended>,
-    /// Those that are not reaped yet.
+    /// Processes of former spawners that are not reaped yet.
     parting: Vec<Child>,
 }
 
 /// A spawner that has ended, or that did not answer and was ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// Its process id, if that was known.
+    /// Process id of the spawner, if it was known.
     pub pid: Option<u32>,
-    /// How it ended, if that is known.
+    /// Exit status of the spawner, if it is known.
     pub status: Option<ExitStatus>,
 }
 
@@ -182,7 +182,7 @@ impl Members {
         }
     }
 
-    /// Those that have ended since the last call.
+    /// Spawners that have ended since the last call.
     pub(crate) fn take_news(&mut self) -> Vec<Ended> {
         std::mem::take(&mut self.news)
     }

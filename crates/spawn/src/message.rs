@@ -1,4 +1,4 @@
-//! What the daemon and the spawner tell each other.
+//! Messages between the daemon and the spawner.
 //!
 //! The daemon sends a [`Request`] with one end of a socket pair, the gate. Everything about this request comes back
 //! through the gate, and a program is executed only after the daemon has answered [`Reply::Started`]. So the end of a
@@ -10,14 +10,14 @@ use std::path::PathBuf;
 
 /// Longest message, in bytes. The arguments of a plugin are from one line of a file.
 pub(crate) const BYTES_MAX: usize = 64 * 1024;
-/// What the daemon answers to [`Reply::Started`].
+/// The daemon's answer to [`Reply::Started`].
 pub(crate) const GO: &[u8] = b"go";
 
 /// The hidden command of this program that makes it a spawner: see [`serve_as`](crate::serve_as).
 pub const COMMAND: &str = "spawner";
-/// How a spawner serves: as the daemon's child.
+/// Mode of a spawner: as the daemon's child.
 pub(crate) const SIBLING: &str = "sibling";
-/// How a spawner serves: as an instance of a service.
+/// Mode of a spawner: as an instance of a service.
 pub(crate) const SERVICE: &str = "service";
 /// The hidden command of this program for [`Request::Lookup`].
 pub const LOOKUP: &str = "lookup-helper";
@@ -54,7 +54,7 @@ pub enum Request {
     },
     /// This program, as a helper for look-ups.
     Lookup {
-        /// What it looks up: the argument of [`LOOKUP`].
+        /// Kind of look-ups: the argument of [`LOOKUP`].
         role: String,
     },
     /// The COMMAND of `tarsier run`.
@@ -92,7 +92,7 @@ pub enum LogChange {
     Rename {
         /// The file.
         from: PathBuf,
-        /// Its new name.
+        /// New name of the file.
         to: PathBuf,
     },
     /// Removes a file.
@@ -102,13 +102,13 @@ pub enum LogChange {
     },
 }
 
-/// What becomes of a request, told through its gate. [`Reply::Done`] may have a descriptor.
+/// Outcome of a request, told through its gate. [`Reply::Done`] may have a descriptor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) enum Reply {
     /// This process waits for [`GO`], and then executes the program. Both it and the spawner say so.
     Started(i32),
-    /// What is no program is done.
+    /// A request that starts no program is done.
     Done,
     /// There is no program: the reason as text and, if a call failed, as its errno.
     Failed(String, Option<i32>),

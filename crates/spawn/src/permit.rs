@@ -1,6 +1,6 @@
-//! What the spawner may start: programs that the configuration files name, with the arguments given
-//! there, and those that are built into auditd. A daemon that was taken over cannot make it start
-//! anything else.
+//! Programs that the spawner may start: those that the configuration files name, with the arguments
+//! given there, and those that are built into auditd. A daemon that was taken over cannot make it
+//! start anything else.
 
 use crate::log_files;
 use crate::message::Request;
@@ -27,7 +27,8 @@ pub(crate) struct Permits {
 }
 
 impl Permits {
-    /// Those that the configuration names now, and the files of `log`, if it is given, in place of the configuration's.
+    /// Programs that the configuration names now; the log's files are those of `log` if it is given, otherwise those of
+    /// the configuration.
     pub(crate) fn of(config: &Path, log: Option<&Path>) -> Permits {
         let mut permits = Permits {
             config: config.to_owned(),

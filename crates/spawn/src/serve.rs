@@ -19,18 +19,18 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// How likely the kernel ends a process when there is no memory: proc(5).
+/// File with the likelihood that the kernel ends the process when there is no memory: proc(5).
 const OOM_SCORE: &str = "/proc/self/oom_score_adj";
 /// Never, as for auditd.
 const NEVER: &str = "-1000";
 /// Signals of a terminal or service manager. The daemon gets them too, and still needs the spawner.
 const IGNORED: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
-/// How the names of the spawners' units begin.
+/// Prefix of the names of the spawners' units.
 const UNIT: &str = "tarsier-spawner@";
 /// CAP_AUDIT_CONTROL (linux/capability.h): whoever has it may ask.
 const AUDIT_CONTROL: u32 = 30;
 
-/// What the spawner learnt when it was started.
+/// Facts that the spawner learnt when it was started.
 struct Spawner {
     permits: Permits,
     config: PathBuf,
@@ -42,9 +42,9 @@ struct Spawner {
     tidy: fn(),
 }
 
-/// Whom the spawner serves.
+/// The daemon that the spawner serves.
 enum Daemon {
-    /// Its parent, which gets children of its own.
+    /// The spawner's parent, which gets children of its own.
     Parent(u32),
     /// The process at the other end of the socket, which is told by SIGCHLD of the ends of the spawner's children.
     Peer { pidfd: OwnedFd, children: Vec<Own> },

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use trust::Program;
 
-/// What the child depends on in addition to the request.
+/// Circumstances that the child depends on in addition to the request.
 pub(crate) struct Surroundings<'a> {
     /// The configuration file.
     pub(crate) config: &'a Path,

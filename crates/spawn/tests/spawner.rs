@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// Longest time to wait for anything.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often a spawner is killed.
+/// Number of times that a spawner is killed.
 const KILLS: u32 = 20;
 
 fn main() {

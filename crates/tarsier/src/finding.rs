@@ -1,19 +1,19 @@
-//! What `tarsier doctor` and `tarsier migrate --check` say of one thing.
+//! Findings of `tarsier doctor` and `tarsier migrate --check`, each about one thing.
 
 use anyhow::Result;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::io::Write;
 
-/// How well something works.
+/// Grade of a finding, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Level {
     /// Nothing to do.
     Ok,
-    /// It works, with a limit that the finding names.
+    /// The thing works, with a limit that the finding names.
     Warn,
-    /// It does not work.
+    /// The thing does not work.
     Fail,
 }
 
@@ -21,11 +21,11 @@ pub(crate) enum Level {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
     pub(crate) level: Level,
-    /// What was looked at.
+    /// The thing that was looked at.
     pub(crate) what: Cow<'static, str>,
-    /// What was found.
+    /// Description of what was found.
     pub(crate) value: String,
-    /// What to do; never empty unless the level is ok.
+    /// Remedy; never empty unless the level is ok.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) remedy: String,
 }

@@ -2,6 +2,7 @@
 
 mod amounts;
 mod makers;
+mod memory;
 
 use crate::ctl;
 use amounts::{short, time};
@@ -47,6 +48,14 @@ pub(crate) fn status(args: &StatusArgs) -> Result<u8> {
     }
     let status: Status =
         serde_json::from_str(&text).context("the daemon's answer cannot be read")?;
+    if args.memory {
+        let memory = memory::Memory::of(status.pid).context("the daemon's memory is not known")?;
+        match args.json {
+            true => writeln!(out, "{}", serde_json::to_string(&memory)?)?,
+            false => memory.print(&mut out)?,
+        }
+        return Ok(0);
+    }
     match args.json {
         true => writeln!(out, "{}", text.trim())?,
         false => print(&mut out, &status)?,

@@ -78,7 +78,7 @@ fn tarsier(words: &[&str]) -> Command {
     command
 }
 
-/// Where and when a program runs.
+/// Time zone and locale of a program.
 #[derive(Clone, Copy, Debug)]
 struct Place<'p> {
     zone: &'p str,

@@ -1,4 +1,4 @@
-//! What `tarsier search` does without a dialect: nothing is cut, split or left in hex.
+//! Tests of `tarsier search` without a dialect: nothing is cut, split or left in hex.
 
 use event::{text, Encoder, Format, NoNames};
 use std::fs;

@@ -1,4 +1,4 @@
-//! What systemd does for a socket unit with `Accept=yes`.
+//! Serves connections as systemd does for a socket unit with `Accept=yes`.
 
 use rustix::net::{
     accept_with, bind, listen, socket_with, AddressFamily, SocketAddrUnix, SocketFlags, SocketType,

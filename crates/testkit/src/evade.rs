@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Where the techniques were used. Says which of them may be skipped.
+/// Place where the techniques were used. It decides which of them may be skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// On the host, with `mkfs.btrfs` installed.
@@ -60,7 +60,7 @@ const KNOWN_OF_TRACEPOINTS: [Known; 16] = [
     ("unlinkat-protected", LOOKED_UP_LATE),
 ];
 
-/// Why an engine does not record all calls of a technique, if that is known.
+/// Reason why an engine does not record all calls of a technique, if it is known.
 fn known_reason(name: &str, is_tracepoint: bool) -> Option<&'static str> {
     let of_engine: &[Known] = match is_tracepoint {
         true => &KNOWN_OF_TRACEPOINTS,

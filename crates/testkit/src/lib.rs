@@ -1,4 +1,4 @@
-//! What tests of several crates share: the lock of the machine, whether it runs BPF programs, the programs that
+//! Parts that tests of several crates share: the lock of the machine, whether it runs BPF programs, the programs that
 //! `make test` gives them, servers to send to, and the judges of `tests/evade` and `tests/vm/ancestors`.
 
 pub mod ancestors;
@@ -50,7 +50,7 @@ pub fn may_load_programs() -> Option<File> {
     Some(machine_lock())
 }
 
-/// How often a test repeats something: `few` times, or `many` if `TARSIER_LONG_TESTS` is set.
+/// Number of times that a test repeats something: `few`, or `many` if `TARSIER_LONG_TESTS` is set.
 pub fn times<N>(few: N, many: N) -> N {
     match std::env::var_os("TARSIER_LONG_TESTS") {
         Some(_) => many,

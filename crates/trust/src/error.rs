@@ -1,4 +1,4 @@
-//! Why a file is not trusted.
+//! Reasons why a file is not trusted.
 
 use std::fmt;
 use std::io;
@@ -11,10 +11,10 @@ const WRITABLE: u32 = 0o022;
 /// The sticky bit: only owners rename and remove entries of the directory.
 const STICKY: u32 = 0o1000;
 
-/// What is demanded of owner and mode.
+/// Requirement for owner and mode.
 const ROOT_ONLY: &str = "it must be writable by root only";
 
-/// Why a file or directory cannot be used.
+/// Reason why a file or directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
     /// A file or directory on the way cannot be read.
@@ -39,7 +39,7 @@ pub enum TrustError {
         path: PathBuf,
         /// The file, link or directory above that is not trusted.
         at: PathBuf,
-        /// What is wrong with it.
+        /// Fault of that file, link or directory.
         fault: Fault,
     },
 }
@@ -71,7 +71,7 @@ impl fmt::Display for Above<'_> {
     }
 }
 
-/// What is wrong with a file, link or directory.
+/// Fault of a file, link or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Another user owns it.
@@ -85,7 +85,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// What is wrong with a directory that leads to the file.
+    /// Fault of a directory that leads to the file, if it has one.
     pub(crate) fn of_directory_above(stat: &Stat) -> Option<Fault> {
         match Fault::of(stat) {
             Some(Fault::Mode(mode)) if mode & STICKY != 0 => None,
@@ -93,7 +93,7 @@ impl Fault {
         }
     }
 
-    /// What is wrong with a regular file.
+    /// Fault of a regular file, if it has one.
     pub(crate) fn of_file(stat: &Stat) -> Option<Fault> {
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Fault::of(stat),
@@ -101,14 +101,14 @@ impl Fault {
         }
     }
 
-    /// What is wrong with a program.
+    /// Fault of a program, if it has one.
     pub(crate) fn of_program(stat: &Stat) -> Option<Fault> {
         let mode = stat.st_mode & 0o7777;
         let fault = (mode & 0o100 == 0).then_some(Fault::NotExecutable(mode));
         Fault::of_file(stat).or(fault)
     }
 
-    /// What is wrong with owner and mode.
+    /// Fault of owner and mode, if there is one.
     pub(crate) fn of(stat: &Stat) -> Option<Fault> {
         let mode = stat.st_mode & 0o7777;
         match mode & WRITABLE {
@@ -118,7 +118,7 @@ impl Fault {
         }
     }
 
-    /// What is wrong with the owner. The mode of a symbolic link means nothing.
+    /// Fault of the owner, if there is one. The mode of a symbolic link means nothing.
     pub(crate) fn of_owner(stat: &Stat) -> Option<Fault> {
         let own = rustix::process::geteuid().as_raw();
         let is_ours = stat.st_uid == 0 || stat.st_uid == own;

@@ -83,7 +83,7 @@ impl Program {
 /// Everything that execveat(2) needs, made before the fork.
 struct Image {
     argv: Vec<*const libc::c_char>,
-    /// What `argv` points to.
+    /// Strings that `argv` points to.
     _args: Vec<CString>,
     program: Program,
 }

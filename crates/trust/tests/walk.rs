@@ -42,7 +42,7 @@ fn mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).expect("chmod");
 }
 
-/// What is wrong, and with which file.
+/// Fault found by opening `path`, and the file that has it.
 fn fault(path: &Path) -> (PathBuf, Fault) {
     match open(path, Links::Follow) {
         Err(TrustError::Untrusted { at, fault, .. }) => (at, fault),

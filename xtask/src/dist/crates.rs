@@ -16,7 +16,7 @@ pub(super) struct Crate {
     pub(super) version: String,
     /// SPDX expression.
     pub(super) licence: String,
-    /// Where its sources are.
+    /// Directory of its sources.
     pub(super) directory: PathBuf,
     /// Whether it is part of this workspace.
     pub(super) is_own: bool,

@@ -46,7 +46,7 @@ pub(super) fn errors(root: &Path) -> Result<Vec<String>> {
     Ok(errors)
 }
 
-/// Why a link is broken; `None` if it is not.
+/// Reason why a link is broken; `None` if it is not.
 fn broken(
     root: &Path,
     pages: &BTreeMap<String, Page>,

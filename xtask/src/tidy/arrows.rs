@@ -31,7 +31,7 @@ pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
     Ok(differences(&written(&page), &manifests))
 }
 
-/// What the table lacks, and what it has in excess.
+/// Differences of the table from the manifests: entries that it lacks or has in excess.
 fn differences(written: &Arrows, manifests: &BTreeMap<String, String>) -> Vec<Offence> {
     let mut offences = Vec::new();
     let mut offend = |place: String, what: String| {

@@ -24,7 +24,7 @@ use anyhow::{bail, Result};
 struct Offence {
     /// The place as an exception names it: a file, `FILE: FUNCTION`, `FILE: TYPE`, or `FILE -> FILE`.
     place: String,
-    /// What is wrong there, including the place.
+    /// Description of the fault, including the place.
     error: String,
 }
 

@@ -37,7 +37,7 @@ pub(super) fn offences(sources: &[Source]) -> Vec<Offence> {
 /// A type: the file that defines it, and its name.
 type Place<'s> = (&'s str, String);
 
-/// What is found of a type.
+/// Facts found about a type.
 #[derive(Default)]
 struct Type<'s> {
     /// Number of fields, if it is a struct with names for them.
@@ -49,7 +49,7 @@ struct Type<'s> {
 }
 
 impl Type<'_> {
-    /// What is wrong with the type at this place.
+    /// Offences of the type at this place.
     fn offences(&self, place: &str) -> Vec<Offence> {
         let (fields, files) = (self.fields, self.files.len());
         let mut errors = Vec::new();
@@ -175,7 +175,7 @@ fn inherent(line: &str) -> Option<String> {
     is_inherent.then_some(name)
 }
 
-/// What follows the `>` that ends these generic arguments.
+/// Text after the `>` that ends these generic arguments.
 fn after_generics(text: &str) -> &str {
     let mut depth = 1;
     for (at, c) in text.char_indices() {

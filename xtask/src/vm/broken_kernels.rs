@@ -38,7 +38,7 @@ pub(super) fn build(source: &Path) -> Result<PathBuf> {
         .context("cargo names no program of the test broken_kernels")
 }
 
-/// What was broken, which must be all of the object's relocations.
+/// Summary of the things that the test broke, which must be all of the object's relocations.
 pub(super) fn judge(dir: &Path) -> Result<String> {
     let path = dir.join("output");
     let said = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;

@@ -268,7 +268,7 @@ fn follows([major, minor]: [u64; 2], next: [u64; 2]) -> bool {
     next == [major, minor + 1] || next == [major + 1, 0]
 }
 
-/// As many names as fit into a cell of a table, and the number of the others.
+/// The names that fit into a cell of a table, and the number of the others.
 fn shown_variants(names: &[String]) -> String {
     const CELL_MAX: usize = 60;
     let mut text = String::new();

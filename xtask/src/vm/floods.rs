@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{ensure, Context, Result};
 use serde_json::Value;
 
-/// How much slower the neighbour's calls may be beside a flood that is recorded than beside one
+/// Largest slowdown of the neighbour's calls beside a flood that is recorded, compared with one
 /// that is not, at p50: a tenth was seen for checking that the neighbour is within the share, and
 /// another for reading a command line again. p99, of a hundred calls, is not judged.
 const SLOWER_MAX: f64 = 0.2;

@@ -18,7 +18,7 @@ pub(super) enum Guest {
     Arm64,
 }
 
-/// How much a guest does: the number in an environment variable.
+/// Amount of work that a guest does: the number in an environment variable.
 pub(super) fn number_from(variable: &str, default: u64) -> Result<u64> {
     match std::env::var(variable) {
         Ok(text) => text

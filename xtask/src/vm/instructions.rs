@@ -357,8 +357,8 @@ fn verified(programs: &str, limits: [u64; 2], armed_s: f64, table: &mut String) 
     })
 }
 
-/// How many more instructions a call that looks up a path may take in one run than in another: one
-/// more entry in a chain of the kernel's cache of names, whose places depend on addresses.
+/// Number of instructions by which two runs may differ for a call that looks up a path: one more
+/// entry in a chain of the kernel's cache of names, whose places depend on addresses.
 const CHAIN: f64 = 8.0;
 
 /// The probes that cost more than `limit` instructions above native.

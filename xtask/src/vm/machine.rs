@@ -81,18 +81,18 @@ pub(super) struct Machine<'a> {
 pub(super) struct Run {
     /// Directory with one subdirectory per test; see `tests/vm/init`.
     pub(super) results: PathBuf,
-    /// Why there are no results, with the end of the console.
+    /// Reason why there are no results, with the end of the console.
     pub(super) failure: Option<String>,
     /// Duration of each test, by this system's clock.
     pub(super) seconds: BTreeMap<String, f64>,
 }
 
-/// One thread for all processors of the guest: with a thread each, a processor may go on executing code that
-/// another has just patched. This was seen with the `int3` of a hook being attached: it was hit for ever after the
-/// kernel had removed it.
+/// Accelerator with one thread for all processors of the guest. With a thread each, a processor may go on executing
+/// code that another has just patched. This was seen with the `int3` of a hook being attached: it was hit for ever
+/// after the kernel had removed it.
 const ACCELERATOR: &str = "tcg,thread=single";
 
-/// Why no machine can run here; `None` if one can.
+/// Reason why no machine can run here; `None` if one can.
 pub(super) fn refusal(guest: Guest) -> Option<String> {
     if guest == Guest::Amd64 && std::env::consts::ARCH != "x86_64" {
         let arch = std::env::consts::ARCH;
@@ -216,7 +216,7 @@ impl Machine<'_> {
         Ok(command)
     }
 
-    /// How the machine differs from its variant; `None` if it does not.
+    /// Difference of the machine from its variant; `None` if there is none.
     fn disobedience(&self, results: &Path) -> Option<String> {
         let facts = fs::read_to_string(results.join("facts")).unwrap_or_default();
         let lacks = match self.kind {

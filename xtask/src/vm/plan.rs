@@ -235,7 +235,7 @@ const OF_VARIANTS: Line = Line {
     tests: &["lifecycle", "workload", "rings", "pressure"],
 };
 
-/// Where there are many processors rings are smaller, and long argument lists do not fit.
+/// Line for many processors, where rings are smaller and long argument lists do not fit.
 const OF_MANY_PROCESSORS: Line = Line {
     roles: &[Role::Reference],
     variants: &["possible-128"],

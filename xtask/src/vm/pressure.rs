@@ -56,7 +56,7 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
 
 /// The calls under one engine.
 struct Case {
-    /// By system call: the number made, and the number in the log.
+    /// Number of calls made and number in the log, by system call.
     calls: BTreeMap<String, [u64; 2]>,
     /// Counts of the daemon when it ended: lost for any cause, and missed by the kernel.
     lost: u64,

@@ -146,9 +146,9 @@ fn storm(dir: &Path, case: &str) -> Result<String> {
     Ok(format!("{case}: {made} of {made} operations\n"))
 }
 
-/// How many operations the kernel's audit recorded, of how many; an error if the audited operations
-/// are not those that `abi` lists. The kernel does not know the names of files that a ring opens
-/// (`name=(null)`), and records a second attempt as another event.
+/// Number of operations that the kernel's audit recorded, and the number of all; an error if the
+/// audited operations are not those that `abi` lists. The kernel does not know the names of files
+/// that a ring opens (`name=(null)`), and records a second attempt as another event.
 fn of_the_kernel(dir: &Path, case: &str) -> Result<(usize, usize)> {
     let made = made(dir, case, &NAMES)?;
     let logged = logged(dir, case, false)?;

@@ -1,15 +1,15 @@
-//! What is less exact without each member, function and tracepoint that the programs use.
+//! Features that are lost or less exact without a member, function or tracepoint that the programs use.
 
 use Need::{Essential, Trampoline, Useful};
 
-/// How much depends on a member, function or tracepoint.
+/// Importance of a member, function or tracepoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
-    /// Without it no event is worth recording.
+    /// Without this part, no event is worth recording.
     Essential,
-    /// Without it a part of the records is missing.
+    /// Without this part, records are incomplete.
     Useful,
-    /// Without it a part of the records is missing; the tracepoint engine does not use it.
+    /// Without this part, records are incomplete; the tracepoint engine does not use it.
     Trampoline,
 }
 

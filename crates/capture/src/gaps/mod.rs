@@ -1,4 +1,4 @@
-//! Finds what the running kernel lacks of what the programs use, and what is less exact without it.
+//! Finds parts that the programs use and the running kernel lacks, and the features that are less exact without them.
 
 pub mod btf;
 mod elf;

@@ -1,4 +1,4 @@
-//! What the programs need of the kernel's types: the CO-RE relocations of the BPF object (`.BTF.ext`), each with
+//! Requirements of the programs on the kernel's types: the CO-RE relocations of the BPF object (`.BTF.ext`), each with
 //! its access by names. For the encoding of accesses see libbpf's relo_core.c, `bpf_core_parse_spec()`.
 
 use crate::gaps::btf::{Btf, Bytes, Malformed, Type, TypeKind};
@@ -9,10 +9,10 @@ use std::fmt;
 const MAGIC: u16 = 0xeb9f;
 const INSTRUCTION_BYTES: u32 = 8;
 
-/// What a relocation asks: `enum bpf_core_relo_kind`.
+/// Question that a relocation asks: `enum bpf_core_relo_kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// Where a member is, its size, its signedness, or the position of its bits.
+    /// The place of a member, its size, its signedness, or the position of its bits.
     Field,
     /// Whether a member exists; the answer may be no.
     FieldExists,
@@ -138,13 +138,13 @@ pub struct Relocation {
     pub function: String,
     /// Index of the instruction in the function.
     pub instruction: u32,
-    /// What the relocation asks.
+    /// Question that the relocation asks.
     pub question: Question,
     /// Name of the type where the access starts, with its flavour.
     pub ty: String,
     pub(crate) kind: TypeKind,
     pub(crate) steps: Vec<Step>,
-    /// Only of relocations on enumerators.
+    /// Name of the enumerator, for relocations on enumerators only.
     pub enumerator: Option<String>,
 }
 

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub(super) struct Armed {
     pub(super) sys_exit: Option<Attached>,
     pub(super) per_syscall: BTreeMap<u32, Attached>,
-    /// By index in the kernel's functions.
+    /// Hooks on functions, by index in the kernel's functions.
     pub(super) functions: BTreeMap<usize, Hook>,
     pub(super) probes: Vec<CallProbes>,
     pub(super) operation_probes: Vec<OperationProbes>,

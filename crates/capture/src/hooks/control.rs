@@ -53,10 +53,9 @@ pub(super) struct Control {
 struct Mapping {
     start: NonNull<control>,
     len: usize,
-    /// What the daemon has stored: the mapped memory must be equal to it, except for [`OF_READER`]. All accesses are
-    /// atomic.
+    /// The daemon's own copy: the mapped memory must be equal to it, except for [`OF_READER`]. All accesses are atomic.
     told: Box<UnsafeCell<control>>,
-    /// Held by who stores or compares.
+    /// Lock held while storing or comparing.
     change: Mutex<()>,
 }
 

@@ -22,9 +22,9 @@ type Idle<T> = (T, Instant);
 
 #[derive(Default)]
 pub(super) struct DetachQueue {
-    /// By index in the kernel's functions.
+    /// Hooks on functions, by index in the kernel's functions.
     functions: BTreeMap<usize, Idle<Hook>>,
-    /// By name of the program in `bpf/object_hooks.bpf.inc.c`.
+    /// Object hooks, by name of the program in `bpf/object_hooks.bpf.inc.c`.
     objects: BTreeMap<String, Idle<Attached>>,
     /// Hooks on functions of io_uring operations.
     operations: BTreeMap<OperationHook, Idle<AtFunction>>,

@@ -37,7 +37,7 @@ pub struct EbpfEngine {
     hooks: SharedHooks,
     control: Arc<Control>,
     form: Form,
-    /// How the capture is kept, if it outlives this process.
+    /// Pins of the capture, if it outlives this process.
     pinned: Option<Pinned>,
     counts: Counts,
     uring_requests: MapHandle,
@@ -46,7 +46,7 @@ pub struct EbpfEngine {
     bell: Doorbell,
     budgets: Budgets,
     is_disarmed: bool,
-    /// What the kernel lacks of what the programs use.
+    /// Parts that the programs use and the kernel lacks.
     gaps: Vec<Gap>,
     started: HookChange,
 }
@@ -169,7 +169,7 @@ impl EbpfEngine {
         }
     }
 
-    /// What the kernel lacks of what the programs use; each gap costs a feature.
+    /// Parts that the programs use and the kernel lacks; each gap costs a feature.
     pub fn gaps(&self) -> &[Gap] {
         &self.gaps
     }
@@ -368,8 +368,7 @@ impl EbpfEngine {
         self.classes.forget(cgroup);
     }
 
-    /// Epoch and class that the programs have for a cgroup. For tests.
-    #[doc(hidden)]
+    /// Epoch and class that the programs have for a cgroup.
     pub fn class(&self, cgroup: u64) -> Option<(u64, WorkloadClass)> {
         self.classes.get(cgroup)
     }

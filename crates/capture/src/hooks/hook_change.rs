@@ -1,18 +1,18 @@
-//! What a change of rules did to the hooks.
+//! Effect of a change of rules on the hooks.
 
 /// Numbers of hooks, each of which is a program attached to a place in the kernel, or to several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HookChange {
-    /// In force after the change.
+    /// Hooks in force after the change.
     pub hooks: usize,
-    /// Put in force by it.
+    /// Hooks put in force by it.
     pub armed: usize,
-    /// Put out of force by it. They are detached a few seconds later unless a rule needs them again.
+    /// Hooks put out of force by it. They are detached a few seconds later unless a rule needs them again.
     pub removed: usize,
 }
 
 impl HookChange {
-    /// From `before` hooks to `hooks`, of which the rules no longer needed `removed`.
+    /// The change from `before` hooks to `hooks`, with `removed` hooks that the rules no longer need.
     pub(super) fn between(before: usize, hooks: usize, removed: usize) -> HookChange {
         HookChange {
             hooks,

@@ -1,4 +1,4 @@
-//! The rings, and the count of what was taken from them.
+//! The rings, and the number of events taken from them.
 
 use super::control::Control;
 use super::counters::Counts;
@@ -13,7 +13,7 @@ pub(super) struct Intake {
 }
 
 impl Intake {
-    /// Nothing has been taken yet.
+    /// An intake that has taken nothing yet.
     pub(super) fn new(stream: Stream) -> Intake {
         Intake {
             stream,

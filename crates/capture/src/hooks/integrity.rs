@@ -1,5 +1,5 @@
-//! Whether the programs still read what the daemon has told them. Whoever may use bpf(2) can change the maps of others.
-//! Such a change is undone and reported.
+//! Checks that the programs still read what the daemon has told them. Any process that may use bpf(2) can change the
+//! maps of others. Such a change is undone and reported.
 
 use super::control::Control;
 use super::map_access::MapAccess;
@@ -26,7 +26,7 @@ const MAPS: [&str; 6] = [
 /// The switch for everything that is attached by ftrace, probes included (Documentation/trace/ftrace.rst).
 const FTRACE_ENABLED: &str = "/proc/sys/kernel/ftrace_enabled";
 
-/// What somebody else has changed.
+/// A change by another process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Breach {
     /// The map, or the member of `struct control`, that was changed.
@@ -42,7 +42,7 @@ pub(super) struct Integrity {
     before: Vec<Breach>,
 }
 
-/// What the programs read beside [`MAPS`], and can be restored from this process.
+/// Data beside [`MAPS`] that the programs read and this process can restore.
 #[derive(Clone, Copy)]
 pub(super) struct Read<'h> {
     pub(super) control: &'h Control,
@@ -54,7 +54,7 @@ pub(super) struct Read<'h> {
 struct ToldMap {
     map: MapHandle,
     name: &'static str,
-    /// By slot.
+    /// Values, by slot.
     values: Vec<Value>,
 }
 
@@ -83,7 +83,7 @@ impl Integrity {
         })
     }
 
-    /// Takes the present contents of the maps as what they have to contain.
+    /// Takes the present contents of the maps as the expected ones.
     pub(super) fn note(&mut self) {
         for known in &mut self.maps {
             let (map, name) = (&known.map, known.name);
@@ -99,14 +99,14 @@ impl Integrity {
         }
     }
 
-    /// Undoes what somebody else has changed. Returns that, and what [`Integrity::mend`] found.
+    /// Undoes changes by other processes. Returns them, and those that [`Integrity::mend`] found.
     pub(super) fn check(&mut self, read: Read<'_>) -> Vec<Breach> {
         self.mend(read);
         std::mem::take(&mut self.before)
     }
 
-    /// Undoes what somebody else has changed, and keeps that for the next check. Call it before [`Integrity::note`]: what
-    /// was changed by others must not count as told.
+    /// Undoes changes by other processes, and keeps them for the next check. Call it before [`Integrity::note`]:
+    /// changed values must not count as told.
     pub(super) fn mend(&mut self, read: Read<'_>) {
         let breach = |what: String, is_mended| Breach { what, is_mended };
         let control = read.control.restore().into_iter();

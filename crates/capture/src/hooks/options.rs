@@ -14,7 +14,7 @@ pub struct Options {
     pub is_muted: bool,
 }
 
-/// What happens to calls whose events come faster than they are read.
+/// Treatment of calls whose events come faster than they are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overload {
     /// Each call waits at its end: at most 1 ms, or 20 ms once a ring is nearly full, and not for a reader that

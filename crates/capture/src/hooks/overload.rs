@@ -1,4 +1,4 @@
-//! What the programs do with events that come faster than they are read, or than the budget of a rule allows.
+//! Treatment of events that come faster than they are read, or than the budget of a rule allows.
 
 use super::control::{Control, RULE_WORDS};
 use super::integrity::Breach;

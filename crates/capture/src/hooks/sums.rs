@@ -1,4 +1,4 @@
-//! Whether the events that the programs have counted are those that were taken from the rings.
+//! Checks that the events that the programs have counted were all taken from the rings.
 
 use event::wire;
 
@@ -7,8 +7,8 @@ use event::wire;
 pub(super) struct Sums {
     /// Events taken from the rings so far.
     taken: u64,
-    /// How many more events the programs have counted than were taken here, those that an earlier daemon took included;
-    /// `None` before the first comparison.
+    /// Number by which the programs' count of events exceeds the number taken here; it includes events that an earlier
+    /// daemon took. `None` before the first comparison.
     more: Option<u64>,
     /// A different value of `more`, which only the last comparison has found. A program counts an event after it has
     /// put it into the ring.

@@ -1,4 +1,4 @@
-//! Which programs of bpf/uring_hooks.bpf.inc.c this kernel can run, the values that they need, and hooks on the
+//! The programs of bpf/uring_hooks.bpf.inc.c that this kernel can run, the values that they need, and hooks on the
 //! functions of operations.
 
 use super::copies;
@@ -307,7 +307,7 @@ pub(super) struct Wanted<'a> {
     /// Programs, in the order in which they are attached.
     programs: Vec<&'static str>,
     functions: BTreeMap<OperationHook, &'a Function>,
-    /// If functions are probed, not hooked: the one through which operations fail.
+    /// The function through which operations fail; `None` if functions are hooked, not probed.
     failing: Option<&'a Function>,
 }
 
@@ -384,7 +384,7 @@ pub(super) fn hook(
 /// Hooks in force for io_uring operations.
 #[derive(Default)]
 pub(super) struct UringHooks {
-    /// By name of the program.
+    /// Links, by name of the program.
     pub(super) programs: BTreeMap<&'static str, Vec<Attached>>,
     pub(super) functions: BTreeMap<OperationHook, AtFunction>,
 }

@@ -62,7 +62,7 @@ fn is_filtered() -> bool {
     })
 }
 
-/// What the status of waitpid(2) says. Without the gate of 32-bit calls its instruction is a fault.
+/// Outcome for a status of waitpid(2). Without the gate of 32-bit calls, the instruction for it faults.
 fn judged(status: i32) -> Trial {
     let exited = libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));
     match exited {

@@ -26,7 +26,7 @@ pub fn prepare_confinement() {
     crate::kernel::tracefs::prepare();
 }
 
-/// Why the trampoline engine does not work here; `None` if it does. Reliable only when run as root.
+/// Reason why the trampoline engine does not work here; `None` if it does. Reliable only when run as root.
 pub fn trampoline_refusal() -> Option<String> {
     bpf::load::keep_libbpf_quiet();
     if let Err(reason) = crate::hooks::trampolines_attach() {
@@ -45,7 +45,7 @@ pub fn unhooked_calls() -> BTreeSet<(Entry, u32)> {
     }
 }
 
-/// What the running kernel lacks of what an engine's programs use, essential gaps first. Needs no root.
+/// Parts that an engine's programs use and the running kernel lacks, essential ones first. Needs no root.
 pub fn gaps(trampoline: bool) -> Vec<plan::Gap> {
     bpf::load::keep_libbpf_quiet();
     crate::gaps::of_this_kernel(trampoline).unwrap_or_default()
@@ -131,7 +131,7 @@ pub fn perm_lists() -> abi::PermLists {
     crate::kernel::perm_lists::of_this_kernel()
 }
 
-/// What can be seen of io_uring operations, and the number of operations that the kernel has. Needs no root.
+/// Visibility of io_uring operations, and the number of operations that the kernel has. Needs no root.
 pub fn io_uring() -> (IoUring, u32) {
     match Uring::of_this_kernel() {
         Some(uring) => (IoUring::Twins, uring.operations),

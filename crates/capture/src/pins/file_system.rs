@@ -11,7 +11,7 @@ use std::path::Path;
 /// The standard directory of a capture that outlives its daemon.
 pub const STANDARD_PIN_DIR: &str = "/sys/fs/bpf/tarsier";
 
-/// Where distributions mount the BPF file system.
+/// Mount point that distributions use for the BPF file system.
 const STANDARD_MOUNT: &str = "/sys/fs/bpf";
 /// BPF_FS_MAGIC (linux/magic.h).
 const BPF_FS_MAGIC: u64 = 0xcafe_4a11;

@@ -1,10 +1,10 @@
-//! What a daemon tells the next one: how far it got with the events that it has read.
+//! A daemon's notes for the next one: how far it got with the events that it has read.
 //!
-//! This is a page of memory that is pinned beside the rings. For each event that the daemon hands to the log, it
-//! notes the position in the ring after the event, and the offset in the log's stream of bytes at which the event
-//! ends. Around each write(2) it notes what is being written, and where. The ring space of an event is released
-//! only after the event was written. So after a kill at any instruction, the next daemon knows from this page and
-//! from the size of the file which events are in the log, and reads the others again.
+//! The notes are a page of memory that is pinned beside the rings. For each event that the daemon hands to the log, it
+//! notes the position in the ring after the event, and the offset in the log's stream of bytes at which the event ends.
+//! Around each write(2) it notes what is being written, and where. The ring space of an event is released only after
+//! the event was written. So after a kill at any instruction, the next daemon knows from this page and from the size of
+//! the file which events are in the log, and reads the others again.
 //!
 //! A single thread writes the page; it is only necessary that the stores are made in program order.
 
@@ -41,7 +41,7 @@ struct Page {
     events: AtomicU64,
     /// Place in the programs' .bss of the word that makes them record nothing, in bytes.
     muted_at: AtomicU64,
-    /// When the daemon was last seen (CLOCK_MONOTONIC).
+    /// Time at which the daemon was last seen (CLOCK_MONOTONIC).
     alive_ns: AtomicU64,
     /// Offset up to which the log's stream was taken by write(2).
     written: AtomicU64,
@@ -218,7 +218,7 @@ impl Handover {
         self.page().held.store(held, Ordering::Release);
     }
 
-    /// When the daemon was last seen (CLOCK_MONOTONIC, in nanoseconds), and how many events it held.
+    /// Time at which the daemon was last seen (CLOCK_MONOTONIC, in nanoseconds), and the number of events that it held.
     pub fn last_seen(&self) -> (u64, u64) {
         let page = self.page();
         (

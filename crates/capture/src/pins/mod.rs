@@ -1,4 +1,4 @@
-//! What outlives the daemon: a private directory in a BPF file system (kernel/bpf/inode.c), in which the links,
+//! Pins that outlive the daemon: a private directory in a BPF file system (kernel/bpf/inode.c), in which the links,
 //! maps and rings of a capture are pinned, so that they keep working while no process holds a descriptor of them.
 
 mod attached;
@@ -33,7 +33,7 @@ const LINK: &str = "link-";
 #[derive(Debug)]
 pub struct Pins {
     dir: PathBuf,
-    /// Where it was moved to.
+    /// New path of the directory, if it was moved.
     moved: OnceLock<PathBuf>,
     _lock: OwnedFd,
     /// Whether links that are dropped stay pinned.

@@ -42,7 +42,7 @@ pub(crate) struct Answer {
     pub(crate) essential: Vec<String>,
     /// Gaps that matter only to the other engine.
     pub(crate) others: Vec<String>,
-    /// Why the engine does not start.
+    /// Reason why the engine does not start.
     pub(crate) refusal: Option<String>,
     /// Whether the marked call was recorded with its number and pid.
     pub(crate) is_recorded: bool,

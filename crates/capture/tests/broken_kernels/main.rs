@@ -27,10 +27,10 @@ const WORKERS: usize = 3;
 /// A part that is taken away.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Break {
-    /// Of a structure, union or enumeration: its type and name.
+    /// A member of a structure, union or enumeration: its type and name.
     Member(String, String),
     Type(String),
-    /// Of any enumeration.
+    /// An enumerator of any enumeration.
     Enumerator(&'static str),
     Tracepoint(&'static str),
     Function(&'static str),
@@ -164,7 +164,7 @@ struct Outcome {
     wrong: Vec<String>,
 }
 
-/// What is still to be broken: parts that are renamed together.
+/// Groups of parts still to be broken; those of a group are renamed together.
 type Queue<'a> = Mutex<VecDeque<Vec<&'a Break>>>;
 
 /// A worker: breaks one kernel after another until nothing is left to break.
@@ -208,7 +208,7 @@ fn work(kernel: &Kernel, engine: &str, file: &Path, queue: &Queue<'_>) -> Outcom
     outcome
 }
 
-/// What to try instead of a group that costs too much: parts that every record needs one by one, else two halves.
+/// Groups to try instead of one that costs too much: parts that every record needs one by one, else two halves.
 fn parts<'a>(mut group: Vec<&'a Break>, answer: &Answer) -> Vec<Vec<&'a Break>> {
     let is_essential = |one: &&Break| answer.essential.iter().any(|line| one.is_in(line));
     if !group.iter().any(is_essential) {
@@ -221,7 +221,7 @@ fn parts<'a>(mut group: Vec<&'a Break>, answer: &Answer) -> Vec<Vec<&'a Break>> 
     alone.chain([rest]).collect()
 }
 
-/// How many parts are renamed at a time.
+/// Number of parts that are renamed at a time.
 fn together() -> usize {
     let number = std::env::var("TARSIER_BREAK_TOGETHER").map(|text| text.parse());
     match number {

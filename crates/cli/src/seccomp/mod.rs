@@ -89,7 +89,7 @@ COMMAND ends.
 
 The exit status is that of COMMAND; 127 if it cannot be run.";
 
-/// How a filter is printed.
+/// Format in which a filter is printed.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Annotated instructions
@@ -104,7 +104,7 @@ pub enum Format {
     Asm,
 }
 
-/// What a profile depends on.
+/// Conditions that a profile depends on.
 #[derive(Args, Debug)]
 pub struct ProfileArgs {
     /// Capabilities that the program will have in its bounding set, for includes.caps and

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use trust::TrustError;
 
-/// Why a plugin, or the directory of plugins, cannot be used.
+/// Reason why a plugin, or the directory of plugins, cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
     /// A file or directory cannot be read.
@@ -15,7 +15,7 @@ pub enum PluginError {
         path: PathBuf,
         /// The system call.
         call: &'static str,
-        /// What to do.
+        /// Remedy.
         remedy: &'static str,
         /// Error of the system call.
         source: io::Error,
@@ -38,9 +38,9 @@ pub enum PluginError {
         path: PathBuf,
         /// The line, counted from 1.
         line: usize,
-        /// What was found.
+        /// Description of the text found instead.
         found: String,
-        /// What the line should contain.
+        /// Expected contents of the line.
         expected: &'static str,
     },
     /// The keys of a file do not describe a plugin.
@@ -50,7 +50,7 @@ pub enum PluginError {
         path: PathBuf,
         /// The key that is missing or wrong, and how.
         found: String,
-        /// What to do.
+        /// Remedy.
         remedy: &'static str,
     },
 }

@@ -128,7 +128,7 @@ fn load_one(path: &Path) -> Result<Option<Plugin>, PluginError> {
     Ok(plugin)
 }
 
-/// Whoever can change the program, or a directory above it, decides what root runs.
+/// Checks that only root can change the program or a directory above it, because root runs it.
 fn check_program(conf: &Path, program: &Path) -> Result<(), PluginError> {
     match Program::find(program) {
         Ok(_) => Ok(()),

@@ -6,7 +6,7 @@ use rules::{Command, ErrorKind, Rule, RuleSet, Source, SystemHost};
 /// Stands for a file name in rules of a request; the line is the number of the step, from 0.
 const STEP: &str = "tarsier ctl, step";
 
-/// Why a step is refused: the errno that the kernel would return, and the reason in words.
+/// Reason for refusing a step: the errno that the kernel would return, and a text.
 pub(super) type Refusal = (Option<i32>, String);
 
 /// A rule that was added or removed, or that was refused.

@@ -34,7 +34,7 @@ pub(super) fn setting(by: &Asker, name: &str, new: u32, old: u32) -> Vec<u8> {
     out
 }
 
-/// What a change of rules did to the hooks, in place of the kernel's BPF records of it.
+/// Effect of a change of rules on the hooks, in place of the kernel's BPF records of it.
 pub(crate) fn armed(by: &Asker, change: &HookChange) -> Vec<u8> {
     let HookChange {
         hooks,

@@ -51,11 +51,11 @@ struct Client {
 }
 
 enum State {
-    /// What the client has sent of its request.
+    /// Bytes of the request received so far.
     Asking(Vec<u8>),
-    /// The request is complete; the client got the last sign of life at this time.
+    /// Time of the last sign of life to the client, whose request is complete.
     Waiting(Instant),
-    /// The answer, and how much of it the client has.
+    /// The answer, and the number of its bytes sent so far.
     Answered(Vec<u8>, usize),
 }
 

@@ -1,4 +1,4 @@
-//! What the makers of events have cost in a period, by unit, container, uid and executable.
+//! Costs of the makers of events in a period, by unit, container, uid and executable.
 
 use super::table::{ById, Row, Sums, Table};
 use crate::protocol::MakerKind;
@@ -10,9 +10,9 @@ use std::time::Instant;
 pub(super) enum Name {
     /// The name, after its hash with a random key.
     Known(u64, Arc<[u8]>),
-    /// It has none: it is in no unit or container, or is a thread of the kernel.
+    /// No name: the maker is in no unit or container, or is a thread of the kernel.
     None,
-    /// It could not be found out.
+    /// The name could not be found out.
     Unknown,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Period {
     kinds: [Makers; MakerKind::EVERY.len()],
 }
 
-/// The makers of one kind, and what they have cost in one period or several.
+/// The makers of one kind, and their costs in one period or several.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Found {
     /// Makers with a name, most bytes first.
@@ -42,7 +42,7 @@ pub(super) struct Found {
     pub(super) total: Sums,
     /// Limit of the bytes of a name that is not there.
     pub(super) unseen_bytes_max: u64,
-    /// How often a name was replaced by another.
+    /// Number of times that a name was replaced by another.
     pub(super) replaced: u64,
 }
 

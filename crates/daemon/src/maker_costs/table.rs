@@ -13,7 +13,7 @@ pub(super) const NAMES_MAX: usize = 1024;
 /// Values by the id of a row.
 pub(super) type ById<T> = HashMap<u64, T, BuildHasherDefault<Mixer>>;
 
-/// What events cost.
+/// Costs of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sums {
     /// Number of events.

@@ -89,7 +89,7 @@ pub(crate) fn text(s: &Status, makers: &[(MakerKind, Vec<MakerCost>)]) -> String
     out
 }
 
-/// What makers of events have cost. Names that are not valid UTF-8 may look the same; they have one sample.
+/// Writes the costs of the makers of events. Names that are not valid UTF-8 may look the same; these share a sample.
 fn write_makers(out: &mut String, by: &str, costs: &[MakerCost]) {
     let mut makers: BTreeMap<&str, MakerCost> = BTreeMap::new();
     for cost in costs {
@@ -119,7 +119,7 @@ fn write_makers(out: &mut String, by: &str, costs: &[MakerCost]) {
     }
 }
 
-/// What could not be looked up, and the helpers that failed.
+/// Writes the numbers of failed look-ups and of failed helpers.
 fn write_lookups(out: &mut String, s: &Status) {
     for (name, kind, help, count) in [
         (

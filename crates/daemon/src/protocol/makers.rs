@@ -1,8 +1,8 @@
-//! What the daemon reports about who makes events.
+//! The daemon's report about the makers of events.
 
 use serde::{Deserialize, Serialize};
 
-/// What makers of events are told apart by.
+/// Property by which makers of events are told apart.
 #[derive(Serialize, Deserialize, Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum MakerKind {
@@ -37,7 +37,7 @@ impl MakerKind {
     }
 }
 
-/// What rows are sorted by, the largest first.
+/// Count by which rows are sorted, the largest first.
 #[derive(Serialize, Deserialize, Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum MakerOrder {
@@ -50,12 +50,12 @@ pub enum MakerOrder {
     Time,
 }
 
-/// What makers of events have cost in a period; the answer to [`Request::MakerCosts`](super::Request::MakerCosts).
+/// Costs of the makers of events in a period; the answer to [`Request::MakerCosts`](super::Request::MakerCosts).
 #[derive(Serialize, Deserialize, Debug, Clone, Default, PartialEq)]
 pub struct MakerCosts {
-    /// What the rows are told apart by.
+    /// Property by which the rows are told apart.
     pub by: MakerKind,
-    /// Length of the period, in seconds: since the start, or 10 to 20 s for what is recent.
+    /// Length of the period, in seconds: since the start, or 10 to 20 s for recent costs.
     pub period_s: f64,
     /// All events of the engine in the period.
     pub total: MakerCost,
@@ -66,7 +66,7 @@ pub struct MakerCosts {
     pub names: usize,
     /// Limit of these names.
     pub names_max: usize,
-    /// How often a name took the place of another, whose counts are now those of others.
+    /// Number of times that a name took the place of another, whose counts are now in `(others)`.
     pub names_replaced: u64,
     /// Limit of the bytes of a name that is not counted by itself.
     pub unseen_bytes_max: u64,

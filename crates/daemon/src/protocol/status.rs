@@ -1,4 +1,4 @@
-//! What the daemon reports about itself, its plugins and its rules.
+//! The daemon's report about itself, its plugins and its rules.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ pub struct Status {
     /// Directory where capture is pinned, so that it goes on if the daemon is killed.
     #[serde(default)]
     pub pin_dir: Option<String>,
-    /// Where calls are captured.
+    /// Places where calls are captured.
     pub hook: String,
     /// Kernel features that the engine's programs use and this kernel lacks, each with what is less
     /// exact without it.
@@ -77,7 +77,7 @@ pub struct Status {
     /// in microseconds.
     #[serde(default)]
     pub reader_pause_us: u64,
-    /// How often another process has changed what the programs read: each is in the log (op=integrity).
+    /// Number of times that another process changed data that the programs read; each is in the log (op=integrity).
     #[serde(default)]
     pub integrity_breaches: u64,
     /// Time from a call until its record is durable, in microseconds: p50, p99, maximum. Each event
@@ -126,7 +126,7 @@ pub struct Status {
     /// The active plugins.
     #[serde(default)]
     pub plugins: Vec<PluginStatus>,
-    /// What the daemon has given up; `None` with `confinement = no`.
+    /// Confinement of the daemon; `None` with `confinement = no`.
     #[serde(default)]
     pub confinement: Option<ConfinementStatus>,
     /// The process that starts programs.
@@ -134,7 +134,7 @@ pub struct Status {
     pub spawner: Option<SpawnerStatus>,
 }
 
-/// What a confined daemon may still do.
+/// Rights of a confined daemon.
 #[derive(Serialize, Deserialize, Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConfinementStatus {
     /// Whether a call that the filter does not allow kills the daemon (`confinement = strict`).
@@ -153,7 +153,7 @@ pub struct ConfinementStatus {
     pub calls: usize,
     /// Version of the kernel's Landlock; `None` if it is not in force.
     pub landlock_abi: Option<u32>,
-    /// Where the daemon may write, with Landlock.
+    /// Paths where the daemon may write, with Landlock.
     pub writable: Vec<String>,
     /// The parts of the confinement that are not in force, each with the reason.
     pub missing: Vec<String>,
@@ -194,11 +194,11 @@ pub struct PluginStatus {
     pub passed: u64,
     /// Number of records left out because its queue was full or its program had ended.
     pub lost: u64,
-    /// How often its program was restarted.
+    /// Number of restarts of its program.
     pub restarts: u32,
 }
 
-/// What a rule in force has cost since it was loaded.
+/// Cost of a rule in force since it was loaded.
 #[derive(Serialize, Deserialize, Debug, Clone, Default, PartialEq, Eq)]
 pub struct RuleCost {
     /// Place in the rule set, from 1, as `tarsier plan` shows it.

@@ -90,7 +90,7 @@ impl Inode {
 /// File capabilities of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileCaps {
-    /// They were looked up; all are zero if the file has none.
+    /// Capabilities that were looked up; all are zero if the file has none.
     Known {
         /// cap_fp
         permitted: u64,
@@ -103,7 +103,7 @@ pub enum FileCaps {
         /// cap_frootid
         rootid: i32,
     },
-    /// They were not looked up (umount): printed as `?`.
+    /// Capabilities that were not looked up (umount): printed as `?`.
     Unknown,
 }
 

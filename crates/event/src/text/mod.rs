@@ -20,13 +20,13 @@ use cursor::Cursor;
 /// Byte between a record and its interpretations: AUDIT_INTERP_SEPARATOR.
 pub const SEPARATOR: u8 = 0x1d;
 
-/// Text is not what it should be.
+/// Text that does not have the expected form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("byte {at}: expected {expected}")]
 pub struct TextError {
     /// Offset in the line or message, in bytes.
     pub at: usize,
-    /// What is expected there.
+    /// The text expected there.
     pub expected: &'static str,
 }
 

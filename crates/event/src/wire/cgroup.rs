@@ -15,7 +15,7 @@ pub struct CgroupFrame<'a> {
     pub parent: u64,
     /// Whether it was removed; otherwise it was made.
     pub is_removed: bool,
-    /// Its own name, the last of its path.
+    /// The cgroup's own name, the last of its path.
     pub name: &'a [u8],
 }
 

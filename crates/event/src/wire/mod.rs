@@ -20,7 +20,7 @@ use core::mem::{offset_of, size_of};
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// Why a frame is not valid by `tarsier_event.h`. Offsets are in bytes from the start of the frame.
+/// Reason why a frame is not valid by `tarsier_event.h`. Offsets are in bytes from the start of the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
     /// The frame is shorter than the fixed header of its kind.

@@ -1,4 +1,4 @@
-//! Why a batch cannot be made.
+//! Errors of making a batch.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,17 +15,17 @@ pub enum MakeError {
         path: PathBuf,
         /// The system call.
         call: &'static str,
-        /// Why.
+        /// Error of the call.
         source: io::Error,
     },
-    /// What was read of a file is not in it any more.
+    /// Text of a file that was read is not in it any more.
     #[error("{}: it was cut or rewritten before byte {offset}", path.display())]
     Changed {
         /// The link.
         path: PathBuf,
         /// Number of the file.
         file: u64,
-        /// Where the change was noticed, in bytes.
+        /// Offset at which the change was noticed, in bytes.
         offset: u64,
     },
     /// A batch that has to be sent again cannot be made again.
@@ -35,7 +35,7 @@ pub enum MakeError {
         path: PathBuf,
         /// End of the batch.
         to: Position,
-        /// Why.
+        /// Reason for the failure.
         reason: String,
     },
 }

@@ -1,4 +1,4 @@
-//! From a place in the log to the batch that begins there.
+//! Makes the batch that begins at a place in the log.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -15,30 +15,30 @@ use crate::mark::{Mark, Marks};
 use crate::position::{Position, Series};
 use crate::spool::Files;
 
-/// Longest event, in bytes. What is longer is cut into several.
+/// Longest event, in bytes. A longer one is cut into several.
 const EVENT_BYTES_MAX: u64 = 16 << 20;
 
-/// Which batch is wanted.
+/// Request for a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Want {
     /// Bytes after which a batch ends.
     pub bytes_max: usize,
-    /// Most messages.
+    /// Largest number of messages.
     pub messages_max: usize,
     /// The end of a batch that is made again.
     pub until: Option<Position>,
-    /// For how long the log has not grown.
+    /// Time for which the log has not grown.
     pub quiet: Duration,
 }
 
 /// An event that the format refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Where the event ends.
+    /// End of the event.
     pub at: Position,
-    /// Why.
+    /// Reason for the refusal.
     pub reason: String,
-    /// Its lines.
+    /// Lines of the event.
     pub lines: Vec<u8>,
 }
 
@@ -47,13 +47,13 @@ pub struct Refusal {
 pub struct Made {
     /// The batch; `None` if everything up to `to` was filtered.
     pub batch: Option<Batch>,
-    /// Where reading goes on.
+    /// Position at which reading goes on.
     pub to: Position,
     /// Marks of its end, and of the beginning of its last event, which a daemon may cut off.
     pub marks: Vec<Mark>,
     /// Number of events that were kept back since the last message.
     pub filtered: u64,
-    /// What goes to the dead-letter file.
+    /// Events for the dead-letter file.
     pub refused: Vec<Refusal>,
 }
 
@@ -115,7 +115,7 @@ struct Maker<'a> {
     marks: Vec<Mark>,
     /// End of the last message.
     from: Position,
-    /// How far the log has been read.
+    /// Position up to which the log has been read.
     at: Position,
     filtered: u64,
 }
@@ -401,14 +401,14 @@ impl Maker<'_> {
     }
 }
 
-/// What becomes of an event.
+/// Fate of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Filtered,
     /// The body of its message: the first byte in the batch's bytes, and the byte after the last.
     Sent(usize, usize),
     Refused,
-    /// It is like an earlier one.
+    /// The event is like an earlier one.
     Counted,
 }
 

@@ -14,7 +14,7 @@ pub use make::{make, Made, Refusal, Want};
 use crate::config::{Config, Words};
 use crate::position::{Position, Series};
 
-/// What a message holds.
+/// Content of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// An event.
@@ -42,11 +42,11 @@ impl Kind {
 /// One message: a Kafka record, a line, a log record of OTLP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// What it holds.
+    /// Kind of the content.
     pub kind: Kind,
-    /// Where the message before it ended.
+    /// End of the message before it.
     pub from: Position,
-    /// Where it ends: everything up to here was sent, filtered or counted.
+    /// End of the message: everything up to here was sent, filtered or counted.
     pub to: Position,
     /// Number of events in it; of a gap or repeats, number of events that it stands for.
     pub events: u64,
@@ -79,14 +79,14 @@ impl Batch {
         &self.bytes[message.body.0..message.body.1]
     }
 
-    /// Where the batch begins.
+    /// Beginning of the batch.
     pub fn from(&self) -> Position {
         self.messages
             .first()
             .map_or_else(Position::default, |m| m.from)
     }
 
-    /// Where the batch ends.
+    /// End of the batch.
     pub fn to(&self) -> Position {
         self.messages
             .last()

@@ -1,5 +1,5 @@
-//! Which events of a batch are sent: those that pass the filters and, where events are aggregated, are not like an
-//! earlier one of the batch.
+//! Selects the events of a batch that are sent: those that pass the filters and, where events are aggregated, are not
+//! like an earlier one of the batch.
 //!
 //! The window of aggregation is the batch, so that a batch remains a function of its range of the log; `linger` sets
 //! how long it is.
@@ -20,14 +20,14 @@ pub(super) enum Choice {
     Send,
     /// A filter keeps it back.
     Filter,
-    /// It is like an earlier one, and is counted.
+    /// The event is like an earlier one, and is counted.
     Count,
 }
 
 /// The choices for a batch, and the groups of like events in it.
 pub(super) struct Selection {
     filter: Filter,
-    /// Which events are aggregated; `None`: none.
+    /// Filter of the events that are aggregated; `None`: none.
     aggregated: Option<Filter>,
     groups: HashMap<Likeness, Group>,
     /// Groups by the number of their last event.
@@ -37,7 +37,7 @@ pub(super) struct Selection {
 /// Events that are like an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Group {
-    /// Where the event begins that they are like.
+    /// Beginning of the event that they are like.
     pub(super) first: Position,
     /// Number of events after that one.
     pub(super) events: u64,

@@ -21,7 +21,7 @@ pub(super) struct Source {
 /// Text of a file.
 pub(super) struct Text {
     number: u64,
-    /// Where the bytes begin in the file.
+    /// Offset of the bytes in the file.
     begin: u64,
     bytes: Vec<u8>,
     /// Number of bytes that stand before what is wanted.
@@ -51,7 +51,7 @@ impl Source {
         self.size
     }
 
-    /// What was noticed at byte `offset`: the file is not the one that was read.
+    /// Error for a change noticed at byte `offset`: the file is not the one that was read.
     pub(super) fn changed(&self, offset: u64) -> MakeError {
         MakeError::Changed {
             path: self.path.clone(),

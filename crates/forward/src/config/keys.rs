@@ -13,9 +13,9 @@ type Apply = fn(&mut Config, &str) -> Result<(), Wrong>;
 pub struct KeyDescription {
     /// The key.
     pub name: &'static str,
-    /// What holds if it is not set.
+    /// Value that holds if the key is not set.
     pub default: &'static str,
-    /// What it is for, and its values.
+    /// Purpose of the key, and its values.
     pub text: &'static str,
 }
 

@@ -10,7 +10,7 @@ use conf::Place;
 
 pub use keys::{described_keys, is_host_name, is_of_host_name, KeyDescription};
 
-/// Where the configuration is unless `--config` says otherwise.
+/// Path of the configuration file unless `--config` names another.
 pub const DEFAULT_PATH: &str = "/etc/tarsier/forward.conf";
 /// Largest configuration file, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -30,12 +30,12 @@ pub enum SinkKind {
     Stdout,
 }
 
-/// Where to begin when there is no cursor yet.
+/// Place to begin at when there is no cursor yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// With the oldest log file.
+    /// The beginning of the oldest log file.
     Oldest,
-    /// With what is written from now on.
+    /// The end of the log: only text written from now on is sent.
     Now,
 }
 
@@ -50,7 +50,7 @@ pub enum Compression {
     Gzip,
 }
 
-/// How the sender proves who it is.
+/// Means by which the sender proves its identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Auth {
     /// Not at all, or by its TLS certificate.
@@ -69,7 +69,7 @@ pub enum Auth {
     Nkey,
 }
 
-/// What to do about trouble, in the words of audisp-remote.conf(5).
+/// Action in case of trouble, in the words of audisp-remote.conf(5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TroubleAction {
     /// Nothing.
@@ -86,12 +86,12 @@ pub enum TroubleAction {
     Halt,
 }
 
-/// Which events are sent, or are urgent.
+/// Words that select the events that are sent, or are urgent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Words {
-    /// Those that count; empty for all.
+    /// Words of which an event has to have one; empty for all.
     pub include: Vec<String>,
-    /// Those that do not, written with `!`.
+    /// Words that an event must not have, written with `!`.
     pub exclude: Vec<String>,
 }
 
@@ -109,7 +109,7 @@ pub struct Config {
     pub log_file: PathBuf,
     /// Directory for links and the cursor, on the file system of the log; beside the log by default.
     pub spool: Option<PathBuf>,
-    /// Where to begin.
+    /// Place to begin at.
     pub start: Start,
     /// Name of this host at the far side; the system's if not set.
     pub host: Option<String>,
@@ -137,7 +137,7 @@ pub struct Config {
     pub tls_cert: Option<PathBuf>,
     /// Key of that certificate.
     pub tls_key: Option<PathBuf>,
-    /// How the sender proves who it is.
+    /// Means by which the sender proves its identity.
     pub auth: Auth,
     /// Name of the user.
     pub user: String,
@@ -145,11 +145,11 @@ pub struct Config {
     pub secret_file: Option<PathBuf>,
     /// Compression; the sink's usual one if not set.
     pub compression: Option<Compression>,
-    /// Most bytes of a batch; the sink's usual number if not set.
+    /// Largest batch, in bytes; the sink's usual size if not set.
     pub batch_bytes: Option<usize>,
-    /// How long events wait for others.
+    /// Time that events wait for others.
     pub linger: Duration,
-    /// How long a server has to answer.
+    /// Time that a server has to answer.
     pub timeout: Duration,
     /// Keys of events that are sent.
     pub filter_keys: Words,
@@ -161,18 +161,18 @@ pub struct Config {
     pub urgent_keys: Words,
     /// Bytes of the log that may wait to be sent.
     pub hold_bytes: u64,
-    /// What to do when more wait.
+    /// Action when more bytes wait.
     pub overflow_action: TroubleAction,
-    /// What to do when the sink cannot be reached.
+    /// Action when the sink cannot be reached.
     pub network_failure_action: TroubleAction,
-    /// After how long without the sink that is done.
+    /// Time without the sink after which that action is taken.
     pub network_failure_after: Duration,
-    /// Where metrics go, beside the spool's own copy.
+    /// File for metrics, beside the spool's own copy.
     pub metrics_file: Option<PathBuf>,
 }
 
 impl Config {
-    /// What holds for keys that are not set.
+    /// Defaults of all keys.
     pub fn unset() -> Config {
         Config {
             log_file: PathBuf::from("/var/log/audit/audit.log"),
@@ -219,7 +219,7 @@ impl Config {
     }
 }
 
-/// Why a configuration is refused.
+/// Reason why a configuration is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
@@ -227,7 +227,7 @@ pub enum ConfigError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Error of the read.
         source: std::io::Error,
     },
     /// The file is not controlled by root alone.
@@ -236,11 +236,11 @@ pub enum ConfigError {
     /// A line cannot be understood.
     #[error("{place}: {found}; expected {expected}")]
     Line {
-        /// Where.
+        /// Place of the line.
         place: Place,
-        /// What is wrong.
+        /// Description of the fault.
         found: String,
-        /// What would be right.
+        /// Description of correct input.
         expected: String,
     },
     /// Two keys contradict each other, or one lacks.
@@ -248,9 +248,9 @@ pub enum ConfigError {
     Conflict {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// Description of the conflict.
         found: String,
-        /// What to do.
+        /// Remedy.
         remedy: &'static str,
     },
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{TroubleAction, Words};
 
-/// What was found, and what was expected.
+/// Descriptions of the value that was found, and of the expected one.
 pub(super) type Wrong = (String, String);
 
 pub(super) fn wrong(value: &str, expected: &str) -> Wrong {

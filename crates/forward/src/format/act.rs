@@ -1,8 +1,8 @@
-//! What an event is about, as ECS and OCSF both need to know it: by its records, or by its call.
+//! The act that an event is about, as ECS and OCSF both need to know it: by its records, or by its call.
 
 use super::parsed::{kind_of, text_of, Parsed};
 
-/// What was done.
+/// Act that an event reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[rustfmt::skip]
 #[allow(missing_docs)]
@@ -29,7 +29,7 @@ pub(crate) enum Act {
 
 use Act::*;
 
-/// What a record says by its type alone. A type with other records beside it counts before the call.
+/// Acts told by the type of a record alone. A type with other records beside it counts before the call.
 #[rustfmt::skip]
 const RECORDS: &[(&str, Act)] = &[
     ("AVC", Denied), ("USER_AVC", Denied), ("SELINUX_ERR", Denied), ("APPARMOR_DENIED", Denied),
@@ -52,7 +52,7 @@ const RECORDS: &[(&str, Act)] = &[
     ("TRUSTED_APP", Message),
 ];
 
-/// What a call does, and the io_uring operation of the same name.
+/// Acts of calls, and of the io_uring operations with the same names.
 #[rustfmt::skip]
 const CALLS: &[(&[&str], Act)] = &[
     (&["execve", "execveat"], Execute),
@@ -94,7 +94,7 @@ const CALLS: &[(&[&str], Act)] = &[
 ];
 
 impl Act {
-    /// What an event is about.
+    /// The act that an event is about.
     pub(crate) fn of(parsed: &Parsed) -> Act {
         let by_record = |record| {
             let kind = kind_of(record);
@@ -150,7 +150,7 @@ impl Act {
     }
 }
 
-/// What the call of the event does.
+/// The act of the event's call.
 fn by_call(parsed: &Parsed) -> Act {
     let Some((name, _)) = call(parsed) else {
         let has = |kind| parsed.record(kind).is_some();

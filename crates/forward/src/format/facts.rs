@@ -1,4 +1,4 @@
-//! What the tables ask of an event: fields of its records, and facts that take more than one field.
+//! Facts about an event that the tables ask for: fields of its records, and values that take more than one field.
 
 use super::act::{call, Act};
 use super::item::{self, Items};
@@ -145,7 +145,7 @@ fn errno(parsed: &Parsed) -> Option<String> {
     abi::errno_name(number).map(str::to_owned)
 }
 
-/// What the records say of success: refusals first, then the call, then what a program reports.
+/// Success according to the records: refusals first, then the call, then the report of a program.
 fn outcome(parsed: &Parsed) -> Option<bool> {
     for record in parsed.records("AVC").chain(parsed.records("USER_AVC")) {
         let words = record

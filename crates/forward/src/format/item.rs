@@ -1,4 +1,4 @@
-//! Which PATH record is the object of an event, and its absolute path.
+//! Chooses the PATH record that is the object of an event, and finds its absolute path.
 
 use super::act::Act;
 use super::parsed::{base, text_of, Object, Parsed};
@@ -7,9 +7,9 @@ use serde_json::Value;
 /// The objects of an event.
 #[derive(Default)]
 pub(crate) struct Items {
-    /// What was acted on; after a rename or link, the new name.
+    /// The object acted on; after a rename or link, the one with the new name.
     pub(crate) object: Option<Object>,
-    /// The old name of a rename or link.
+    /// The object under the old name of a rename or link.
     pub(crate) origin: Option<Object>,
 }
 

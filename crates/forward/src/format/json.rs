@@ -79,7 +79,8 @@ mod tests {
         "tests/formats/events",
     ];
 
-    /// How many events of `text` are written directly, and how many there are. Both ways have to say the same.
+    /// Compares the two ways of writing, which have to give the same text. Returns the number of events of `text` that
+    /// are written directly, and the number of all.
     fn compare(text: &[u8], direct: &mut Direct, reader: &mut Reader) -> (usize, usize) {
         let (mut written, mut all) = (0, 0);
         for event in Events::of_whole(text) {

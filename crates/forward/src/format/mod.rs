@@ -1,4 +1,4 @@
-//! What an event looks like at the far side.
+//! Forms of events at the far side.
 //!
 //! A format is a pure function from the lines of one event to bytes: the same lines give the same
 //! bytes, since a batch that was interrupted is made again from the log.
@@ -56,7 +56,7 @@ pub struct Stamp {
     pub serial: u64,
 }
 
-/// Why an event has no form in a format. The event goes to the dead-letter file.
+/// Reason why an event has no form in a format. The event goes to the dead-letter file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Refused(pub String);

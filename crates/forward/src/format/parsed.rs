@@ -36,7 +36,7 @@ pub(crate) struct Parsed {
     pub(crate) names: Object,
     /// Names that ENRICHED gives to the owners of each PATH record, in order.
     pub(crate) path_names: Vec<Object>,
-    /// Whose work the event is: `unit`, `container` … as in the JSON format.
+    /// Workload of the event: `unit`, `container` … as in the JSON format.
     pub(crate) workload: Object,
     /// The lines without their last newline, each byte that is not UTF-8 replaced.
     pub(crate) original: String,

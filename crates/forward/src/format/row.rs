@@ -1,14 +1,14 @@
-//! Tables of fields: which field of which record goes where, and what it becomes.
+//! Tables of fields. A row tells the source of a value, its place in the result, and its conversion.
 
 use super::facts::Facts;
 use super::parsed::{base, text_of, Object};
 use serde_json::Value;
 use std::net::IpAddr;
 
-/// What becomes of a value. A value that does not fit is left out: the original lines have it.
+/// Conversion of a value. A value that does not fit is left out: the original lines have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
-    /// As it is.
+    /// Unchanged.
     Same,
     /// Text, unless it says that nothing is known (`?`, `(none)`).
     Text,

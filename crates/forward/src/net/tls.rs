@@ -1,4 +1,4 @@
-//! Whom TLS trusts, and what its errors mean.
+//! Certificates that TLS trusts, and the meaning of its errors.
 
 use std::io;
 use std::path::Path;
@@ -10,7 +10,7 @@ use rustls::{AlertDescription, CertificateError, ClientConfig, Error, RootCertSt
 
 use crate::config::Config;
 
-/// What to do if the server may not speak TLS.
+/// Remedy if the server may not speak TLS.
 const NO_TLS: &str = "if it does not speak TLS at this port, set tls = no or another port";
 
 /// Reads the certificates of the configuration.

@@ -26,7 +26,7 @@ impl Hold {
     }
 }
 
-/// Where what waits begins: behind the pending batch and what was given up already.
+/// Beginning of the events that wait: after the pending batch and the events that were given up already.
 pub(super) fn waiting_from(cursor: &Cursor) -> Position {
     match (&cursor.gap_after, &cursor.pending, &cursor.gap) {
         (Some(gap), _, _) => gap.to,

@@ -36,7 +36,7 @@ use waiting::{Pace, Waiting};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What signals ask for.
+/// Requests that signals make.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
     /// End.
@@ -47,7 +47,7 @@ pub struct Asked {
     pub resume: Arc<AtomicBool>,
 }
 
-/// What a step of the loop came to.
+/// Result of a step of the loop.
 enum Step {
     Sent,
     Idle(Duration),
@@ -240,7 +240,7 @@ impl Sender {
         Ok(Step::Sent)
     }
 
-    /// What was read of a file, before byte `noticed`, is not in it any more.
+    /// Handles a file whose text before byte `noticed`, which was read already, has changed.
     fn log_changed(
         &mut self,
         files: &Files,
@@ -287,7 +287,7 @@ impl Sender {
         (wait, next)
     }
 
-    /// What is done between attempts: links that are not needed are removed, and `hold` is kept.
+    /// Does the work between attempts: removes links that are not needed, and keeps to `hold`.
     fn keep_house(&mut self, files: &Files) -> anyhow::Result<Next> {
         if !self.report.is_due() {
             return Ok(Next::GoOn);

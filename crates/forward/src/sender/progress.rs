@@ -23,7 +23,7 @@ pub(super) struct Progress {
     is_repeated: bool,
 }
 
-/// Which links of the spool are needed.
+/// Links of the spool that are needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Needed {
     /// First file that is needed.
@@ -122,8 +122,8 @@ impl Progress {
         }
     }
 
-    /// What was read of file `number` is not in it any more: sending goes on at `to`, and `events` are given up. A pending
-    /// batch cannot be made again. True if there was one: it may have arrived.
+    /// Handles a change of file `number`, whose text that was read is not in it any more: sending goes on at `to`, and
+    /// `events` are given up. A pending batch cannot be made again. True if there was one: it may have arrived.
     pub(super) fn log_changed(&mut self, number: u64, to: Position, events: u64) -> bool {
         let cursor = &mut self.cursor;
         cursor.marks.renumber(number, to.offset, to.file);
@@ -210,7 +210,7 @@ impl Progress {
         Ok(given_up)
     }
 
-    /// Which links the cursor needs.
+    /// Links that the cursor needs.
     pub(super) fn needed(&self) -> Needed {
         let cursor = &self.cursor;
         Needed {
@@ -225,7 +225,7 @@ impl Progress {
         }
     }
 
-    /// Where what is not acknowledged begins.
+    /// Beginning of the log's part that is not acknowledged.
     pub(super) fn unsent_from(&self) -> Position {
         match self.cursor.pending {
             Some(_) => self.cursor.read,

@@ -1,4 +1,4 @@
-//! What the sender says of itself: metrics, written once a second.
+//! The sender's report on itself: metrics, written once a second.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Where sending goes on if what was sent is not in the log any more.
+//! Finds where sending goes on if text that was sent is not in the log any more.
 
 use std::fs::File;
 
@@ -7,7 +7,7 @@ use crate::cursor::Cursor;
 use crate::position::Position;
 use crate::spool::{Files, Spool};
 
-/// Where sending goes on.
+/// Place at which sending goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Restart {
     pub(super) to: Position,
@@ -15,9 +15,9 @@ pub(super) struct Restart {
     pub(super) given_up: u64,
 }
 
-/// After a change of file `number`: behind the last mark that holds and is not behind `next`, in the same file under another
-/// number, so that no position stands for two texts. For a file that is not written any more no number is left: what was
-/// not sent of it is given up, unless that is all of it.
+/// Finds the restart after a change of file `number`: after the last mark that holds and is not after `next`, in the
+/// same file under another number, so that no position stands for two texts. For a file that is not written any more no
+/// number is left: its unsent part is given up, unless that is all of it.
 ///
 /// # Errors
 /// The file cannot be read or linked.

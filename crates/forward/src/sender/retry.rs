@@ -1,4 +1,4 @@
-//! How long nothing could be sent, and when it is tried again. Of the clock that never jumps.
+//! Times the outages and the next attempts, by the clock that never jumps.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ impl Retry {
         *self = Retry::default();
     }
 
-    /// Nothing arrived at `now`. Returns how long to wait.
+    /// Notes that nothing arrived at `now`. Returns the time to wait.
     pub(super) fn failed(&mut self, now: Instant) -> Duration {
         self.failing_since.get_or_insert(now);
         let wait = jittered(self.next_wait);
@@ -47,7 +47,7 @@ impl Retry {
         self.failing_since.is_some()
     }
 
-    /// How long nothing arrives, once that is at least `after`; once for each outage.
+    /// Duration of the outage, once it is at least `after`; returned once for each outage.
     pub(super) fn outage(&mut self, after: Duration, now: Instant) -> Option<Duration> {
         let lasted = now.saturating_duration_since(self.failing_since?);
         let is_due = lasted >= after && !self.has_acted;

@@ -1,10 +1,10 @@
-//! The far side: its sink, what is sent to it, and how much at once.
+//! The far side: its sink, the text that is sent to it, and the amount at once.
 
 use crate::batch::Recipe;
 use crate::config::{is_of_host_name, Config};
 use crate::sink::{self, Limits, Sink, SinkError};
 
-/// Where the system has its name.
+/// File with the system's name.
 const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 
 /// Sink and recipe of a configuration.
@@ -30,7 +30,7 @@ impl Target {
         &self.recipe
     }
 
-    /// What the next batch may have.
+    /// Limits of the next batch.
     pub(super) fn limits(&self) -> Limits {
         let limits = self.sink.limits();
         Limits {

@@ -1,16 +1,16 @@
-//! What is done when the sink cannot be reached or too much waits, in audisp-remote's words.
+//! Actions when the sink cannot be reached or too much waits, in audisp-remote's words.
 
 use std::os::unix::net::UnixDatagram;
 use std::process::Child;
 
 use crate::config::TroubleAction;
 
-/// Where syslog listens.
+/// Path at which syslog listens.
 const SYSLOG: &str = "/dev/log";
 /// Facility `daemon`, severity `warning`.
 const PRIORITY: u32 = 3 << 3 | 4;
 
-/// What the program does next.
+/// Next step of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Nothing else.

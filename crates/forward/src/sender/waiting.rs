@@ -1,4 +1,4 @@
-//! When a batch is due, and waiting for the log to grow.
+//! Decides when a batch is due, and waits for the log to grow.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -18,7 +18,7 @@ use crate::spool::Files;
 
 /// Time between two looks for urgent events.
 const LOOK: Duration = Duration::from_millis(5);
-/// How long to wait when there is nothing to send.
+/// Time to wait when there is nothing to send.
 const IDLE: Duration = Duration::from_secs(1);
 /// Bytes that are read of an event for its time.
 const STAMP_BYTES: usize = 4096;
@@ -27,11 +27,11 @@ const STAMP_BYTES: usize = 4096;
 pub(super) struct Pace {
     linger: Duration,
     filter: Filter,
-    /// Since when something waits.
+    /// Time since which something waits.
     since: Option<Instant>,
-    /// End of the log at the last look, and since when it is there.
+    /// End of the log at the last look, and the time since which it is there.
     end: (Position, Instant),
-    /// Up to where urgent events were looked for.
+    /// Position up to which urgent events were looked for.
     looked: Position,
 }
 
@@ -102,7 +102,7 @@ impl Pace {
         Events::new(&text).any(|event| self.filter.is_urgent(event.lines))
     }
 
-    /// For how long the log has not grown.
+    /// Time for which the log has not grown.
     pub(super) fn quiet(&self) -> Duration {
         self.end.1.elapsed()
     }
@@ -112,7 +112,7 @@ impl Pace {
         self.since = None;
     }
 
-    /// How long to wait if a batch was due and nothing is complete.
+    /// Time to wait if a batch was due and nothing is complete.
     pub(super) fn idle(&self) -> Duration {
         match self.quiet() >= SETTLED {
             true => IDLE,

@@ -1,5 +1,5 @@
-//! Where batches go. [`Sink`] is what all have in common; `tests/conformance.rs` has what each must
-//! pass.
+//! Destinations of batches. [`Sink`] is the interface that all have in common;
+//! `tests/conformance.rs` has the tests that each must pass.
 
 mod kafka;
 mod lines;
@@ -21,7 +21,7 @@ const READ_AGAIN_MAX: u32 = 5;
 /// Time between two tries.
 const READ_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// What a sink takes at once.
+/// Largest amounts that a sink takes at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of a batch, before compression.
@@ -30,7 +30,7 @@ pub struct Limits {
     pub messages: usize,
 }
 
-/// Why a batch did not arrive.
+/// Reason why a batch did not arrive.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SinkError {
     /// The batch may or may not have arrived, or nothing can arrive now: it is sent again.
@@ -44,10 +44,10 @@ pub enum SinkError {
     Disagreement(String),
 }
 
-/// How a batch arrived.
+/// Details of a batch's arrival.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Receipt {
-    /// It was there already: the far side refused the repetition.
+    /// The batch was there already: the far side refused the repetition.
     pub was_there: bool,
     /// Number of messages that the far side counted as refused.
     pub refused: u64,
@@ -59,10 +59,10 @@ pub struct Receipt {
 /// `send` changed in it with the acknowledgement. A batch whose fate is not known is sent again
 /// with the state that it was first sent with.
 pub trait Sink: Send {
-    /// What the sink takes at once.
+    /// Largest amounts that the sink takes at once.
     fn limits(&self) -> Limits;
 
-    /// Connects and proves who it is, and writes nothing. Returns a line for the administrator.
+    /// Connects and proves this host's identity, and writes nothing. Returns a line for the administrator.
     ///
     /// # Errors
     /// The far side cannot be used; the text says what to do.
@@ -103,20 +103,20 @@ pub fn open(config: &Config, host: &str) -> Result<Box<dyn Sink>, SinkError> {
 /// A message as the far side has it.
 #[derive(Debug)]
 pub enum Held<'a> {
-    /// It has headers, as a sender of ours writes them or not.
+    /// The message has headers, written by a sender of ours or by another program.
     Message {
-        /// Where it is, in the far side's terms: `partition 2, offset 17`.
+        /// Place of the message, in the far side's terms: `partition 2, offset 17`.
         place: &'a str,
         /// Names and values of its headers; `host` is the host.
         headers: &'a [(String, String)],
         /// The body of the message.
         body: &'a [u8],
     },
-    /// It is not what its sender says.
+    /// The message is not from the sender that it names.
     Forged {
-        /// Where it is.
+        /// Place of the message.
         place: &'a str,
-        /// Why.
+        /// Reason why it counts as forged.
         why: String,
     },
 }
@@ -152,7 +152,7 @@ fn patiently<T>(mut what: impl FnMut() -> Result<T, String>) -> Result<T, String
     what()
 }
 
-/// What may go away by itself.
+/// Error that may go away by itself.
 fn retry(error: impl ToString) -> SinkError {
     SinkError::Retry(error.to_string())
 }

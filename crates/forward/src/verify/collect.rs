@@ -45,7 +45,7 @@ fn of_files(path: &Path, hosts: &[String]) -> Result<Store, StoreError> {
     Ok(store)
 }
 
-/// What is in a directory, in the order of its names.
+/// Paths in a directory, in the order of their names.
 fn entries(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = fs::read_dir(directory)?;
     let paths = entries.map(|entry| entry.map(|entry| entry.path()));

@@ -34,7 +34,7 @@ pub fn command(args: &CentralVerifyArgs, path: &Path) -> Result<u8> {
     Ok(verdict as u8)
 }
 
-/// Where the messages are: for a server, as the configuration says.
+/// Origin of the messages; a server is described by the configuration at `path`.
 fn origin(from: &Source, path: &Path) -> Result<Origin> {
     let (name, kind) = match from {
         Source::Path(path) => return Ok(Origin::Files(path.clone())),

@@ -12,7 +12,7 @@ use std::path::Path;
 /// Name of the file in the temporary directory.
 const FILE: &str = "messages";
 
-/// What a server's messages are called in reports.
+/// Name of a server's messages in reports.
 pub(super) fn server_name(config: &Config) -> String {
     match config.sink {
         SinkKind::Nats => format!("subject {:?}", config.subject.replace("%h", "*")),

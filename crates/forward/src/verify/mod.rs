@@ -23,38 +23,38 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use store::Arrived;
 
-/// What one series of a host has.
+/// Result for one series of a host.
 #[derive(Debug)]
 pub struct SeriesReport {
     /// The series.
     pub series: Series,
-    /// Which ranges arrived.
+    /// Ranges that arrived.
     pub ranges: Ranges,
-    /// What the seals say.
+    /// Result of comparing the seals.
     pub seals: Seals,
     /// Bytes at the end that arrived, and that no seal that arrived covers.
     pub unsealed_bytes: u64,
 }
 
-/// What the seals of a series say.
+/// Result of comparing the seals of a series.
 #[derive(Debug)]
 pub enum Seals {
-    /// They were compared with the bytes that arrived.
+    /// The seals were compared with the bytes that arrived.
     Checked(Report),
-    /// They cannot be compared.
+    /// The seals cannot be compared.
     Unknown(String),
-    /// They were not asked for.
+    /// Nobody asked to compare the seals.
     NotAsked,
 }
 
-/// What a host has.
+/// Result for a host.
 #[derive(Debug)]
 pub struct HostReport {
     /// Name of the host's directory.
     pub host: String,
-    /// Its series, in the order of their numbers.
+    /// Series of the host, in the order of their numbers.
     pub series: Vec<SeriesReport>,
-    /// Why the host cannot be checked.
+    /// Reason why the host cannot be checked.
     pub error: Option<String>,
 }
 
@@ -71,7 +71,7 @@ pub enum Verdict {
     Open = 3,
 }
 
-/// How keys are found.
+/// Source of keys.
 #[derive(Clone, Debug)]
 pub enum KeySource {
     /// One key for all hosts.
@@ -82,7 +82,7 @@ pub enum KeySource {
     None,
 }
 
-/// Where the messages are.
+/// Origin of the messages.
 #[derive(Clone, Debug)]
 pub enum Origin {
     /// A directory with a directory for each host, or with files whose messages name their hosts; or one such file.
@@ -91,14 +91,14 @@ pub enum Origin {
     Server(Box<Config>),
 }
 
-/// What is asked for.
+/// Request for a check.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Where the messages are.
+    /// Origin of the messages.
     pub from: Origin,
     /// Hosts; none: all.
     pub hosts: Vec<String>,
-    /// Where the keys are.
+    /// Source of the keys.
     pub keys: KeySource,
     /// The seal must end no longer ago than this.
     pub age_max: Option<Duration>,
@@ -112,7 +112,7 @@ pub enum StoreError {
     Io {
         /// The directory.
         path: PathBuf,
-        /// Why.
+        /// Error of the read.
         source: io::Error,
     },
     /// There is no host.
@@ -127,7 +127,7 @@ pub enum StoreError {
     /// The server has no messages.
     #[error("{0}: no messages; is this where the hosts send to?")]
     Empty(String),
-    /// What a server sends cannot be kept until it is verified.
+    /// The messages of a server cannot be kept until they are verified.
     #[error("a temporary file: {0}; set TMPDIR to a directory with room for twice the log")]
     Scratch(io::Error),
 }

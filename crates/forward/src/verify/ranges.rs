@@ -1,10 +1,10 @@
-//! Which ranges of a host's log arrived, and which did not.
+//! Finds the ranges of a host's log that arrived, and those that did not.
 
 use super::stored::Stored;
 use crate::batch::Kind;
 use crate::position::{Position, Series};
 
-/// Why a range is not there.
+/// Reason why a range is not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
     /// No message has it.
@@ -16,20 +16,20 @@ pub enum Why {
 /// A range that is not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hole {
-    /// Its beginning.
+    /// Beginning of the range.
     pub from: Position,
-    /// Its end.
+    /// End of the range.
     pub to: Position,
-    /// Why.
+    /// Reason why the range is not there.
     pub why: Why,
 }
 
-/// What arrived of one series.
+/// Messages of one series that arrived.
 #[derive(Clone, Debug, Default)]
 pub struct Ranges {
-    /// Where the first message begins.
+    /// Beginning of the first message.
     pub from: Position,
-    /// Where the last message ends.
+    /// End of the last message.
     pub to: Position,
     /// Number of events that arrived.
     pub events: u64,
@@ -37,7 +37,7 @@ pub struct Ranges {
     pub filtered: u64,
     /// Number of messages that arrived more than once, the same each time.
     pub repeated: u64,
-    /// What is not there, in order.
+    /// Ranges that are not there, in order.
     pub holes: Vec<Hole>,
     /// Messages that contradict each other, as text.
     pub contradictions: Vec<String>,

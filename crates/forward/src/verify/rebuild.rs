@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub struct Rebuilt {
     /// Log files without holes, oldest first.
     pub logs: Vec<PathBuf>,
-    /// Where the first hole begins, or a range whose bytes do not tell where they belong; nothing behind it is among
+    /// Beginning of the first hole, or of a range whose bytes do not tell where they belong; nothing after it is among
     /// `logs`.
     pub until: Option<Position>,
     /// Messages whose bodies are not as long as their ranges, as text.
@@ -129,7 +129,7 @@ fn compare_overlaps(
     Ok(())
 }
 
-/// Where the bytes of a message belong.
+/// Place to which the bytes of a message belong.
 struct Piece {
     is_seal: bool,
     file: u64,

@@ -7,7 +7,7 @@ use journal::seal::verify::{End, Report};
 use serde_json::{json, Value};
 use std::io::{self, Write};
 
-/// Most holes and contradictions that are printed; the count of the rest follows.
+/// Largest number of holes and contradictions that are printed; the count of the rest follows.
 const LISTED_MAX: usize = 20;
 
 /// Prints what each host has.

@@ -1,4 +1,4 @@
-//! What has arrived, host by host.
+//! Messages that have arrived, host by host.
 
 use super::stored::Stored;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ pub(super) struct Store {
     pub(super) sources: Vec<PathBuf>,
     /// The hosts by name.
     pub(super) hosts: BTreeMap<String, Arrived>,
-    /// Directory of the file with what a server sent.
+    /// Directory of the file with the messages of a server.
     pub(super) scratch: Option<tempfile::TempDir>,
 }
 
@@ -19,6 +19,6 @@ pub(super) struct Store {
 #[derive(Default)]
 pub(super) struct Arrived {
     pub(super) messages: Vec<Stored>,
-    /// Why they cannot all be read.
+    /// Reason why the messages cannot all be read.
     pub(super) error: Option<String>,
 }

@@ -34,11 +34,11 @@ pub const BODY_BYTES_MAX: u64 = 64 << 20;
 pub struct Headers {
     /// The series of the positions.
     pub series: Series,
-    /// What the body is.
+    /// Kind of the body.
     pub kind: Kind,
-    /// Where the message before it ended.
+    /// End of the message before it.
     pub from: Position,
-    /// Where it ends.
+    /// End of the message.
     pub to: Position,
     /// Number of events in it; of a gap or repeats, of those that it stands for.
     pub events: u64,
@@ -58,7 +58,7 @@ pub enum StoredError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Error of the read.
         source: io::Error,
     },
     /// The bytes are no message.
@@ -71,7 +71,7 @@ pub enum StoredError {
         path: PathBuf,
         /// Offset of the message.
         at: u64,
-        /// What is expected there.
+        /// Description of the expected text.
         expected: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! What stands between a sender and a real server: TLS, and every kind of misbehaviour.
+//! A front between a sender and a real server: TLS, and every kind of misbehaviour.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -15,7 +15,7 @@ const LOOK: Duration = Duration::from_millis(2);
 /// Looks for bytes before a connection is closed.
 const LINGER: u32 = 100;
 
-/// How a front treats its clients.
+/// Behaviour of a front towards its clients.
 #[derive(Clone)]
 pub enum Manner {
     /// Passes everything on.
@@ -32,7 +32,7 @@ pub enum Manner {
     Slow(Duration),
 }
 
-/// When TLS begins.
+/// Time at which TLS begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tls {
     /// With the first byte.
@@ -201,7 +201,7 @@ fn greet(server: &mut TcpStream, client: &mut TcpStream) -> io::Result<()> {
     client.write_all(&line)
 }
 
-/// What was read; `None` if there is nothing now.
+/// Bytes that were read; `None` if there is nothing now.
 fn some(read: io::Result<Vec<u8>>) -> io::Result<Option<Vec<u8>>> {
     match read {
         Ok(bytes) => Ok(Some(bytes)),

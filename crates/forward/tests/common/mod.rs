@@ -232,7 +232,7 @@ impl Program {
         words.parse().expect("a number")
     }
 
-    /// What the sender has said.
+    /// Output of the sender on standard error so far.
     pub fn stderr(&self) -> String {
         std::fs::read_to_string(&self.stderr).unwrap_or_default()
     }

@@ -10,7 +10,7 @@ struct Field {
     values: Vec<String>,
 }
 
-/// What ECS says of the fields that Tarsier uses.
+/// ECS's definitions of the fields that Tarsier uses.
 pub(crate) struct EcsFacts {
     fields: HashMap<String, Field>,
     categories: HashMap<String, Vec<String>>,
@@ -57,7 +57,7 @@ impl EcsFacts {
         facts
     }
 
-    /// What is wrong with a document.
+    /// Errors in a document.
     pub(crate) fn errors(&self, document: &Value) -> Vec<String> {
         let mut errors = Vec::new();
         self.walk("", document, &mut errors);

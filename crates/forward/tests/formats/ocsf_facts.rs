@@ -21,7 +21,7 @@ struct Shape {
     one_of: Vec<Vec<String>>,
 }
 
-/// What OCSF says of the classes that Tarsier uses.
+/// OCSF's definitions of the classes that Tarsier uses.
 pub(crate) struct OcsfFacts {
     classes: HashMap<i64, Shape>,
     objects: HashMap<String, Shape>,
@@ -65,7 +65,7 @@ impl OcsfFacts {
         facts
     }
 
-    /// What is wrong with a document.
+    /// Errors in a document.
     pub(crate) fn errors(&self, document: &Value) -> Vec<String> {
         let number = |name: &str| document[name].as_i64().unwrap_or(-1);
         let Some(class) = self.classes.get(&number("class_uid")) else {

@@ -32,7 +32,7 @@ pub(super) struct Current {
 
 /// Outcome of an attempt to write.
 pub(super) struct Attempt {
-    /// What was taken from the buffer and is in the file now.
+    /// The part of the buffer that was taken and is in the file now.
     pub(super) batch: Batch,
     /// Bytes by which the file grew.
     pub(super) stored_bytes: u64,

@@ -26,7 +26,7 @@ pub(super) struct Durability {
 
 /// Syncs that have finished.
 pub(super) struct Finished {
-    /// How many succeeded.
+    /// Number of syncs that succeeded.
     pub(super) syncs: u64,
     /// Failed syncs: the error, and the number of events each was to cover.
     pub(super) failures: Vec<(io::Error, u64)>,

@@ -13,7 +13,7 @@ use crate::seal::Sealer;
 use crate::space::{Limits, Space};
 use conf::Config;
 
-/// What was found and done when the log was opened.
+/// Findings and repairs made when the log was opened.
 #[derive(Clone, Debug, Default)]
 pub struct OpenReport {
     /// Size of the log after repair.

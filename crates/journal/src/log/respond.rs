@@ -19,7 +19,7 @@ const ERROR_MESSAGES_MAX: u8 = 5;
 /// space is low, which discards all old logs within a few records.
 const SPACE_ROTATION_BYTES_MIN: u64 = MIB;
 
-/// What keeps the log from being written.
+/// Trouble that keeps the log from being written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trouble {
     None,
@@ -38,7 +38,7 @@ struct Said {
     losses: bool,
 }
 
-/// What the journal itself has to do.
+/// The journal's own part of a response.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub(super) enum Response {
@@ -55,7 +55,7 @@ pub(super) enum Response {
     },
 }
 
-/// What to do after suspending.
+/// Step to take after suspending.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Then {
     Nothing,

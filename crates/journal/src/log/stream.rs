@@ -10,7 +10,7 @@ use crate::pending::{Batch, Pending};
 /// as lost.
 pub const PENDING_BYTES_MAX: usize = 4 << 20;
 
-/// What was written since the previous commit.
+/// Amount written since the previous commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Committed {
     /// Number of bytes, over all files.
@@ -40,7 +40,7 @@ impl Stream {
         self.pending.push(lines, events);
     }
 
-    /// What waits in memory.
+    /// The lines that wait in memory.
     pub(super) fn pending(&self) -> &Pending {
         &self.pending
     }

@@ -1,4 +1,4 @@
-//! How much of a log and its seal belongs together, for copies that are not whole yet.
+//! Finds the parts of a log and its seal that belong together, for copies that are not whole yet.
 
 use super::entry::{self, EntryKind, Reason, BODY_BYTES_MAX, HEADER_BYTES, TAG_BYTES};
 

@@ -103,7 +103,7 @@ impl Header {
     }
 }
 
-/// Why a checkpoint was made.
+/// Reason for a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
     /// A checkpoint is due.

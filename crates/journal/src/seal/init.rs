@@ -11,14 +11,14 @@ use super::state::{State, StateFile};
 use super::{seal_path, state_path};
 use crate::files::dir_of;
 
-/// Why no keys were made. Nothing was changed.
+/// Error of making keys. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum InitError {
     /// Keys, or a seal made with earlier keys, exist already.
     #[error("{}: there already; the log is sealed by earlier keys. To begin anew, move the log, its \
              rotated files, {} and {} away together and keep them with their key", path.display(), seal.display(), state.display())]
     Exists {
-        /// What was found.
+        /// Path of the existing file.
         path: PathBuf,
         /// The seal's path.
         seal: PathBuf,
@@ -32,7 +32,7 @@ pub enum InitError {
         path: PathBuf,
         /// The call.
         call: &'static str,
-        /// Its error.
+        /// Error of the call.
         source: io::Error,
     },
 }

@@ -184,7 +184,7 @@ pub struct VerificationKey {
     pub(super) secret: Option<Secret>,
 }
 
-/// Why a verification key cannot be used.
+/// Reason why a verification key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The file cannot be read.
@@ -202,7 +202,7 @@ pub enum KeyError {
         path: PathBuf,
         /// Line number, from 1; 0 stands for the whole file.
         line: usize,
-        /// What is wrong.
+        /// Description of the fault.
         found: String,
     },
 }

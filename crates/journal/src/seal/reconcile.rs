@@ -18,7 +18,7 @@ pub(super) struct Reconciled {
     pub(super) is_altered: bool,
 }
 
-/// Why a seal file cannot be continued.
+/// Reason why a seal file cannot be continued.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unusable {
     /// The file has no valid header.

@@ -21,7 +21,7 @@ const CHECKED_BYTES: usize = RECORD_BYTES - 32;
 const SECRETS_AT: usize = 48;
 const CHAIN_AT: usize = SECRETS_AT + SECRETS_BYTES;
 
-/// What the host stores about a series.
+/// A series' state on the host.
 pub(super) struct State {
     pub(super) id: SeriesId,
     pub(super) keys: Keys,
@@ -33,7 +33,7 @@ pub(super) struct State {
     pub(super) chain: Chain,
 }
 
-/// Why the state cannot be used.
+/// Reason why the state cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StateError {
     #[error(transparent)]

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 /// Number of files in one generation of the cache. There are two of them.
 const FILES_MAX: usize = 4096;
 
-/// What names the contents of a file: as long as these are the same, so are the contents, provided
-/// that the last change was not just now.
+/// Identity of a file's contents: as long as these fields are the same, so are the contents,
+/// provided that the last change was not just now.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Contents {
     /// Device numbers: that of the file system, and the one that stat(2) shows.

@@ -16,7 +16,7 @@ const SLEW_PART: u64 = 1000;
 pub(super) struct EventClock {
     /// CLOCK_REALTIME minus CLOCK_MONOTONIC.
     offset_ns: i64,
-    /// When that was measured, in nanoseconds of CLOCK_MONOTONIC.
+    /// Time of that measurement, in nanoseconds of CLOCK_MONOTONIC.
     measured_ns: u64,
     /// The clock may have been set before this time.
     stepped_ns: u64,

@@ -36,7 +36,7 @@ impl From<Fault> for NoDigest {
 /// Looks for the file of one question.
 pub(super) struct Finder<'a> {
     pub(super) question: &'a DigestQuestion<'a>,
-    /// When the execve was done, in nanoseconds of CLOCK_REALTIME.
+    /// Time of the execve, in nanoseconds of CLOCK_REALTIME.
     pub(super) event_ns: i64,
     pub(super) gate: &'a mut dyn Gate,
     pub(super) devices: &'a mut Devices,
@@ -167,7 +167,7 @@ impl Finder<'_> {
     }
 }
 
-/// What names the contents of a file on the file system `dev`.
+/// Identity of a file's contents on the file system `dev`.
 pub(super) fn contents(dev: u32, stat: &Statx, handle: Vec<u8>) -> Contents {
     Contents {
         dev: (dev, dev_of(stat)),

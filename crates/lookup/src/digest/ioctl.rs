@@ -1,4 +1,4 @@
-//! What ioctl(2) tells of a file, and handles of files.
+//! Facts about a file from ioctl(2), and handles of files.
 
 use super::question::{VERITY_SHA256, VERITY_SHA512};
 use event::Verity;
@@ -107,7 +107,7 @@ pub(super) fn is_of_host(namespace: &OwnedFd) -> bool {
     fstat(&owner).is_ok_and(|stat| stat.st_ino == USER_INIT_INO)
 }
 
-/// What names the file on its file system for ever: name_to_handle_at(2).
+/// The file's permanent handle on its file system: name_to_handle_at(2).
 pub(super) fn handle(file: &OwnedFd) -> Option<Vec<u8>> {
     let mut found = Handle {
         bytes: HANDLE_BYTES_MAX as u32,

@@ -21,19 +21,19 @@ const SCRIPT_NS: i64 = 2_000_000_000;
 /// after it was written back, that sets `st_ctime` again.
 const WRITEBACK_NS: i64 = 60_000_000_000;
 
-/// What kinds of file systems promise.
+/// Promise that a kind of file systems makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Every change sets `st_ctime`.
     Plain,
-    /// As [`Kind::Plain`], but several files have the same device and inode number.
+    /// Like [`Kind::Plain`], but several files have the same device and inode number.
     Btrfs,
     /// Changes go to another file system.
     Overlay,
 }
 
 impl Kind {
-    /// By `f_type` of statfs(2); `None` if changes may leave no trace: a server or a process answers
+    /// Kind by `f_type` of statfs(2); `None` if changes may leave no trace: a server or a process answers
     /// for the file, or, as on tmpfs, writing through a mapping sets no time.
     pub(super) fn of(kind: i64) -> Option<Kind> {
         match kind {
@@ -52,7 +52,7 @@ pub(super) fn has_true_directories(kind: i64) -> bool {
     kind == TMPFS || Kind::of(kind).is_some()
 }
 
-/// How certain a change has to be older than the execve.
+/// Margin by which a change has to be older than the execve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Margin {
     pub(super) is_script: bool,
@@ -60,7 +60,7 @@ pub(super) struct Margin {
 }
 
 impl Margin {
-    /// For a directory that leads to a script.
+    /// Margin for a directory that leads to a script.
     pub(super) const DIRECTORY: Margin = Margin {
         is_script: true,
         is_overlay: false,

@@ -124,7 +124,7 @@ impl Allowance {
         }
     }
 
-    /// How long may be waited now; zero if hardly any time is left.
+    /// Longest wait that is allowed now; zero if hardly any time is left.
     fn at(&mut self, now: Instant) -> Duration {
         let elapsed = now.saturating_duration_since(self.at);
         self.left = (self.left + elapsed / Allowance::PART).min(Allowance::MAX);

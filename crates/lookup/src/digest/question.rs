@@ -17,7 +17,7 @@ pub(super) const VERITY_SHA512: u8 = 2;
 /// Asks for the digests of an executed file: see [`ExecutedFile`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DigestQuestion<'a> {
-    /// Where the file was.
+    /// Path of the file at its execution.
     pub path: &'a [u8],
     /// The file.
     pub object: ObjectId,
@@ -27,7 +27,7 @@ pub struct DigestQuestion<'a> {
     pub pid: u32,
     /// The mount namespace of the process.
     pub mnt_ns: u32,
-    /// When the execve was done, in nanoseconds of CLOCK_MONOTONIC.
+    /// Time of the execve, in nanoseconds of CLOCK_MONOTONIC.
     pub time_ns: u64,
     /// Size up to which files are hashed.
     pub bytes_max: u64,

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 const WAITING_MAX: usize = 64;
 /// Bytes that are read at a time.
 const PIECE_BYTES: usize = 256 * 1024;
-/// How much longer than it hashes a worker then rests, while nobody waits for it: a fifth of a
-/// processor is used.
+/// A worker's rest, as a multiple of the time it hashed before, while nobody waits for it: a fifth
+/// of a processor is used.
 const REST: u32 = 4;
 
 /// A file to hash.
@@ -30,14 +30,14 @@ pub(super) struct Job {
 #[derive(Default)]
 struct State {
     waiting: VecDeque<Job>,
-    /// What the thread hashes now.
+    /// The file that the thread hashes now.
     current: Option<Contents>,
     /// Whether a question waits, for this file or another.
     is_awaited: bool,
-    /// What became of the job that was finished last.
+    /// Result of the job that was finished last.
     last: Option<(Contents, Result<Digest, NoDigest>)>,
     cache: Cache,
-    /// How often the cache was cleared.
+    /// Number of times that the cache was cleared.
     cleared: u64,
 }
 

@@ -32,8 +32,8 @@ pub(super) fn find(examined: &mut Examined<'_>) {
     }
 }
 
-/// What the conditions of the rule amount to for each kind of call that it can match. The error
-/// says why it can match none.
+/// Conditions of the rule, simplified for each kind of call that it can match; the error is the
+/// reason why it can match none.
 fn residuals(examined: &Examined<'_>, rule: &Rule) -> Result<Vec<Residual>, Impossible> {
     let calls = calls_of(rule, examined.entries);
     let mut possible = Vec::new();

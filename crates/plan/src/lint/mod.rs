@@ -100,9 +100,9 @@ pub struct Finding {
     pub file: String,
     /// Line of the rule or setting, counted from 1; 0 if there is none.
     pub line: u32,
-    /// What is wrong.
+    /// Description of the fault.
     pub message: String,
-    /// What to do.
+    /// Remedy.
     pub remedy: String,
     /// The rule as text that auditctl reads back as the same rule, or the setting.
     pub text: String,

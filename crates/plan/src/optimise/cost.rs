@@ -1,4 +1,4 @@
-//! What rules cost.
+//! Cost of rules.
 
 use super::Saving;
 use crate::capabilities::Capabilities;
@@ -51,7 +51,7 @@ fn is_evaluated(rule: &Rule) -> bool {
     is_passed(rule) && rule.syscalls.is_all()
 }
 
-/// What it saves to replace the rules `gone` by `come`.
+/// Saving made by replacing the rules `gone` by `come`.
 pub(super) fn saving(gone: &[Rule], come: &[Rule]) -> Saving {
     let difference = |counts: fn(&Rule) -> bool| {
         let count = |rules: &[Rule]| rules.iter().filter(|rule| counts(rule)).count() as i64;

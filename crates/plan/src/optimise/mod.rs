@@ -23,7 +23,7 @@ use serde::Serialize;
 use std::rc::Rc;
 use working::{common, Memory, Work};
 
-/// What a step does.
+/// Kind of change that a step makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepKind {
@@ -54,13 +54,13 @@ pub struct Step {
     pub before: Vec<String>,
     /// The rules that replace them.
     pub after: Vec<String>,
-    /// What the step saves.
+    /// Saving made by the step.
     pub saving: Saving,
-    /// How the step was shown to be equivalent.
+    /// Proof that the step is equivalent.
     pub proof: Proof,
 }
 
-/// What a step saves. Negative numbers mean that it adds something.
+/// Saving made by a step. Negative numbers mean that the step adds something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Saving {
     /// Number of rules.
@@ -82,7 +82,7 @@ pub struct Optimised {
     pub refused: usize,
 }
 
-/// How much effort is made to check each step.
+/// Effort of checking each step.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
     /// Number of random calls that the reference evaluator decides for each step.

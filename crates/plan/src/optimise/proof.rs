@@ -13,7 +13,7 @@ use rules::{Rule, SyscallSet};
 use serde::Serialize;
 use std::rc::Rc;
 
-/// How a step was shown to be equivalent.
+/// Extent of the proof that a step is equivalent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Proof {
     /// Number of calls whose rules were compared, each as a representative of its kind.

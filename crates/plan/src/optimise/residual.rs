@@ -41,7 +41,7 @@ pub(crate) struct Residual {
     opaque: BTreeSet<Opaque>,
 }
 
-/// Why a rule cannot match a call.
+/// Reason why a rule cannot match a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Impossible {
     /// `arch=` is the architecture of another machine, or of the other entry.
@@ -120,8 +120,8 @@ impl Kinds {
 }
 
 impl Residual {
-    /// What is left of the conditions of an exit rule for calls of `kind` at `entry`. The error says
-    /// why the rule cannot match such a call.
+    /// The remaining conditions of an exit rule for calls of `kind` at `entry`; the error is the reason why the rule
+    /// cannot match such a call.
     pub(crate) fn of(
         rule: &Rule,
         entries: Entries,

@@ -70,7 +70,7 @@ impl Optimiser {
         })
     }
 
-    /// Why the rule at `at` decides nothing. Names the rule that decides instead, if it is a single one.
+    /// Reason why the rule at `at` decides nothing. Names the rule that decides instead, if it is a single one.
     fn why_dead(&self, at: usize) -> (StepKind, String) {
         let mut others: Option<BTreeSet<usize>> = None;
         let mut is_equal = true;

@@ -8,7 +8,7 @@ use crate::field::{self, Facts};
 use crate::words::Word;
 use crate::{check, Action, Command, Condition, Dialect, List, Rule, SyscallSet};
 
-/// What is done with a rule: added last, added first, or deleted.
+/// Operation on a rule: adding it last, adding it first, or deleting it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     Append,

@@ -121,7 +121,7 @@ fn parse_words(
     }
 }
 
-/// How to go on after an option.
+/// Way to go on after an option.
 enum Next {
     /// Read the next option.
     Go,
@@ -131,7 +131,7 @@ enum Next {
     Done,
 }
 
-/// Where a line is read: what it is part of, and what decides how it is understood.
+/// Surroundings of a line: the source that it is part of, and the dialect and host that decide its meaning.
 #[derive(Clone, Copy)]
 struct Site<'a> {
     dialect: Dialect,

@@ -285,8 +285,8 @@ fn compat_call(call: &Call, ip: *mut u64) -> i64 {
     i64::from(result as i32)
 }
 
-/// What the kernel does with calls under a chain, with the addresses that they came from. If the child is killed,
-/// the list ends with [`Outcome::Killed`]; `None` if the filter was not accepted.
+/// Outcomes of calls that the kernel decides under a chain, with the addresses that the calls came from. If the child
+/// is killed, the list ends with [`Outcome::Killed`]; `None` if the filter was not accepted.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn outcomes(chain: &Chain, calls: &[Call]) -> Option<Vec<(u64, Outcome)>> {
     assert!(calls.len() * 2 + 1 < SHARED_WORDS);

@@ -211,7 +211,7 @@ fn has_compat() -> bool {
     outcomes.is_some_and(|outcomes| outcomes[0].1 == Outcome::OwnPid)
 }
 
-/// What a caller sees whom nobody traces or supervises.
+/// Outcome for a caller that nobody traces or supervises.
 fn expected(verdict: Verdict, call: &Call) -> Outcome {
     let getpid = match call.is_compat {
         true => COMPAT_GETPID,

@@ -1,4 +1,4 @@
-//! How often system calls are made.
+//! Frequencies of system calls.
 
 use crate::policy::Abi;
 use std::collections::HashMap;

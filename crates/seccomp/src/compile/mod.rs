@@ -19,7 +19,7 @@ use diagram::{Diagrams, Node, NodeKind};
 use std::collections::HashMap;
 use tree::Segment;
 
-/// Why a policy cannot be compiled.
+/// Reason why a policy cannot be compiled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompileError {
     /// The conditions of one call combine to too many cases.

@@ -330,7 +330,7 @@ impl State {
     }
 }
 
-/// What is read, from each instruction on, before it is written again.
+/// Registers and memory that are read, from each instruction on, before they are written again.
 fn liveness(insns: &[Insn]) -> Vec<Live> {
     let mut live: Vec<Live> = vec![0; insns.len()];
     for (at, &insn) in insns.iter().enumerate().rev() {

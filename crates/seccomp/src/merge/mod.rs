@@ -18,11 +18,11 @@ pub struct Merged {
     pub chain: Chain,
     /// Number of original filters, from the oldest, in each filter of the result.
     pub parts: Vec<usize>,
-    /// Why the result is not a single filter, if it is not.
+    /// Reason why the result is not a single filter, if it is not.
     pub too_long: Option<TooLong>,
 }
 
-/// Why the result has more than one filter.
+/// Reason why the result has more than one filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong {
     /// Number of instructions that a single filter would need; `None` if its diagram is too large.
@@ -31,7 +31,7 @@ pub struct TooLong {
     pub limit: usize,
 }
 
-/// Why filters cannot be merged.
+/// Reason why filters cannot be merged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MergeError {
     /// The proof failed: the result is wrong, which is a bug in this program.

@@ -19,7 +19,7 @@ const EXACT_MAX: usize = 400;
 /// Cost of one more instruction in the program, in instructions run per call.
 const SIZE_COST: f64 = 0.02;
 
-/// How a run of ranges is split.
+/// Way to split a run of ranges.
 #[derive(Clone, Copy)]
 enum Choice {
     Leaf,
@@ -59,7 +59,7 @@ pub(crate) fn build(dag: &mut Dag, offset: u32, ranges: &[Range]) -> Id {
 struct Tree<'a> {
     offset: u32,
     ranges: &'a [Range],
-    /// By first and last range; empty if there are too many ranges.
+    /// Choices by first and last range; empty if there are too many ranges.
     choices: Vec<Choice>,
 }
 

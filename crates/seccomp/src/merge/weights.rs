@@ -1,4 +1,5 @@
-//! How often calls reach a filter, which determines how near the root of its tree they are placed.
+//! Frequencies of the calls that reach a filter. They determine how near the root of the filter's
+//! tree a call is placed.
 
 use crate::compile::Frequencies;
 use crate::policy::Abi;

@@ -32,7 +32,7 @@ pub struct Flags {
 pub struct Policy {
     /// The layers, in order of installation.
     pub layers: Vec<Layer>,
-    /// How to install the filter.
+    /// Flags to install the filter with.
     pub flags: Flags,
     /// Place of each rule in the profile, by [`RuleId`], such as `syscalls[3]`.
     pub sources: Vec<String>,
@@ -67,7 +67,7 @@ pub struct AbiRules {
     pub calls: BTreeMap<u32, Vec<Rule>>,
 }
 
-/// Why a layer gives its answer.
+/// Reason for a layer's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// A rule matched.
@@ -89,7 +89,7 @@ pub struct Ruling {
     pub verdict: Verdict,
     /// Index of the layer that the verdict comes from.
     pub layer: usize,
-    /// Why.
+    /// Reason for the verdict.
     pub reason: Reason,
 }
 

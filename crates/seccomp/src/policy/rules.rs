@@ -2,7 +2,7 @@
 
 use crate::{SeccompData, Verdict};
 
-/// How an argument is compared; unsigned, on 64 bits (libseccomp's `SCMP_CMP_*`).
+/// Comparison of an argument; unsigned, on 64 bits (libseccomp's `SCMP_CMP_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Compare {
     /// `!=`
@@ -27,7 +27,7 @@ pub enum Compare {
 /// A condition on one argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Condition {
-    /// Which argument: 0 to 5.
+    /// Number of the argument, 0 to 5.
     pub arg: u8,
     /// The comparison.
     pub compare: Compare,
@@ -47,7 +47,7 @@ pub struct Rule {
     pub conditions: Vec<Condition>,
     /// The verdict if they hold.
     pub verdict: Verdict,
-    /// Where the rule comes from.
+    /// Place that the rule comes from.
     pub id: RuleId,
 }
 

@@ -20,9 +20,9 @@ pub enum ProfileError {
         place: String,
         /// The value.
         found: String,
-        /// What the place allows.
+        /// Description of the values that the place allows.
         expected: String,
-        /// What to do.
+        /// Remedy.
         remedy: String,
     },
 }

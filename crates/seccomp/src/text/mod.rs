@@ -21,9 +21,9 @@ pub enum TextError {
         line: usize,
         /// Column in characters, from 1.
         column: usize,
-        /// What was found there.
+        /// Description of the text found there.
         found: String,
-        /// What was expected there.
+        /// Description of the text expected there.
         expected: &'static str,
     },
     /// The text was parsed, but the kernel would refuse the program.

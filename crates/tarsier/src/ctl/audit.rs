@@ -3,7 +3,7 @@
 use daemon::protocol::AuditState;
 use rules::Command;
 
-/// Why a request was refused or could not be made.
+/// Reason why a request was refused or could not be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Trouble {
     /// The errno, if the kernel or the daemon returned one.
@@ -23,7 +23,7 @@ pub(super) struct Applied {
 
 /// A target that carries out requests.
 pub(super) trait Audit {
-    /// What `auditctl -s` shows.
+    /// State that `auditctl -s` shows.
     fn state(&mut self) -> Result<AuditState, Trouble>;
 
     /// All rules, as `struct audit_rule_data`.

@@ -48,11 +48,11 @@ pub(crate) fn run(program: &OsStr, args: &[OsString]) -> Result<u8> {
     Ok(status.max(loaded))
 }
 
-/// Where the rules are.
+/// Paths of the rules.
 struct Places {
     parts: PathBuf,
     merged: PathBuf,
-    /// Whose the parts have to be.
+    /// Owner that the parts must have.
     owner: Owner,
 }
 

@@ -111,7 +111,7 @@ fn silent(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, why)
 }
 
-/// Why the process at the other end cannot answer; `None` if it can.
+/// Reason why the process at the other end cannot answer; `None` if it can.
 fn stopped(stream: &UnixStream) -> Option<String> {
     let peer = rustix::net::sockopt::socket_peercred(stream).ok()?;
     let pid = peer.pid.as_raw_nonzero();

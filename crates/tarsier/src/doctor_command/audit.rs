@@ -10,14 +10,14 @@ const OWN: &str = "tarsier";
 
 /// Bits of capabilities (linux/capability.h) without which no program is loaded.
 const ESSENTIAL: [(u32, &str); 2] = [(38, "CAP_PERFMON"), (39, "CAP_BPF")];
-/// Those without which records of others, or facts about processes and files, are missing.
+/// Bits of capabilities without which records of others, or facts about processes and files, are missing.
 const USEFUL: [(u32, &str); 3] = [
     (2, "CAP_DAC_READ_SEARCH"),
     (19, "CAP_SYS_PTRACE"),
     (30, "CAP_AUDIT_CONTROL"),
 ];
 
-/// Everything about audit and rights.
+/// Findings about audit and rights.
 pub(super) fn findings(machine: &dyn Machine) -> Vec<Finding> {
     let mut found = rights(machine);
     found.push(boot(machine));

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 /// Time of a sync from which `flush = DATA` and `SYNC` make events wait.
 const SLOW_SYNC: Duration = Duration::from_millis(50);
-/// Where pins are by default.
+/// Default directory of pins.
 const PIN_DIR: &str = "/sys/fs/bpf/tarsier";
 
-/// Everything about files, and the clock.
+/// Findings about files and the clock.
 pub(super) fn findings(machine: &dyn Machine) -> Vec<Finding> {
     let mut found = vec![rules(machine)];
     match machine.configuration() {

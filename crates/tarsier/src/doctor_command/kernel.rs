@@ -1,9 +1,9 @@
-//! What the kernel offers: types, engine, lockdown, security modules, entries, control groups.
+//! Findings about the kernel: types, engine, lockdown, security modules, entries, control groups.
 
 use super::machine::{EngineFacts, Machine};
 use crate::finding::Finding;
 
-/// Everything about the kernel.
+/// Findings about the kernel.
 pub(super) fn findings(machine: &dyn Machine) -> Vec<Finding> {
     let facts = machine.engine();
     let mut found = vec![

@@ -1,21 +1,21 @@
-//! What `tarsier doctor` asks of a host, so that its judgement is tested without one.
+//! Questions of `tarsier doctor` to a host: a trait, so that the judgement is tested without one.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What decides about the engine.
+/// Facts that decide about the engine.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EngineFacts {
     /// Whether the kernel has type information.
     pub(super) btf: bool,
     /// Whether the kernel is older than the oldest that the programs are for.
     pub(super) is_too_old: bool,
-    /// What the kernel lacks and no eBPF engine works without.
+    /// Part that the kernel lacks and no eBPF engine works without.
     pub(super) essential_gap: Option<String>,
-    /// Why the trampoline engine does not work; `None` if it does. Known to root only.
+    /// Reason why the trampoline engine does not work; `None` if it does. Known to root only.
     pub(super) trampoline_refusal: Option<String>,
-    /// What is less exact under the engine that would be chosen.
+    /// Parts that the kernel lacks, with what is less exact for that under the engine that would be chosen.
     pub(super) gaps: Vec<String>,
     /// Whether programs can make 32-bit calls.
     pub(super) compat_entry: bool,

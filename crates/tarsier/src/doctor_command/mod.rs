@@ -26,7 +26,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8> {
     finding::print(&examine(&machine), args.json)
 }
 
-/// Everything that is looked at, in the order of the report.
+/// All findings, in the order of the report.
 fn examine(machine: &dyn Machine) -> Vec<Finding> {
     let mut found = kernel::findings(machine);
     found.extend(audit::findings(machine));

@@ -11,7 +11,7 @@ use std::path::Path;
 
 const RULES_DIR: &str = "/etc/audit/rules.d";
 
-/// Everything that is compared, in the order of the report.
+/// All findings, in the order of the report.
 pub(super) fn findings() -> Vec<Finding> {
     let mut found = rules(Path::new(RULES_DIR));
     found.extend(configuration(Path::new(conf::AUDITD_CONF)));
@@ -211,7 +211,7 @@ fn plugins(config: &Config) -> Vec<Finding> {
     found
 }
 
-/// What becomes of a plugin. Each gets the records that auditd would give it, in the same format.
+/// Treatment of a plugin. Each plugin gets the records that auditd would give it, in the same format.
 fn of_plugin(dir: &Path, plugin: &Plugin) -> Finding {
     let place = dir.join(&plugin.name).display().to_string();
     let program = match &plugin.kind {

@@ -1,4 +1,4 @@
-//! What `tarsier migrate` does to a host: a trait, so that the steps are tested without a host.
+//! The changes that `tarsier migrate` makes to a host: a trait, so that the steps are tested without a host.
 
 use anyhow::Result;
 use std::path::Path;
@@ -12,7 +12,7 @@ pub(super) struct UnitState {
     pub(super) is_active: bool,
 }
 
-/// What is found under the name of a command.
+/// Kind of file found under the name of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CommandState {
     Missing,
@@ -22,7 +22,7 @@ pub(super) enum CommandState {
     Ours,
 }
 
-/// What is done to a unit.
+/// Change to a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verb {
     Start,

@@ -11,8 +11,8 @@ pub(super) const TARSIER: &str = "tarsier.service";
 /// Unit that loads the rules instead of auditd's (audit 4).
 const AUDIT_RULES: &str = "audit-rules.service";
 const MASKED: [&str; 2] = [AUDITD, AUDIT_RULES];
-/// Where auditd's commands are. Debian 12's packages name the first, later ones the second; on a host with a merged /usr
-/// both are the same file.
+/// Directories of auditd's commands. Debian 12's packages name the first, later ones the second; on a host with a
+/// merged /usr both are the same directory.
 const COMMAND_DIRS: [&str; 2] = ["/usr/sbin", "/sbin"];
 const COMMANDS: [&str; 2] = ["auditctl", "augenrules"];
 
@@ -81,7 +81,7 @@ fn found(host: &dyn Host, name: &str) -> Result<Option<PathBuf>> {
 }
 
 impl Kind {
-    /// In order.
+    /// All kinds, in order.
     pub(super) const ALL: [Kind; 5] = [
         Kind::Stop,
         Kind::Mask,

@@ -17,7 +17,7 @@ const RECORD: &str = "/var/lib/tarsier/migration.json";
 const RECORD_BYTES_MAX: u64 = 64 << 20;
 const SYSTEMCTL: &str = "/usr/bin/systemctl";
 const DPKG_DIVERT: &str = "/usr/bin/dpkg-divert";
-/// How long auditd may take to end, because it first writes its queue.
+/// Time that auditd may take to end, because it first writes its queue.
 const END_LIMIT: Duration = Duration::from_secs(60);
 const EPERM: i32 = libc::EPERM;
 const EEXIST: i32 = libc::EEXIST;

@@ -7,7 +7,7 @@ use anyhow::{bail, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What a migration can change.
+/// State that a migration can change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct State {
     units: BTreeMap<String, UnitState>,
@@ -21,7 +21,7 @@ struct Fake {
     state: State,
     record: Option<Vec<u8>>,
     is_locked: bool,
-    /// What auditd's start loads.
+    /// Rules that auditd's start loads.
     files: Vec<Vec<u8>>,
     changes: usize,
     /// The change that fails, without having been made.

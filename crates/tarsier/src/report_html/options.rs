@@ -4,10 +4,10 @@ use query::time::{self, Bound};
 use query::TimeRange;
 use std::path::PathBuf;
 
-/// What `tarsier report --html` is asked for.
+/// Options of `tarsier report --html`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct PageOptions {
-    /// Where the page goes; `-` is standard output.
+    /// Path of the page; `-` is standard output.
     pub(super) html: PathBuf,
     /// Log, or directory with audit.log and its rotated files.
     pub(super) input: Option<PathBuf>,

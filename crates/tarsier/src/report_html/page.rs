@@ -28,7 +28,7 @@ pub(super) enum Seal {
     Failed(String),
 }
 
-/// What a page is about.
+/// Facts about a page: its logs, their seal and its time.
 pub(super) struct About {
     /// Names of the logs.
     pub(super) logs: Vec<String>,

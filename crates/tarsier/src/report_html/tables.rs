@@ -5,7 +5,7 @@ use super::text::{grouped, range};
 use query::summary::{Branch, Count, Forest, TableLines};
 use std::fmt::Write as _;
 
-/// Most bytes of a label's HTML.
+/// Largest size of a label's HTML, in bytes.
 const LABEL_BYTES: usize = 200;
 
 /// A table. `path` names its levels: "User → session".

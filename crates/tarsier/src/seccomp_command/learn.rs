@@ -115,7 +115,7 @@ fn summary(seen: &Observed) {
     }
 }
 
-/// What another profile allows and the program never used.
+/// Prints the calls that another profile allows and the program never used.
 fn report(seen: &Observed, path: &std::path::Path, context: &Context) -> Result<()> {
     let policy = source::policy(path, context)?;
     let native: Abi = context.native;

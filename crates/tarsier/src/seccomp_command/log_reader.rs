@@ -73,7 +73,7 @@ fn add(seen: &mut Observed, record: &text::Record, exe: Option<&Path>) {
     }
 }
 
-/// How often the calls in a log were made.
+/// Frequencies of the calls in a log.
 ///
 /// # Errors
 /// As [`observed`].

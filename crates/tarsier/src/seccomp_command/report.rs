@@ -15,7 +15,7 @@ pub(super) struct Reporter<'a> {
     untold: u64,
 }
 
-/// Most different denials that are reported one by one.
+/// Largest number of different denials that are reported one by one.
 const TOLD_MAX: usize = 1000;
 
 impl<'a> Reporter<'a> {
@@ -185,7 +185,7 @@ fn call_text(data: &SeccompData) -> String {
     format!("{}({}){other}", call_name(data), args.join(", "))
 }
 
-/// Why a policy cannot be supervised: what it asks for itself, or nothing.
+/// Place of a rule that asks for an agent of its own, so that the policy cannot be supervised; `None` if there is none.
 pub(super) fn asks_for_an_agent(policy: &Policy) -> Option<String> {
     let rules = policy.layers.iter().flat_map(|layer| layer.abis.values());
     let mut rules = rules.flat_map(|rules| rules.calls.values().flatten());

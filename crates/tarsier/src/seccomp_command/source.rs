@@ -53,7 +53,7 @@ const CAPS: [&str; 41] = [
     "CHECKPOINT_RESTORE",
 ];
 
-/// What a profile depends on, from the command line and this host.
+/// Facts that a profile depends on, from the command line and this host.
 pub(super) fn context(args: &ProfileArgs) -> Result<Context> {
     let native = match &args.arch {
         None => Abi::native(),

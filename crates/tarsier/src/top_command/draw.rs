@@ -26,11 +26,11 @@ const HELP: &[&str] = &[
     "The newest 100,000 events are kept.",
 ];
 
-/// What is shown beside the events.
+/// Facts shown beside the events.
 pub(super) struct Around<'a> {
     /// Path of the log.
     pub(super) log: &'a str,
-    /// What the daemon says of its losses.
+    /// The daemon's statement about its losses.
     pub(super) daemon: &'a str,
     /// Whether the daemon lost events.
     pub(super) has_losses: bool,
@@ -81,7 +81,7 @@ fn title(model: &Model, around: &Around<'_>) -> Paragraph<'static> {
     Paragraph::new(text).style(Style::new().add_modifier(Modifier::BOLD))
 }
 
-/// What Enter chose on the way here.
+/// Labels that Enter chose on the way here.
 fn path_line(model: &Model) -> String {
     let step = |(view, label): (View, &str)| {
         let label = cut(label.trim_start(), 30);

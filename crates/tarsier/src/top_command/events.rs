@@ -13,7 +13,7 @@ const FILES_MAX: usize = 4;
 /// Bytes of a label that are kept.
 const LABEL_BYTES_MAX: usize = 400;
 
-/// What the lines of a table are.
+/// Kind of lines in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum View {
     Key,
@@ -46,7 +46,7 @@ impl View {
         }
     }
 
-    /// Where Enter leads.
+    /// View that Enter leads to.
     pub(super) fn below(self) -> View {
         match self {
             View::Key => View::User,

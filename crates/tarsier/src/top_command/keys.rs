@@ -1,4 +1,4 @@
-//! From keys to actions.
+//! Maps keys to actions.
 
 use super::events::VIEWS;
 use super::model::Action;
@@ -7,7 +7,7 @@ use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModif
 /// Lines of a page.
 const PAGE: usize = 15;
 
-/// What a key asks for, which depends on whether a filter is being typed.
+/// Action that a key asks for. It depends on whether a filter is being typed.
 pub(super) fn action(event: &Event, is_typing: bool) -> Option<Action> {
     let Event::Key(key) = event else {
         return None;

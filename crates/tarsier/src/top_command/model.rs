@@ -45,12 +45,12 @@ pub(super) struct Line {
 #[derive(Debug, Clone)]
 struct Level {
     view: View,
-    /// What Enter chose in the view above.
+    /// View and label that Enter chose in the view above.
     chosen: Option<(View, String)>,
     selected: usize,
 }
 
-/// What a key asks for.
+/// Action that a key asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     Up(usize),
@@ -133,7 +133,7 @@ impl Model {
         self.levels.last().map_or(0, |level| level.selected)
     }
 
-    /// What Enter chose on the way here.
+    /// Views and labels that Enter chose on the way here.
     pub(super) fn path(&self) -> impl Iterator<Item = (View, &str)> {
         let chosen = self.levels.iter().filter_map(|level| level.chosen.as_ref());
         chosen.map(|(view, label)| (*view, label.as_str()))

@@ -1,4 +1,4 @@
-//! What `tarsier search` answers beyond ausearch, and its indexes.
+//! Tests of the answers of `tarsier search` beyond ausearch's, and of its indexes.
 
 mod follow;
 mod indexes;

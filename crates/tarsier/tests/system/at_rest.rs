@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 const WINDOW: Duration = Duration::from_secs(5);
-/// In ticks of 10 ms. The daemon's check of its files, once a second, may use some.
+/// Largest use of the processor, in ticks of 10 ms. The daemon's check of its files, once a second, may use some.
 const TICKS_MAX: u64 = 2;
 const WINDOWS_MAX: usize = 4;
 const RESIDENT_KIB_MAX: u64 = 32 * 1024;

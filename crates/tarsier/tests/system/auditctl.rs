@@ -1,4 +1,4 @@
-//! What `tarsier ctl` leaves in the log is what auditctl leaves there.
+//! Tests that `tarsier ctl` leaves the same in the log as auditctl does.
 
 use crate::daemon::Setup;
 use crate::{machine, programs};

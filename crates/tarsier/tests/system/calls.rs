@@ -61,7 +61,7 @@ impl From<&Path> for Arg {
     }
 }
 
-/// How a call enters the kernel.
+/// Way in which a call enters the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entry {
     Native,

@@ -1,4 +1,4 @@
-//! What a running daemon can no longer do, and that it does everything else.
+//! Tests that a running daemon can no longer do certain things, and that it does everything else.
 
 use crate::calls::{call, Caller};
 use crate::daemon::{Daemon, Setup};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Longest time to wait for anything.
 const PATIENCE: Duration = Duration::from_secs(600);
 const GROUP: u32 = 61238;
-/// How often a spawner is killed.
+/// Number of times that a spawner is killed.
 const KILLS: usize = 10;
 const RULE: &str = "-a always,exit -F arch=b64 -S getppid -F gid=61238 -k mine\n";
 

@@ -323,7 +323,7 @@ impl Daemon {
         }
     }
 
-    /// Its answer to `tarsier status --json`.
+    /// Answer of the daemon to `tarsier status --json`.
     pub(crate) fn status(&self) -> serde_json::Value {
         let output = self.asked(&["--json"]);
         let text = String::from_utf8_lossy(&output.stdout);

@@ -146,7 +146,7 @@ fn are_told(log: &Path, expected: &BTreeMap<String, Option<String>>) {
     }
 }
 
-/// What a program learns that reads the log and then /proc, as other tools do.
+/// Results of a program that reads the log and then /proc, as other tools do.
 #[derive(Default)]
 struct Usual {
     right: usize,

@@ -1,4 +1,4 @@
-//! What another process with root's rights changes of the capture is undone, and in the log.
+//! Tests that changes of the capture by another process with root's rights are undone, and in the log.
 
 use crate::calls::{call, Caller};
 use crate::{log, machine, programs};

@@ -30,6 +30,7 @@ mod lifecycle;
 mod lookups;
 mod loss;
 mod makers;
+mod memory;
 mod nice;
 mod plugins;
 mod rates;

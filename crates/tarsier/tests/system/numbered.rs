@@ -111,7 +111,7 @@ fn calls() {
     println!("made {made}");
 }
 
-/// How often each number is in a log, by number and key of the rule.
+/// Number of times that each number is in a log, by number and key of the rule.
 pub(crate) fn recorded(log: &Path) -> BTreeMap<(u64, String), u32> {
     let text = std::fs::read(log).expect("the log");
     let mut found = BTreeMap::new();

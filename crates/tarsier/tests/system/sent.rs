@@ -1,5 +1,5 @@
-//! What `tarsier-forward` sends of a log whose daemon is killed. `TARSIER_FORWARD_KILLS=N` makes N kills, at 20,000
-//! calls a second, with a file, NATS and Kafka at the far side; by default few, at fewer, without Kafka.
+//! Tests that `tarsier-forward` sends the log of a daemon that is killed. `TARSIER_FORWARD_KILLS=N` makes N kills, at
+//! 20,000 calls a second, with a file, NATS and Kafka at the far side; by default few, at fewer, without Kafka.
 
 use crate::daemon::Setup;
 use crate::numbered::{self, Caller, RULE};
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 const KILLS: u32 = 6;
 const CALLS_PER_SECOND: u32 = 20_000;
 
-/// Where the test's log is sent to.
+/// Destination of the test's log.
 enum FarSide {
     /// A file, which is synced as a server would do.
     File,
@@ -114,7 +114,7 @@ fn length(file: &File) -> u64 {
     file.metadata().expect("its length").len()
 }
 
-/// Where two texts differ: the number of lines before, and the lines; `None` if they are equal.
+/// First difference of two texts: the number of lines before it, and the lines; `None` if they are equal.
 fn difference(one: impl BufRead, other: impl BufRead) -> Option<(usize, [String; 2])> {
     let (mut one, mut other) = (one.split(b'\n'), other.split(b'\n'));
     let mut equal = 0;

@@ -1,4 +1,4 @@
-//! What a service manager hears from the daemon: sd_notify(3).
+//! Tests of the messages that a service manager gets from the daemon: sd_notify(3).
 
 use crate::daemon::{Daemon, Setup};
 use crate::machine;

@@ -14,17 +14,17 @@ const UPGRADES: u32 = 6;
 const RATE: u32 = 10_000;
 const RATE_OF_MANY: u32 = 50_000;
 
-/// Where a capture is prepared that is to take another's place.
+/// Directory in which a capture is prepared that is to take another's place.
 fn next_dir() -> PathBuf {
     let mut name = pin_dir().into_os_string();
     name.push("-next");
     name.into()
 }
 
-/// What a log has of numbered calls.
+/// Numbered calls found in a log.
 #[derive(Default)]
 struct Found {
-    /// How often each number is there, by number.
+    /// Number of times that each call number is there, by number.
     times: Vec<u8>,
     /// Number of calls without a number.
     unnumbered: u64,

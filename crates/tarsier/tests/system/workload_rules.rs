@@ -3,11 +3,13 @@
 use crate::daemon::{Daemon, Run, Setup};
 use crate::identity::{events, run, wait, Top, GID};
 use crate::{machine, programs};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::fs::File;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -20,6 +22,45 @@ fn tarsier(setup: &Setup, rules: &str) -> Run {
     let rules = rules.replace("CALLS", CALLS);
     run.rules(setup.write("own.tarsier", &rules))
         .option("--no-kernel-records")
+}
+
+/// Changes the class that the programs have for a cgroup, as root can who has found their map.
+fn falsify(before: &BTreeSet<u32>, cgroup: u64) {
+    let new = machine::bpf_maps()
+        .into_iter()
+        .filter(|id| !before.contains(id));
+    let mut maps = new.filter_map(|id| MapHandle::from_map_id(id).ok());
+    let map = maps.find(|map| map.name() == "workloads");
+    let map = map.expect("the map of classes");
+    let key = cgroup.to_ne_bytes();
+    let value = map.lookup(&key, MapFlags::ANY).expect("it can be read");
+    let mut value = value.expect("the cgroup has a class");
+    // Number of the unit, behind the epoch: none of the rules'.
+    value[8..12].fill(0xff);
+    map.update(&key, &value, MapFlags::ANY)
+        .expect("root may write it");
+}
+
+#[test]
+fn a_class_that_somebody_has_changed_is_told_again_and_in_the_log() {
+    machine::test("changed classes", |setup| {
+        let Some(top) = Top::new("changed classes") else {
+            return;
+        };
+        let before = machine::bpf_maps();
+        let rules = "-a always,exit CALLS -F unit=web.service -k web\n";
+        let daemon = tarsier(setup, rules).start();
+        let procs = top.make("web.service");
+        run(&procs, "first");
+        let dir = std::fs::metadata(top.path.join("web.service")).expect("the cgroup");
+        falsify(&before, dir.ino());
+        daemon.wait_for("another process has changed map workloads of the capture");
+        run(&procs, "second");
+        drop(procs);
+        top.remove("web.service");
+        let ended = daemon.stop();
+        assert_eq!(recorded(&ended.log), ["first", "second"]);
+    });
 }
 
 /// The names that the recorded calls of the test's processes used.

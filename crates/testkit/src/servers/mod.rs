@@ -14,7 +14,7 @@ pub use kafka::{Kafka, PARTITIONS, PARTITION_OF_WEB1};
 pub use nats::Nats;
 pub use otelcol::Collector;
 
-/// What an engine is, and how to ask it.
+/// A server to send to, and ways to control and ask it.
 pub trait Engine: Send {
     /// Settings of a sender to it.
     fn settings(&self) -> String;
@@ -30,7 +30,7 @@ pub trait Engine: Send {
     fn stored(&mut self) -> String;
 }
 
-/// Where `scripts/engines` has put `name`; says why a test is skipped if it is not there.
+/// Path at which `scripts/engines` has put `name`; if it is not there, says why a test is skipped.
 pub fn engine(name: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/engines");
     let dir = std::env::var_os("TARSIER_ENGINES").map_or(root, PathBuf::from);

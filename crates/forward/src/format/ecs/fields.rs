@@ -3,7 +3,7 @@
 
 use super::super::row::{row, How::*, Row};
 
-/// What every event has, before all else.
+/// Fields that every event has, before all others.
 #[rustfmt::skip]
 pub(super) const EVENT: &[Row] = &[
     row("event.time_ms", "@timestamp", Time),
@@ -19,10 +19,10 @@ pub(super) const EVENT: &[Row] = &[
     row("event.keys", "tags", List),
 ];
 
-/// What every event may have, after the tables for its act.
+/// Fields that every event may have, after the tables for its act.
 pub(super) const EVERY: &[&[Row]] = &[SUBJECT, PROCESS, WORKLOAD, HOST, AUDITD];
 
-/// Who acts.
+/// The acting user.
 #[rustfmt::skip]
 const SUBJECT: &[Row] = &[
     row("*.auid", "user.audit.id", Id),
@@ -66,7 +66,7 @@ const PROCESS: &[Row] = &[
     row("names.SGID", "process.saved_group.name", Name),
 ];
 
-/// Whose work it is.
+/// The workload of the event.
 #[rustfmt::skip]
 const WORKLOAD: &[Row] = &[
     row("workload.container.id", "container.id", Text),
@@ -84,7 +84,7 @@ const HOST: &[Row] = &[
     row("=linux", "host.os.type", Same),
 ];
 
-/// What ECS has no field for.
+/// Fields that ECS does not define.
 #[rustfmt::skip]
 const AUDITD: &[Row] = &[
     row("event.kinds", "auditd.record_types", List),

@@ -17,7 +17,7 @@ pub(super) struct Class {
     /// Places that must have a value, of `a|b` one of them.
     pub(super) needs: &'static [&'static str],
     pub(super) tables: &'static [&'static [Row]],
-    /// What takes more than a table.
+    /// Fills in the attributes that take more than a table.
     pub(super) finish: fn(&Facts<'_>, &mut Object),
 }
 

@@ -89,7 +89,7 @@ fn whole(facts: &Facts<'_>, class: &Class, activity: u32) -> Value {
     Value::Object(out)
 }
 
-/// What an object of this name must have one of; see `one-of` in `tests/schema`.
+/// Attributes of which an object with this name must have one; see `one-of` in `tests/schema`.
 fn identities(name: &str) -> &'static [&'static str] {
     match name {
         "process" | "parent_process" => &["pid"],

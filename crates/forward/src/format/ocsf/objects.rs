@@ -7,7 +7,7 @@ use super::super::row::{row, How::*, Row};
 pub(super) const PROFILES: [&str; 4] =
     ["host", "container", "security_control", "linux/linux_users"];
 
-/// What every event has.
+/// Attributes that every event has.
 #[rustfmt::skip]
 pub(super) const EVENT: &[Row] = &[
     row("event.time_ms", "time", Integer),
@@ -45,7 +45,7 @@ pub(super) const EVENT: &[Row] = &[
     row("SYSCALL.a3", "unmapped.a3", Text),
 ];
 
-/// Who acts.
+/// The actor: user, session and process.
 #[rustfmt::skip]
 pub(super) const ACTOR: &[Row] = &[
     row("*.uid", "actor.user.uid", Id),

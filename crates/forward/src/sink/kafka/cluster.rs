@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::net::Connector;
 use crate::sink::secret;
 
-/// Where the topic is, and how to get in.
+/// Access to the topic: its brokers, and the login.
 pub(super) struct Cluster {
     pub(super) connector: Connector,
     /// `HOST:PORT` of brokers that are asked first.
@@ -17,7 +17,7 @@ pub(super) struct Cluster {
     pub(super) topic: String,
 }
 
-/// What a broker says of the topic.
+/// A broker's description of the topic.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Topic {
     /// Number of partitions.
@@ -76,7 +76,7 @@ impl Cluster {
         })
     }
 
-    /// What the first server says that answers, and which it is.
+    /// Description of the topic by the first server that answers, and that server.
     fn topic(&self, partition: Option<u32>) -> Result<(Topic, &str), String> {
         let mut errors = Vec::new();
         for server in &self.servers {

@@ -13,10 +13,10 @@ const MAGIC: i8 = 2;
 const COMPRESSION: i16 = 7;
 /// Attribute of a batch that a broker wrote to mark the end of a transaction.
 const CONTROL: i16 = 0x20;
-/// Most bytes of the records of a batch, decompressed: four times the largest event.
+/// Largest size of a batch's records, decompressed, in bytes: four times the largest event.
 const RECORDS_BYTES_MAX: u64 = 64 << 20;
 
-/// Why batches cannot be read.
+/// Reason why batches cannot be read.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum DecodeError {
     #[error(transparent)]

@@ -1,11 +1,11 @@
-//! Proving who this host is: SASL PLAIN and SCRAM.
+//! Proves this host's identity: SASL PLAIN and SCRAM.
 
 use super::connection::Connection;
 use super::sasl::{self, Hash, Scram};
 use super::wire::{api, Garbage, In, Out};
 use crate::config::Auth;
 
-/// What the configuration says of the user.
+/// Credentials of the configuration.
 pub(super) struct Login {
     pub(super) auth: Auth,
     pub(super) user: String,
@@ -13,7 +13,7 @@ pub(super) struct Login {
 }
 
 impl Login {
-    /// Says who this host is, as the listener demands it.
+    /// Proves this host's identity, in the way that the listener demands.
     pub(super) fn prove(&self, connection: &mut Connection) -> Result<(), String> {
         match self.auth {
             Auth::Plain => {

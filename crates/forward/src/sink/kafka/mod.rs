@@ -117,7 +117,7 @@ impl Kafka {
         format!("topic {:?}: {text}", self.cluster.topic)
     }
 
-    /// What an error of a produce request means.
+    /// Result of a produce request, by the error code in its answer.
     fn judge(&mut self, error: i16, state: &mut SinkState) -> Result<Receipt, SinkError> {
         let text = self.topic_named(&error::text(error));
         match error {

@@ -10,7 +10,7 @@ use crate::sink::{patiently, Held, TakeHeld};
 
 /// Bytes of records that are asked for at a time.
 const BYTES: i32 = 4 << 20;
-/// How long a broker may wait for records, in milliseconds.
+/// Time that a broker may wait for records, in milliseconds.
 const WAIT_MS: i32 = 500;
 /// Instead of a time: the first offset that is there, and the one behind the last.
 const EARLIEST: i64 = -2;

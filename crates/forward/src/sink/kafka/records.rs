@@ -11,7 +11,7 @@ const CHECKED_FROM: usize = 21;
 const ZSTD: i16 = 4;
 const ZSTD_LEVEL: i32 = 1;
 
-/// Who sends, and the number of its first record.
+/// The sending producer, and the number of its first record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Producer {
     pub(super) id: i64,

@@ -7,7 +7,7 @@ use super::{code, subject_of, Nats};
 use crate::config::Config;
 use crate::sink::{patiently, Held, TakeHeld};
 
-/// What the names of our headers begin with.
+/// Prefix of the names of our headers.
 const PREFIX: &str = "Tarsier-";
 
 /// Reads everything that the streams hold now.

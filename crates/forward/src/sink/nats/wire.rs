@@ -22,7 +22,7 @@ pub(super) struct Reply {
     pub(super) body: Vec<u8>,
 }
 
-/// What a line of the server says.
+/// Content of a line from the server.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line<'a> {
     /// `INFO {…}`.

@@ -289,7 +289,8 @@ impl Walk<'_> {
         }))
     }
 
-    /// What the journal recorded at a later start about a log that was shorter than its seal.
+    /// The journal's statement, made at a later start, that the log was shorter than its seal;
+    /// empty if there is none about `offset`.
     fn statement(&self, offset: u64) -> String {
         let mut rest = self.entries;
         while let Some(next) = entry::next(rest) {

@@ -22,7 +22,7 @@ pub use report::{Checked, End, Finding, Note, Report};
 /// later.
 const LIVE_WAIT: Duration = Duration::from_millis(250);
 
-/// What is checked besides the files themselves.
+/// Checks beyond those of the files themselves.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// The list is complete, and its last file is the current log. Then its end is checked too: a
@@ -32,7 +32,7 @@ pub struct Options {
     pub age_max: Option<Duration>,
 }
 
-/// Why the log cannot be verified.
+/// Reason why the log cannot be verified.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
     /// A file cannot be read.
@@ -49,7 +49,7 @@ pub enum VerifyError {
     NotSealed {
         /// The first file.
         path: PathBuf,
-        /// Where its seal would be.
+        /// Path where its seal would be.
         seal: PathBuf,
     },
     /// The seal was made with another key.

@@ -24,7 +24,7 @@ pub struct Checked {
     pub path: PathBuf,
     /// Number of bytes, from the file's start, that match the seal.
     pub intact_bytes: u64,
-    /// When the last of them were sealed, in ms since 1970.
+    /// Time at which the last of them were sealed, in ms since 1970.
     pub until_ms: Option<u64>,
 }
 
@@ -33,7 +33,7 @@ pub struct Checked {
 pub struct Note {
     /// The file.
     pub path: PathBuf,
-    /// One line.
+    /// The note, in one line.
     pub text: String,
 }
 
@@ -52,9 +52,9 @@ pub struct Finding {
     pub bytes: Option<std::ops::Range<u64>>,
     /// The line in which those bytes begin, from 1.
     pub line: Option<u64>,
-    /// When those bytes were sealed, in ms since 1970.
+    /// Time at which those bytes were sealed, in ms since 1970.
     pub sealed_ms: Option<u64>,
-    /// What is wrong.
+    /// Description of the fault.
     pub what: String,
 }
 
@@ -93,15 +93,15 @@ impl fmt::Display for Finding {
 pub struct Report {
     /// The sealed files, in the given order, up to the one with the finding.
     pub files: Vec<Checked>,
-    /// What else should be known.
+    /// Further remarks that the reader should know.
     pub notes: Vec<Note>,
     /// The first fault; `None` if the log is intact.
     pub finding: Option<Finding>,
-    /// How the last file ends.
+    /// State of the last file's end.
     pub end: End,
 }
 
-/// How a log ends, as far as its seal tells.
+/// State of a log's end, as far as its seal tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum End {
     /// The log ends with an authenticated entry that says that the journal was closed or that another file follows:

@@ -1,5 +1,7 @@
 //! `tarsier plan`
 
+mod profile;
+
 use crate::rules_command::source;
 use anyhow::{bail, Context, Result};
 use cli::{Engine, PlanArgs};
@@ -20,6 +22,17 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<u8> {
         bail!(
             "--syscall shows the match tables of the eBPF engines, and the kernel engine has none"
         );
+    }
+    if let Some(of) = &args.profile {
+        let profile = profile::predict(of, args.seconds, &plan, is_kernel)?;
+        match args.json {
+            true => {
+                serde_json::to_writer_pretty(&mut out, &profile)?;
+                writeln!(out)?;
+            }
+            false => write!(out, "{profile}")?,
+        }
+        return Ok(0);
     }
     if args.syscalls.is_empty() {
         let explanation = match is_kernel {

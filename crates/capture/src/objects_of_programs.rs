@@ -1,0 +1,53 @@
+//! Sizes and contents of BPF objects that other processes use.
+
+use libbpf_rs::query::{BtfInfoIter, ProgInfoIter, ProgInfoQueryOptions};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::{AsFd, OwnedFd};
+
+/// Sizes of what belongs to programs, in bytes.
+#[derive(Debug, Default)]
+pub struct ProgramSizes {
+    /// Machine code and lines of source, by the id of the program.
+    pub code: BTreeMap<u32, u64>,
+    /// Type information (BTF) of all of these programs, which share it.
+    pub types: u64,
+}
+
+/// Sizes of the programs with these ids. Programs that cannot be asked, without root for example, are left out.
+pub fn program_sizes(ids: &BTreeSet<u32>) -> ProgramSizes {
+    let options = ProgInfoQueryOptions::default()
+        .include_jited_prog_insns(true)
+        .include_line_info(true)
+        .include_jited_line_info(true)
+        .include_func_info(true);
+    let own = ProgInfoIter::with_query_opts(options).filter(|program| ids.contains(&program.id));
+    let (mut sizes, mut types) = (ProgramSizes::default(), BTreeSet::new());
+    for program in own {
+        // Sizes of bpf_line_info, an address, and bpf_func_info (linux/bpf.h).
+        let lines = 16 * program.line_info.len() + 8 * program.jited_line_info.len();
+        let bytes = program.jited_prog_insns.len() + lines + 8 * program.func_info.len();
+        sizes.code.insert(program.id, bytes as u64);
+        types.insert(program.btf_id);
+    }
+    let types = BtfInfoIter::default().filter(|of| types.contains(&of.id));
+    sizes.types = types.map(|of| of.btf.len() as u64).sum();
+    sizes
+}
+
+/// Descriptors of the maps in a map of maps, by the id of the latter. Empty for other maps, and without root.
+pub fn inner_maps(id: u32) -> Vec<OwnedFd> {
+    let Ok(outer) = MapHandle::from_map_id(id) else {
+        return Vec::new();
+    };
+    let inner = |key: Vec<u8>| {
+        let value = outer.lookup(&key, MapFlags::ANY).ok().flatten()?;
+        let id = u32::from_ne_bytes(value.try_into().ok()?);
+        let map = MapHandle::from_map_id(id).ok()?;
+        map.as_fd().try_clone_to_owned().ok()
+    };
+    match outer.map_type() {
+        MapType::ArrayOfMaps | MapType::HashOfMaps => outer.keys().filter_map(inner).collect(),
+        _ => Vec::new(),
+    }
+}
