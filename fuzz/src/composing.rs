@@ -31,9 +31,11 @@ pub(crate) fn frame_to_records(data: &[u8]) {
     let system = Arc::new(system());
     let mut encoder = Encoder::new(format, compose::names(system.clone()));
     encoder.set_workload(how & 0x40 != 0);
+    encoder.set_labels(how & 0x20 != 0);
     let mut composer = Composer::new(encoder, system, ());
     composer.add_generation(rule_set(if how & 0x80 == 0 { RULES } else { "" }));
     let mut lines = Vec::new();
+    let _ = composer.survey_processes(data);
     for frame in frames(data) {
         let before = lines.len();
         let outcome = composer.frame(0, &frame, &mut lines, None::<&mut ()>);

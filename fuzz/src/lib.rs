@@ -99,6 +99,8 @@ fn frames(data: &[u8]) {
         assert!(chunk.data.len() <= data.len());
     }
     let _ = event::wire::CgroupFrame::parse(data);
+    let _ = event::wire::ProcessFrame::parse(data);
+    assert!(event::wire::frames(data).count() <= data.len());
     if let Ok(event) = event::wire::Event::parse(data) {
         for part in event.parts() {
             assert!(part.data.len() <= data.len());

@@ -5,6 +5,7 @@
 //! the guest runs are in `tests/vm`; [`judges`] says what their results must be, and [`plan`] which tests run on
 //! which kernels.
 
+mod ancestors;
 mod apt;
 mod broken_kernels;
 mod changes;

@@ -254,22 +254,16 @@ static __always_inline void ring_bell(void)
 }
 
 /*
- * Called after `size` bytes were put into the ring. Wakes the daemon if it sleeps,
- * if the ring reaches the watermark, or if the event is urgent. Returns the number
- * of unread bytes, or 0 if they are below the watermark. The ring is queried only
- * if they may have reached it: reading only makes them fewer. `is_all`: nothing
- * else was put into the ring since the last call.
+ * Called after `size` bytes were put into the ring. Wakes the daemon if the ring
+ * reaches the watermark. Returns the number of unread bytes, or 0 if they are below
+ * the watermark. The ring is queried only if they may have reached it: reading only
+ * makes them fewer. `is_all`: nothing else was put into the ring since the last call.
  */
-static __always_inline __u64 record_went(struct cpu_state *cpu, void *ring, __u32 size, bool is_all,
-					 bool urgent)
+static __always_inline __u64 record_counted(struct cpu_state *cpu, void *ring, __u32 size,
+					    bool is_all)
 {
 	__u64 before = cpu->unread_bound, bound = before + size + RING_HEADER;
 
-	/* bpf_ringbuf_output() ends in an xchg(), a full barrier between writing the
-	 * record and reading the flag. The daemon clears the flag before it looks at
-	 * the ring once more. */
-	if (!*(volatile __u32 *)&control.reader_awake || urgent)
-		ring_bell();
 	if (is_all && bound < control.watermark_bytes) {
 		cpu->unread_bound = bound;
 		return 0;
@@ -279,6 +273,18 @@ static __always_inline __u64 record_went(struct cpu_state *cpu, void *ring, __u3
 	if (before < control.watermark_bytes && bound >= control.watermark_bytes)
 		ring_bell();
 	return bound;
+}
+
+/* As record_counted(). Also wakes the daemon if it sleeps, or if the event is urgent. */
+static __always_inline __u64 record_went(struct cpu_state *cpu, void *ring, __u32 size, bool is_all,
+					 bool urgent)
+{
+	/* bpf_ringbuf_output() ends in an xchg(), a full barrier between writing the
+	 * record and reading the flag. The daemon clears the flag before it looks at
+	 * the ring once more. */
+	if (!*(volatile __u32 *)&control.reader_awake || urgent)
+		ring_bell();
+	return record_counted(cpu, ring, size, is_all);
 }
 
 static __always_inline void count_lost(struct cpu_state *cpu, enum tarsier_loss cause)

@@ -378,6 +378,7 @@ int exit_entry(void *ctx)
 
 #include "uring_hooks.bpf.inc.c"
 #include "cgroup_hooks.bpf.inc.c"
+#include "process_hooks.bpf.inc.c"
 
 /* The number of a new task in the pid namespace of the task that made it; 0: not known. */
 static __always_inline __s64 number_of_child(struct task_struct *task, struct task_struct *child)

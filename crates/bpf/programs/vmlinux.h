@@ -217,6 +217,7 @@ struct tty_struct {
 	char name[64];
 };
 struct signal_struct {
+	atomic_t live;
 	struct tty_struct *tty;
 };
 struct mnt_namespace {
@@ -289,6 +290,7 @@ struct task_struct {
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	__u64 start_boottime;
+	__u64 self_exec_id;
 	kuid_t loginuid;
 	unsigned int sessionid;
 	const struct cred *real_cred;
@@ -300,6 +302,13 @@ struct task_struct {
 	struct nsproxy *nsproxy;
 	struct css_set *cgroups;
 	struct mm_struct *mm;
+};
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
 };
 struct filename {
 	const char *name;

@@ -152,7 +152,8 @@ pub struct cpu_state {
     pub suppressed: __u64,
     pub cgroups_lost: __u64,
     pub canary: __u64,
-    pub pad: [__u64; 7usize],
+    pub processes_lost: __u64,
+    pub pad: [__u64; 6usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -179,7 +180,9 @@ const _: () = {
     ["Offset of field: cpu_state::cgroups_lost"]
         [::core::mem::offset_of!(cpu_state, cgroups_lost) - 120usize];
     ["Offset of field: cpu_state::canary"][::core::mem::offset_of!(cpu_state, canary) - 128usize];
-    ["Offset of field: cpu_state::pad"][::core::mem::offset_of!(cpu_state, pad) - 136usize];
+    ["Offset of field: cpu_state::processes_lost"]
+        [::core::mem::offset_of!(cpu_state, processes_lost) - 136usize];
+    ["Offset of field: cpu_state::pad"][::core::mem::offset_of!(cpu_state, pad) - 144usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]

@@ -9,14 +9,18 @@ use crate::filter::{self, TaskLabel};
 use crate::generation::Generation;
 use crate::host::Host;
 use crate::pending_operations::PendingOperations;
+use crate::process_labels::{LabelNames, ProcessLabels};
+use crate::processes::{ProcessCounts, Processes};
 use crate::proctitle_cache::ProctitleCache;
 use crate::record_rate::RecordRate;
 use crate::records::{first_record, Records};
 use crate::resolve::{Item, Resolver};
 use crate::second_stage::Generations;
 use crate::system::System;
-use event::wire::{self, CgroupFrame, Chunk, Event, FrameKind, OperationResult, WireError};
-use event::{Encoder, EventWriter, FileHash, Stamp, WorkloadText};
+use event::wire::{
+    self, CgroupFrame, Chunk, Event, FrameKind, OperationResult, ProcessFrame, ProcessId, WireError,
+};
+use event::{AncestorsText, Encoder, EventWriter, FileHash, ProcessText, Stamp, WorkloadText};
 use identity::Place;
 use plan::{Decision, Shape, WorkloadClass, WorkloadNames};
 use rules::Rule;
@@ -33,7 +37,7 @@ pub enum Outcome {
     Urgent,
     /// The second stage selected no rule, or there is no rule set yet.
     Dropped,
-    /// The frame tells of a cgroup, or is a chunk of an event, or an io_uring event or result whose counterpart is missing.
+    /// The frame tells of a cgroup or process, or is a chunk of an event, or an io_uring event or result whose counterpart is missing.
     Part,
     /// An exclude rule drops the event.
     Excluded,
@@ -143,6 +147,7 @@ pub struct Composer<T> {
     /// Cgroups whose workload decided an event because the programs may not know them. The caller takes them out.
     pub cgroups_asked: Vec<u64>,
     host: Host,
+    processes: Processes,
     resolver: Resolver,
     chunks: Chunks,
     generations: Generations,
@@ -169,6 +174,7 @@ impl<T: Tally> Composer<T> {
             cut_events: 0,
             programs: Vec::new(),
             cgroups_asked: Vec::new(),
+            processes: Processes::default(),
             resolver: Resolver::new(&system),
             chunks: Chunks::default(),
             generations: Generations::default(),
@@ -226,6 +232,28 @@ impl<T: Tally> Composer<T> {
         self.host.cgroup_counts()
     }
 
+    /// Learns of all processes that there are, from one FOUND frame of each after the other. Call it when the programs
+    /// that tell of processes have been attached, and when they have lost frames.
+    ///
+    /// # Errors
+    /// A frame does not have the format of [`event::wire`]. Nothing was learnt.
+    pub fn survey_processes(&mut self, frames: &[u8]) -> Result<(), WireError> {
+        let frames = wire::frames(frames).map(|frame| ProcessFrame::parse(frame?));
+        self.processes
+            .survey(&frames.collect::<Result<Vec<_>, _>>()?);
+        Ok(())
+    }
+
+    /// Forgets all processes. Call it when the programs that tell of them have been detached.
+    pub fn forget_processes(&mut self) {
+        self.processes.forget();
+    }
+
+    /// Counts of processes.
+    pub fn process_counts(&self) -> ProcessCounts {
+        self.processes.counts()
+    }
+
     /// Adds a rule set. The seven before it are kept for events that are still in the rings.
     pub fn add_generation(&mut self, generation: Arc<Generation>) {
         self.generations.add(generation);
@@ -252,6 +280,10 @@ impl<T: Tally> Composer<T> {
             }
             FrameKind::Cgroup => {
                 self.host.take_cgroup(&CgroupFrame::parse(frame)?);
+                Ok(Outcome::Part)
+            }
+            FrameKind::Process => {
+                self.processes.take(&ProcessFrame::parse(frame)?);
                 Ok(Outcome::Part)
             }
             FrameKind::Result => {
@@ -363,6 +395,43 @@ impl<T: Tally> Composer<T> {
         Some((generation, decision))
     }
 
+    /// The rule that selects the event, with its rule set and the label that exclude rules have seen.
+    fn judge(&mut self, event: &Event<'_>, shape: &Shape) -> Result<Judged, Outcome> {
+        let (generation, decision) = self.decide(event, shape).ok_or(Outcome::Dropped)?;
+        let rule = match decision {
+            Decision::Record(rule) => rule,
+            Decision::Drop => {
+                let number = generation.plan.generation;
+                let came_for = generation.came_for(event);
+                came_for.for_each(|rule| self.costs.dropped(number, rule));
+                return Err(Outcome::Dropped);
+            }
+        };
+        let task_label = TaskLabel::of(event, &generation, self.host.labels, &*self.host.system);
+        self.admit(&generation, rule, event, &task_label)?;
+        Ok(Judged {
+            generation,
+            rule,
+            task_label,
+        })
+    }
+
+    /// What the log says of the event beside its records. `labels` are those that its rule gives.
+    fn beside(&mut self, event: &Event<'_>, labels: Option<&Vec<String>>) -> Beside {
+        let process = event.process();
+        if let (Some(process), Some(labels)) = (process, labels) {
+            self.processes.label(process, labels);
+        }
+        let labelled = process.filter(|_| self.encoder.tells_labels());
+        let process = process.filter(|_| self.encoder.tells_workload());
+        Beside {
+            workload: self.workload(event),
+            process: process.map(|process| (process, self.processes.ancestors(process))),
+            labels: labelled.map(|process| self.processes.labels(process)),
+            hashes: self.hashes(event),
+        }
+    }
+
     fn event<W: Watcher>(
         &mut self,
         cpu: usize,
@@ -370,46 +439,38 @@ impl<T: Tally> Composer<T> {
         out: &mut Vec<u8>,
         live: Option<&mut W>,
     ) -> Outcome {
-        let header = event.header();
         let call = self.texts.calls.of(event);
         let arguments = self.chunks.take(cpu, event);
-        let Some((generation, decision)) = self.decide(event, &call.shape) else {
-            return Outcome::Dropped;
+        let judged = match self.judge(event, &call.shape) {
+            Ok(judged) => judged,
+            Err(outcome) => return outcome,
         };
-        let number = generation.plan.generation;
-        let rule = match decision {
-            Decision::Record(rule) => rule,
-            Decision::Drop => {
-                let came_for = generation.came_for(event);
-                came_for.for_each(|rule| self.costs.dropped(number, rule));
-                return Outcome::Dropped;
-            }
-        };
-        let task_label = TaskLabel::of(event, &generation, self.host.labels, &*self.host.system);
-        if let Err(outcome) = self.admit(&generation, rule, event, &task_label) {
-            return outcome;
-        }
+        let (generation, rule) = (&*judged.generation, judged.rule);
         let rules = &generation.plan.rules;
         let key = rules.get(rule as usize).and_then(Rule::key);
-        let unix_ns = self.host.unix_ns(header.frame.time_ns);
+        let unix_ns = self.host.unix_ns(event.header().frame.time_ns);
         let stamp = Stamp::from_unix_ns(unix_ns, self.serials.next());
         let is_cut = event.has_flag(wire::TARSIER_TRUNCATED) || arguments.cut_bytes > 0;
         self.cut_events += u64::from(is_cut);
         let before = out.len();
-        let workload = self.workload(event);
-        let hashes = self.hashes(event);
+        let beside = self.beside(event, generation.labels.get(&rule));
+        let exe = event.exe().map(|part| self.texts.exe.of(&part));
+        let mut writer = self.encoder.begin(out, stamp);
+        let names = self.processes.label_names();
+        let cwd = self.resolver.cwd();
+        beside.put(&mut writer, &self.host.boot, exe, cwd, names);
         let records = Records {
-            writer: begin(&mut self.encoder, out, stamp, workload, &hashes),
+            writer,
             event,
-            generation: &generation,
+            generation,
             call: &call,
             resolver: &self.resolver,
-            exe: event.exe().map(|part| self.texts.exe.of(&part)),
+            exe,
             key,
             is_cut,
             arguments: &arguments,
             host: &self.host,
-            task_label,
+            task_label: judged.task_label,
         };
         records.write(&mut self.texts.proctitles);
         if let Some(live) = live {
@@ -425,23 +486,52 @@ impl<T: Tally> Composer<T> {
         self.chunks.reuse(arguments.bytes);
         self.programs.extend(event.program());
         self.rate.count(&out[before..]);
-        self.count(event, (number, rule), out.len() - before);
+        let place = (generation.plan.generation, rule);
+        self.count(event, place, out.len() - before);
         Outcome::recorded(generation.urgent.contains(&rule))
     }
 }
 
-/// Begins an event, and says whose work it is and what it executed.
-fn begin<'a>(
-    encoder: &'a mut Encoder,
-    out: &'a mut Vec<u8>,
-    stamp: Stamp,
+/// An event that a rule selects.
+struct Judged {
+    generation: Arc<Generation>,
+    rule: u32,
+    task_label: TaskLabel,
+}
+
+/// What the log says of an event beside its records, if the encoder tells it.
+struct Beside {
     workload: Option<Arc<WorkloadText>>,
-    hashes: &[FileHash],
-) -> EventWriter<'a> {
-    let mut writer = encoder.begin(out, stamp);
-    if let Some(workload) = workload {
-        writer.workload(&workload);
+    process: Option<(ProcessId, Arc<AncestorsText>)>,
+    labels: Option<ProcessLabels>,
+    hashes: Vec<FileHash>,
+}
+
+impl Beside {
+    /// Says whose work the event is, which process's, and what it executed. `names` are those of labels.
+    fn put(
+        &self,
+        writer: &mut EventWriter<'_>,
+        boot: &[u8],
+        exe: Option<&[u8]>,
+        cwd: &[u8],
+        names: &LabelNames,
+    ) {
+        if let Some(workload) = &self.workload {
+            writer.workload(workload);
+        }
+        if let Some((process, ancestors)) = &self.process {
+            writer.process(&ProcessText {
+                process: *process,
+                boot,
+                exe,
+                cwd: Some(cwd),
+                ancestors,
+            });
+        }
+        if let Some(labels) = self.labels {
+            writer.labels(names.of(labels), labels.is_partial);
+        }
+        writer.hashes(&self.hashes);
     }
-    writer.hashes(hashes);
-    writer
 }

@@ -22,11 +22,7 @@ impl Executable {
             self.walk.extend_from_slice(part.data);
             self.flags = part.flags;
             self.path.clear();
-            part.walked(&mut self.path);
-            // A file that never had a name: simple_dname(), fs/d_path.c.
-            if part.is_unreachable() && self.path.starts_with(b"/memfd:") {
-                self.path.extend_from_slice(b" (deleted)");
-            }
+            put_path(part, &mut self.path);
             self.hash = self.hasher.hash_one(&self.path);
         }
         &self.path
@@ -36,5 +32,14 @@ impl Executable {
     /// with the same hash: its key is random.
     pub(crate) fn last(&self) -> (u64, &[u8]) {
         (self.hash, &self.path)
+    }
+}
+
+/// Appends the path that an EXE part encodes to an empty `path`.
+pub(crate) fn put_path(part: &Part<'_>, path: &mut Vec<u8>) {
+    part.walked(path);
+    // A file that never had a name: simple_dname(), fs/d_path.c.
+    if part.is_unreachable() && path.starts_with(b"/memfd:") {
+        path.extend_from_slice(b" (deleted)");
     }
 }

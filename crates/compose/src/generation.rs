@@ -19,6 +19,8 @@ pub struct Generation {
     pub urgent: BTreeSet<u32>,
     /// How many events per second are recorded of each of these rules, by index in `plan.rules`.
     pub budgets: BTreeMap<u32, u32>,
+    /// Labels that these rules give to the processes of their events, by index in `plan.rules`.
+    pub labels: BTreeMap<u32, Vec<String>>,
 }
 
 impl Generation {
@@ -30,6 +32,7 @@ impl Generation {
             user: RecordFilter::user(&plan.rules),
             urgent,
             budgets: BTreeMap::new(),
+            labels: BTreeMap::new(),
             plan,
             identities,
         }
@@ -38,6 +41,11 @@ impl Generation {
     /// The same with `budgets`.
     pub fn with_budgets(self, budgets: BTreeMap<u32, u32>) -> Generation {
         Generation { budgets, ..self }
+    }
+
+    /// The same with `labels`.
+    pub fn with_labels(self, labels: BTreeMap<u32, Vec<String>>) -> Generation {
+        Generation { labels, ..self }
     }
 
     /// Whether calls of bpf(2) may be recorded.

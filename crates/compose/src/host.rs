@@ -4,7 +4,7 @@ use crate::cgroups::{CgroupCounts, Cgroups};
 use crate::clock::Clock;
 use crate::fcaps;
 use crate::labels::Labels;
-use crate::system::System;
+use crate::system::{KernelFile, System};
 use event::wire::CgroupFrame;
 use event::WorkloadText;
 use std::borrow::Cow;
@@ -17,6 +17,8 @@ pub(crate) struct Host {
     pub(crate) labels: Labels,
     /// Every capability that the kernel knows, as a bit mask.
     pub(crate) all_caps: u64,
+    /// Id of this start of the system; empty if it is not known.
+    pub(crate) boot: Vec<u8>,
     clock: Clock,
     cgroups: Cgroups,
 }
@@ -24,7 +26,9 @@ pub(crate) struct Host {
 impl Host {
     /// Reads clocks, labels and capabilities of `system`. No cgroup is known.
     pub(crate) fn new(system: Arc<dyn System>) -> Host {
+        let boot = system.kernel_file(KernelFile::BootId).unwrap_or_default();
         Host {
+            boot: boot.trim_ascii().to_vec(),
             clock: Clock::now(&*system),
             labels: Labels::now(&*system),
             all_caps: fcaps::all_caps(&*system),

@@ -136,6 +136,8 @@ pub enum KernelFile {
     AppArmorLabel,
     /// The label that Smack gave this process.
     SmackLabel,
+    /// The id of this start of the system.
+    BootId,
     /// `status` of a process (proc_pid_status(5)).
     Status(u32),
 }
@@ -150,6 +152,7 @@ impl KernelFile {
             KernelFile::Label(None) => "/proc/self/attr/current".into(),
             KernelFile::Label(Some(pid)) => format!("/proc/{pid}/attr/current").into(),
             KernelFile::AppArmorLabel => "/proc/self/attr/apparmor/current".into(),
+            KernelFile::BootId => "/proc/sys/kernel/random/boot_id".into(),
             KernelFile::SmackLabel => "/proc/self/attr/smack/current".into(),
             KernelFile::Status(pid) => format!("/proc/{pid}/status").into(),
         }

@@ -1,6 +1,6 @@
 //! The keys of auditd.conf: those of audit 3.0.9, those that 4.x added, and Tarsier's own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use crate::context::Context;
@@ -231,6 +231,7 @@ pub(super) const KEYS: &[Key] = &[
     }),
     key("urgent_keys", urgent_keys),
     key("rate_budgets", rate_budgets),
+    key("label_keys", label_keys),
     key("pin_dir", pin_dir),
     key("metrics", metrics),
     key("confinement", |c, x| {
@@ -295,6 +296,39 @@ fn rate_budgets(config: &mut Config, context: &mut Context<'_>) -> Result<(), Co
         }
     }
     config.rate_budgets = budgets;
+    Ok(())
+}
+
+/// Most labels: each is a bit of the composer's.
+const LABELS_MAX: usize = 64;
+/// Longest label, in bytes.
+const LABEL_BYTES_MAX: usize = 64;
+
+/// `KEY:LABEL` separated by commas. A key may contain colons.
+fn label_keys(config: &mut Config, context: &mut Context<'_>) -> Result<(), ConfigError> {
+    let expected = "KEY:LABEL with one comma between them, up to 64 labels of letters, digits, '.', '_' and '-'";
+    let mut pairs: Vec<(String, String)> = Vec::new();
+    for text in context.value.split(',') {
+        let parts = text.rsplit_once(':').filter(|(key, _)| !key.is_empty());
+        let Some((key, label)) = parts else {
+            return Err(context.refuse(format!("no key with a label: {text}"), expected));
+        };
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        let is_label = (1..=LABEL_BYTES_MAX).contains(&label.len()) && label.bytes().all(is_plain);
+        if !is_label {
+            return Err(context.refuse(format!("no such label: {label}"), expected));
+        }
+        let pair = (key.to_owned(), label.to_owned());
+        if pairs.contains(&pair) {
+            return Err(context.refuse(format!("{text} twice"), expected));
+        }
+        pairs.push(pair);
+    }
+    let labels: BTreeSet<&str> = pairs.iter().map(|(_, label)| label.as_str()).collect();
+    if labels.len() > LABELS_MAX {
+        return Err(context.refuse(format!("{} labels", labels.len()), expected));
+    }
+    config.label_keys = pairs;
     Ok(())
 }
 

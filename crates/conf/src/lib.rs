@@ -9,6 +9,7 @@
 //! * `log_format = JSON` (one object per event) and `COMPACT`,
 //! * `seal = yes` (decision 0011),
 //! * `identity = yes` or `no` (decision 0025),
+//! * `label_keys = KEY:LABEL[,KEY:LABEL…]` (decision 0038),
 //! * `exe_hash = sha256` and `exe_hash_max = MIB` (decision 0040),
 //! * `compress_rotated = yes` (rotated files become zstd files named `….zst`),
 //! * `io_uring_twins = yes`,
@@ -279,7 +280,7 @@ pub struct Config {
     pub log_file: PathBuf,
     /// `log_format`.
     pub log_format: LogFormat,
-    /// `identity`: events name unit, container and pod. `None`: the format's default.
+    /// `identity`: events name unit, container, pod and ancestors. `None`: the format's default.
     pub identity: Option<bool>,
     /// `exe_hash`: events have digests of the files that they executed.
     pub exe_hash: ExeHash,
@@ -341,6 +342,8 @@ pub struct Config {
     pub overload: Overload,
     /// `urgent_keys` (Tarsier only): keys of rules whose events are made durable at once.
     pub urgent_keys: Vec<String>,
+    /// `label_keys` (Tarsier only): events of rules with the key give their process the label.
+    pub label_keys: Vec<(String, String)>,
     /// `rate_budgets` (Tarsier only): how many events per second each rule with this key records.
     pub rate_budgets: BTreeMap<String, u32>,
     /// `pin_dir` (Tarsier only): directory of the pins with which capture outlives the daemon;
@@ -351,10 +354,20 @@ pub struct Config {
 }
 
 impl Config {
-    /// Whether events name unit, container and pod. If `identity` is not set, JSON does, and
+    /// Whether events name unit, container, pod and ancestors. If `identity` is not set, JSON does, and
     /// auditd's formats do not.
     pub fn tells_identity(&self) -> bool {
         self.identity.unwrap_or(self.log_format == LogFormat::Json)
+    }
+
+    /// Whether events name the ancestors of their processes: RAW has no place for them.
+    pub fn tells_ancestors(&self) -> bool {
+        self.tells_identity() && self.log_format != LogFormat::Raw
+    }
+
+    /// Whether events have the labels of their processes: RAW has no place for them.
+    pub fn tells_labels(&self) -> bool {
+        !self.label_keys.is_empty() && self.log_format != LogFormat::Raw
     }
 
     /// Size in bytes up to which executed files are hashed; `None` if events have no digests: RAW has no place for them.
@@ -418,6 +431,7 @@ impl Config {
             io_uring_twins: true,
             overload: Overload::Throttle,
             urgent_keys: Vec::new(),
+            label_keys: Vec::new(),
             rate_budgets: BTreeMap::new(),
             pin_dir: None,
             metrics: None,

@@ -45,8 +45,9 @@ pub fn described_keys() -> Vec<KeyDescription> {
     keys
 }
 
-const OWN: [&str; 12] = [
+const OWN: [&str; 13] = [
     "identity",
+    "label_keys",
     "exe_hash",
     "exe_hash_max",
     "seal",
@@ -146,9 +147,15 @@ const TEXTS: &[Text] = &[
     ("dispatcher", "anything", "", "", "Deprecated and ignored, as in auditd."),
     ("disp_qos", "anything", "", "", "Deprecated and ignored, as in auditd."),
     ("identity", "yes or no", "", "",
-     "Whether events name unit, container and pod. JSON has them in `workload`, ENRICHED and COMPACT \
+     "Whether events name unit, container and pod, and the ancestors of their process. JSON has them in `workload` and \
+      `process`, ENRICHED and COMPACT \
       after the names of the SYSCALL record. RAW never has them. Unset, \
       JSON has them and the others do not."),
+    ("label_keys", "KEY:LABEL[,KEY:LABEL…]", "", "",
+     "An event of a rule with this key gives its process the label. From then on, all events of the process, and of \
+      those that it makes and that these make, have it: in JSON in `labels`, in ENRICHED and COMPACT in LABELS= after \
+      the names of the SYSCALL record. RAW never has labels. A label has up to 64 letters, digits, '.', '_' and '-', \
+      and there are up to 64 of them."),
     ("exe_hash", "NONE or SHA256", "NONE", "",
      "Whether events of execve and execveat have the SHA-256 digests of the program and, for a script, of the script. \
       JSON has them in `hashes`, ENRICHED and COMPACT after the names of the SYSCALL record, with a reason for each \

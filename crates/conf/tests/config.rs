@@ -263,6 +263,11 @@ fn values_that_a_key_does_not_take_are_refused() {
         ("rate_budgets = a:+7", "no such number: +7"),
         ("rate_budgets = a:4294967296", "no such number: 4294967296"),
         ("rate_budgets = a:1,a:2", "a twice"),
+        ("label_keys = a", "no key with a label: a"),
+        ("label_keys = :b", "no key with a label: :b"),
+        ("label_keys = a:", "no such label: "),
+        ("label_keys = a:b\"", "no such label: b\""),
+        ("label_keys = a:b,a:b", "a:b twice"),
         (
             "metrics = 0.0.0.0:9100",
             "neither a Unix socket nor a loopback port",

@@ -250,6 +250,16 @@ impl Engine {
         }
     }
 
+    /// A FOUND frame of each process, one after the other: see [`EbpfEngine::processes`]. `None` without programs, or if
+    /// they cannot be asked now.
+    pub(super) fn processes(&self) -> Option<Vec<u8>> {
+        let found = self.programs()?.processes()?;
+        let found = found.inspect_err(|error| {
+            say!("tarsier: identity: processes from before now are not known: {error}");
+        });
+        found.ok()
+    }
+
     /// Fill of the fullest ring, in parts per thousand.
     pub(super) fn fill_per_mille(&self) -> u32 {
         self.programs().map_or(0, EbpfEngine::fill_per_mille)

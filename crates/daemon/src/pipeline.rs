@@ -83,6 +83,8 @@ pub(super) struct Pipeline {
     /// Losses that the programs do not count, as of the last report in the log.
     told_elsewhere: u64,
     workloads: Workloads,
+    /// Whether the recorder knows the processes.
+    knows_processes: bool,
     pub(super) reading: Reading,
 }
 
@@ -129,10 +131,12 @@ impl Pipeline {
             lines: Vec::with_capacity(LINES_BYTES),
             told_elsewhere: 0,
             workloads: Workloads::default(),
+            knows_processes: false,
             reading: Reading::default(),
         };
         pipeline.witness_writes();
         pipeline.survey_cgroups();
+        pipeline.follow_processes();
         pipeline
     }
 
@@ -164,6 +168,35 @@ impl Pipeline {
             .are_of_others(&self.generation.plan.workloads)
         {
             self.survey_cgroups();
+        }
+    }
+
+    /// Makes the recorder look at all processes, if the programs tell of their changes.
+    pub(super) fn survey_processes(&mut self) {
+        let found = match self.knows_processes {
+            true => self.engine.processes(),
+            false => None,
+        };
+        let learnt = found.map(|frames| self.recorder.survey_processes(&frames));
+        if let Some(Err(error)) = learnt {
+            say!("tarsier: identity: processes that there are: {error}");
+        }
+    }
+
+    /// Makes the recorder look at all processes if the programs tell of them from now on, and forget them if they no
+    /// longer do.
+    pub(super) fn follow_processes(&mut self) {
+        let are_told = self.generation.plan.hooks.processes;
+        match (self.knows_processes, are_told) {
+            (false, true) => {
+                self.knows_processes = true;
+                self.survey_processes();
+            }
+            (true, false) => {
+                self.knows_processes = false;
+                self.recorder.forget_processes();
+            }
+            _ => {}
         }
     }
 

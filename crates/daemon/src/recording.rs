@@ -12,6 +12,7 @@ use crate::lookups;
 use crate::losses::Losses;
 use crate::pipeline::Pipeline;
 use crate::plugins;
+use crate::processes::ProcessLosses;
 use crate::scheduling::Scheduling;
 use crate::service::Service;
 use crate::settings::{self, Settings};
@@ -37,6 +38,7 @@ pub(super) struct Recording {
     pub(super) warnings: Warnings,
     pub(super) integrity: Integrity,
     pub(super) cgroups: CgroupLosses,
+    pub(super) processes: ProcessLosses,
     pub(super) scheduling: Scheduling,
     pub(super) service: Service,
     pub(super) contexts: AuditContexts,
@@ -59,6 +61,7 @@ impl Recording {
             warnings: Warnings::default(),
             integrity: Integrity::default(),
             cgroups: CgroupLosses::default(),
+            processes: ProcessLosses::default(),
             contexts,
             started: Instant::now(),
         }
@@ -105,6 +108,7 @@ impl Recording {
         let encoder = &mut pipeline.recorder.encoder;
         encoder.set_format(settings::format(&config));
         encoder.set_workload(config.tells_identity());
+        encoder.set_labels(config.tells_labels());
         encoder.set_hashes(config.hashed_bytes_max().is_some());
         encoder.set_node(node.as_deref().map(str::as_bytes));
         lookups::set_hashes(&pipeline.lookups, &config, pipeline.engine.is_kernel());
@@ -164,6 +168,7 @@ impl Recording {
         self.pipeline.recorder.refresh();
         self.pipeline.tick_costs();
         self.cgroups.mend(&mut self.pipeline);
+        self.processes.mend(&mut self.pipeline);
         self.pipeline.count_kernel_losses();
         self.losses.say(&mut self.pipeline);
         self.warnings.tend(&mut self.pipeline);

@@ -86,6 +86,7 @@ impl Coming {
             .replace(number, old, new, &counts);
         pipeline.generation = generation;
         pipeline.classify_cgroups();
+        pipeline.follow_processes();
     }
 }
 

@@ -134,16 +134,20 @@ impl Settings {
             refuse_own_fields(&rules)?;
         }
         let capabilities = &without_twins(&self.capabilities, &self.config);
-        let plan = match is_kernel {
+        let mut plan = match is_kernel {
             true => Plan::for_kernel(&rules, capabilities, number),
             false => Plan::new(&rules, capabilities, &identities, number)
                 .map_err(|error| too_large(&error, &rules))
                 .context("the rules cannot be planned")?,
         };
+        let needs_processes = self.config.tells_ancestors() || self.config.tells_labels();
+        plan.hooks.processes = !is_kernel && needs_processes;
+        let labels = labels(&rules, &self.config.label_keys);
         let urgent = urgent(&rules, &self.config.urgent_keys);
         let budgets = budgets(&rules, &self.config.rate_budgets);
         let generation = Generation::new(plan, identities, urgent);
-        Ok(Arc::new(generation.with_budgets(budgets)))
+        let generation = generation.with_budgets(budgets).with_labels(labels);
+        Ok(Arc::new(generation))
     }
 
     /// Plans the same rules without the hook that `error` reports as unavailable. Other errors are
@@ -219,6 +223,21 @@ fn budgets(rules: &[rules::Rule], by_key: &BTreeMap<String, u32>) -> BTreeMap<u3
     let budgets = rules.iter().zip(0..);
     budgets
         .filter_map(|(rule, place)| Some((place, budget(rule)?)))
+        .collect()
+}
+
+/// The labels that each rule gives, by place; rules that give none are left out.
+fn labels(rules: &[rules::Rule], by_key: &[(String, String)]) -> BTreeMap<u32, Vec<String>> {
+    let given = |rule: &rules::Rule| {
+        let has = |key: &str| keys_of(rule).any(|own| own == key.as_bytes());
+        let labels = by_key.iter().filter(|(key, _)| has(key));
+        let labels: BTreeSet<&String> = labels.map(|(_, label)| label).collect();
+        labels.into_iter().cloned().collect::<Vec<_>>()
+    };
+    let labels = rules.iter().zip(0..);
+    labels
+        .map(|(rule, place)| (place, given(rule)))
+        .filter(|(_, given)| !given.is_empty())
         .collect()
 }
 

@@ -258,6 +258,7 @@ fn recorder(settings: &Settings) -> Result<Recorder> {
     let names = compose::names(Arc::clone(lookups) as Arc<dyn System>);
     let mut encoder = Encoder::new(settings::format(&settings.config), names);
     encoder.set_workload(settings.config.tells_identity());
+    encoder.set_labels(settings.config.tells_labels());
     encoder.set_hashes(settings.config.hashed_bytes_max().is_some());
     encoder.set_node(node.as_deref().map(str::as_bytes));
     Ok(recorder::with(encoder, Arc::clone(lookups)))

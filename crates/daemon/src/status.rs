@@ -5,6 +5,7 @@ use crate::losses;
 use crate::maker_costs::{MakerCosts, OTHERS};
 use crate::protocol::{self, MakerCost, MakerKind, MakerOrder, RuleCost, SpawnerStatus, Status};
 use crate::recording::Recording;
+use plan::Plan;
 
 /// The content of `tarsier status`.
 pub(super) fn of(recording: &Recording) -> Status {
@@ -18,15 +19,12 @@ pub(super) fn of(recording: &Recording) -> Status {
     let lookups = pipeline.lookups.counts();
     let audited = recording.contexts.count();
     let cgroups = pipeline.recorder.cgroup_counts();
+    let processes = pipeline.recorder.process_counts();
     Status {
         pin_dir: engine.pins().map(|pins| pins.dir().display().to_string()),
         pid: std::process::id(),
         engine: engine.name().to_owned(),
-        hook: match plan.hooks.sys_exit.names() {
-            _ if engine.is_kernel() => "the kernel's own audit".to_owned(),
-            names if names.is_empty() => "none".to_owned(),
-            names => names.join(", "),
-        },
+        hook: hook(engine, plan),
         gaps: plan
             .platform
             .gaps
@@ -68,11 +66,24 @@ pub(super) fn of(recording: &Recording) -> Status {
         cgroups_known: cgroups.known,
         cgroups_unknown: cgroups.unknown_events,
         cgroups_lost: counters.cgroups_lost,
+        processes_known: processes.known,
+        processes_bytes: processes.bytes,
+        ancestors_partial: processes.partial_events,
+        processes_lost: counters.processes_lost,
         audited_processes: audited.map(|audited| audited.processes),
         audited_threads: audited.map(|audited| audited.threads),
         plugins: pipeline.output.plugin_statuses(),
         confinement: recording.settings.confinement.status(),
         spawner: recording.settings.launcher.state().map(SpawnerStatus::from),
+    }
+}
+
+/// Names of the hooks that see calls.
+fn hook(engine: &Engine, plan: &Plan) -> String {
+    match plan.hooks.sys_exit.names() {
+        _ if engine.is_kernel() => "the kernel's own audit".to_owned(),
+        names if names.is_empty() => "none".to_owned(),
+        names => names.join(", "),
     }
 }
 

@@ -196,6 +196,8 @@ impl Succession {
         (pipeline.engine, pipeline.generation) = (engine, generation);
         pipeline.witness_writes();
         pipeline.survey_cgroups();
+        pipeline.survey_processes();
+        pipeline.follow_processes();
         pipeline
     }
 }

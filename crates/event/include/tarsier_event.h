@@ -8,8 +8,8 @@
  * followed by parts. A CHUNK frame carries a slice of the arguments of an
  * execve, and comes before the EVENT frame with the same `id` in the same ring.
  * A RESULT frame carries the result of an earlier EVENT. A CGROUP frame tells what
- * became of a cgroup. All integers are in the
- * byte order of the host.
+ * became of a cgroup, a PROCESS frame what became of a process. All integers are
+ * in the byte order of the host.
  */
 #ifndef TARSIER_EVENT_H
 #define TARSIER_EVENT_H
@@ -51,6 +51,7 @@ enum tarsier_frame_kind {
 	TARSIER_FRAME_CGROUP = 4,
 	/* A canary call was seen (struct tarsier_frame alone): the id is its second argument. */
 	TARSIER_FRAME_CANARY = 5,
+	TARSIER_FRAME_PROCESS = 6,
 };
 
 /* tarsier_event.flags */
@@ -337,6 +338,39 @@ struct tarsier_cgroup {
 	__u32 cpu; /* at the same place as in tarsier_event */
 	__u16 len; /* at most NAME_MAX */
 	__u16 removed; /* 1: it was removed; 0: it was made */
+};
+
+/* tarsier_process.change */
+enum tarsier_process_change {
+	/* fork, vfork, clone or clone3 has made it */
+	TARSIER_PROCESS_MADE = 1,
+	/* it runs another program; with the parts EXE and PROCTITLE */
+	TARSIER_PROCESS_EXECUTED = 2,
+	/* its last thread has begun to end; late events of other threads may follow */
+	TARSIER_PROCESS_ENDED = 3,
+	/* it is there: an answer to the daemon, in no ring; with the part EXE */
+	TARSIER_PROCESS_FOUND = 4,
+	/* as FOUND: it is a thread of the kernel */
+	TARSIER_PROCESS_KERNEL = 5,
+};
+
+/*
+ * PROCESS frame: the life of a process. Frames of a process are in order, and its MADE frame comes
+ * before its first event. frame.id is 0. The struct is followed by parts. Parts are made by the same
+ * functions as those of events, so that what they use has the same place as in tarsier_event.
+ */
+struct tarsier_process {
+	struct tarsier_frame frame;
+	__u64 start_time_ns; /* of the thread group leader, as in tarsier_event */
+	__u32 pid;
+	__u32 flags; /* enum tarsier_event_flags */
+	__u32 cpu;
+	__u32 parts; /* number of parts that follow */
+	/* Changes with each execve; fork copies it. Of a new process it is that of its maker. */
+	__u64 image;
+	__u64 maker_start_ns; /* with MADE, of the process that made it; with FOUND, of its parent */
+	__u32 maker; /* pid of that process */
+	__u32 change; /* enum tarsier_process_change */
 };
 
 /* Why an event was lost: the index of the per-CPU counter. */

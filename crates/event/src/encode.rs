@@ -4,7 +4,10 @@ use crate::controls::without_controls;
 use crate::pending::Pending;
 use crate::record::{Body, Execve, Syscall};
 use crate::tasks::TaskTexts;
-use crate::{enrich, hashes, json, put, text, FileHash, Names, RecordType, Stamp, WorkloadText};
+use crate::{
+    enrich, hashes, json, labels, put, text, FileHash, Names, ProcessText, RecordType, Stamp,
+    WorkloadText,
+};
 
 /// Format of the lines of the log: `log_format` of auditd.conf(5), and JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,8 +32,9 @@ pub struct Encoder {
     tasks: TaskTexts,
     pending: Pending,
     tells_workload: bool,
+    tells_labels: bool,
     tells_hashes: bool,
-    /// Workload and digests of the current event, for its first record in ENRICHED.
+    /// Workload, ancestors, labels and digests of the current event, for its first record in ENRICHED.
     first_tail: Vec<u8>,
 }
 
@@ -46,6 +50,7 @@ impl Encoder {
             tasks: TaskTexts::default(),
             pending: Pending::default(),
             tells_workload: false,
+            tells_labels: false,
             tells_hashes: false,
             first_tail: Vec::new(),
         }
@@ -61,14 +66,24 @@ impl Encoder {
         self.format = format;
     }
 
-    /// Sets whether events say whose work they are, starting with the next event. RAW never does.
+    /// Sets whether events say whose work they are, and which processes they come from, starting with the next event. RAW never does.
     pub fn set_workload(&mut self, is_told: bool) {
         self.tells_workload = is_told;
     }
 
-    /// Whether [`EventWriter::workload`] has an effect.
+    /// Whether [`EventWriter::workload`] and [`EventWriter::process`] have an effect.
     pub fn tells_workload(&self) -> bool {
         self.tells_workload && self.format != Format::Raw
+    }
+
+    /// Sets whether events have the labels of their processes, starting with the next event. RAW never has them.
+    pub fn set_labels(&mut self, are_told: bool) {
+        self.tells_labels = are_told;
+    }
+
+    /// Whether [`EventWriter::labels`] has an effect.
+    pub fn tells_labels(&self) -> bool {
+        self.tells_labels && self.format != Format::Raw
     }
 
     /// Sets whether events have the digests of the files that they executed, starting with the next event. RAW never
@@ -101,6 +116,8 @@ impl Encoder {
         self.pending.text.clear();
         self.pending.bodies.clear();
         self.pending.workload.clear();
+        self.pending.process.clear();
+        self.pending.labels.clear();
         self.pending.hashes.clear();
         self.first_tail.clear();
         EventWriter {
@@ -224,8 +241,32 @@ impl EventWriter<'_> {
         }
     }
 
+    /// Adds the process of the event, where [`workload`](Self::workload) is added. Call it after that, and before the
+    /// first record is added.
+    pub fn process(&mut self, text: &ProcessText<'_>) {
+        if !self.encoder.tells_workload() {
+            return;
+        }
+        match self.encoder.format {
+            Format::Json => text.json(&mut self.encoder.pending.process),
+            _ => text.enriched(&mut self.encoder.first_tail),
+        }
+    }
+
+    /// Adds the labels of the event's process, where [`workload`](Self::workload) is added. Call it after that and
+    /// [`process`](Self::process), and before the first record is added. `are_partial`: the process may have others.
+    pub fn labels<'a>(&mut self, labels: impl Iterator<Item = &'a str>, are_partial: bool) {
+        if !self.encoder.tells_labels() {
+            return;
+        }
+        match self.encoder.format {
+            Format::Json => labels::json(&mut self.encoder.pending.labels, labels, are_partial),
+            _ => labels::enriched(&mut self.encoder.first_tail, labels, are_partial),
+        }
+    }
+
     /// Adds the digests of the files that the event executed, where [`workload`](Self::workload) is added. Call it
-    /// after that, and before the first record is added.
+    /// after that, [`process`](Self::process) and [`labels`](Self::labels), and before the first record is added.
     pub fn hashes(&mut self, hashes: &[FileHash]) {
         if !self.encoder.tells_hashes() || hashes.is_empty() {
             return;

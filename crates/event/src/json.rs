@@ -26,6 +26,11 @@ pub(crate) fn event(out: &mut Vec<u8>, node: &[u8], stamp: Stamp, pending: &mut 
         put::text(out, ",\"workload\":");
         out.append(&mut pending.workload);
     }
+    if !pending.process.is_empty() {
+        put::text(out, ",\"process\":");
+        out.append(&mut pending.process);
+    }
+    out.append(&mut pending.labels);
     if !pending.hashes.is_empty() {
         put::text(out, ",\"hashes\":");
         out.append(&mut pending.hashes);
@@ -152,7 +157,7 @@ fn argument_list(out: &mut Vec<u8>, record: &Execve<'_>) {
 }
 
 /// Appends `["a","b"]`: the pieces of `text` between separators.
-fn list(out: &mut Vec<u8>, text: &[u8], separator: u8) {
+pub(crate) fn list(out: &mut Vec<u8>, text: &[u8], separator: u8) {
     let mut mark = b'[';
     for piece in text.split(|&byte| byte == separator) {
         out.push(mark);

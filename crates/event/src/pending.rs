@@ -13,6 +13,10 @@ pub(crate) struct Pending {
     pub(crate) argv: text::ArgvBuilder,
     /// The workload of the event as a JSON object; empty if it is not told.
     pub(crate) workload: Vec<u8>,
+    /// The process of the event as a JSON object; empty if it is not told.
+    pub(crate) process: Vec<u8>,
+    /// Labels of the process as members of a JSON object, each behind a comma.
+    pub(crate) labels: Vec<u8>,
     /// The digests of the files that the event executed, as a JSON list; empty if none are told.
     pub(crate) hashes: Vec<u8>,
 }

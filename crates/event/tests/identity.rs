@@ -1,9 +1,11 @@
-//! Workload and executed files of an event, in each format. The distribution's tools read the rest as before.
+//! Workload, process and executed files of an event, in each format. The distribution's tools read the rest as
+//! before.
 
 use event::record::{Cwd, Proctitle, Syscall};
+use event::wire::ProcessId;
 use event::{
-    Digests, Encoder, FileHash, Format, HashedFile, NameTable, NoDigest, RecordType, Stamp, Verity,
-    WorkloadText, SHA256_BYTES,
+    Ancestor, AncestorsText, Digests, Encoder, FileHash, Format, HashedFile, NameTable, NoDigest,
+    ProcessText, Program, RecordType, Stamp, Verity, WorkloadText, SHA256_BYTES,
 };
 use serde_json::{json, Value};
 use std::path::{Path, PathBuf};
@@ -79,7 +81,59 @@ fn hashes() -> [FileHash; 2] {
     ]
 }
 
+/// Programs, among them one that wants to be taken for another ancestor.
+fn programs() -> [Program; 3] {
+    let program = |exe: Option<&[u8]>, title: &[u8]| Program {
+        exe: exe.map(Box::from),
+        title: title.into(),
+        is_title_cut: title.len() > 10,
+    };
+    [
+        program(Some(b"/usr/sbin/sshd"), b"sshd: alice [priv]\0"),
+        program(
+            Some(b"/tmp/x,1:/usr/lib/systemd/systemd\" UID=\"root"),
+            b"x\0-y",
+        ),
+        program(None, b""),
+    ]
+}
+
+fn process(pid: u32) -> ProcessId {
+    ProcessId {
+        start_ns: u64::from(pid) * 10,
+        pid,
+    }
+}
+
+/// The text for these programs, and a process whose program is not known, if `is_open`.
+fn ancestors(is_open: bool) -> AncestorsText {
+    let programs = programs();
+    let known = programs.iter().zip(4..).map(|(program, pid)| Ancestor {
+        process: process(pid),
+        program: Some(program),
+    });
+    let unknown = is_open.then(|| Ancestor {
+        process: process(2),
+        program: None,
+    });
+    AncestorsText::of(known.chain(unknown), is_open)
+}
+
+fn process_text(ancestors: &AncestorsText) -> ProcessText<'_> {
+    ProcessText {
+        process: process(42),
+        boot: b"53d1a22c",
+        exe: Some(b"/usr/bin/cat"),
+        cwd: Some(b"/"),
+        ancestors,
+    }
+}
+
 fn log_of(format: Format, is_told: bool, has_hashes: bool) -> Vec<u8> {
+    whole_log(format, is_told, has_hashes, false)
+}
+
+fn whole_log(format: Format, is_told: bool, has_hashes: bool, has_process: bool) -> Vec<u8> {
     let names = NameTable::parse("alice:x:1000:1000::/:", "");
     let (mut encoder, mut log) = (Encoder::new(format, Box::new(names)), Vec::new());
     encoder.set_workload(is_told);
@@ -92,6 +146,9 @@ fn log_of(format: Format, is_told: bool, has_hashes: bool) -> Vec<u8> {
         };
         let mut event = encoder.begin(&mut log, stamp);
         event.workload(&WorkloadText::of(path, false));
+        if has_process {
+            event.process(&process_text(&ancestors(true)));
+        }
         event.hashes(&hashes());
         event.syscall(&syscall(number));
         event.put(&Cwd { cwd: b"/" });
@@ -224,6 +281,49 @@ fn what_is_unknown_is_said_to_be() {
     assert_eq!(event["workload"]["cgroup_cut"], true);
 }
 
+#[test]
+fn ancestors_are_named_in_each_format_and_none_can_be_forged() {
+    let told = |is_open| {
+        let mut encoder = Encoder::new(Format::Enriched, Box::new(event::NoNames));
+        encoder.set_workload(true);
+        let (mut out, stamp) = (Vec::new(), Stamp::from_unix_ns(0, 1));
+        let mut event = encoder.begin(&mut out, stamp);
+        event.process(&process_text(&ancestors(is_open)));
+        event.syscall(&syscall(42));
+        event.end();
+        let line = String::from_utf8(out).expect("UTF-8");
+        let (_, told) = line.split_once(" ANCESTORS=").expect("ancestors");
+        told.trim_end().to_owned()
+    };
+    let forged =
+        "2F746D702F782C313A2F7573722F6C69622F73797374656D642F73797374656D6422205549443D22726F6F74";
+    let known = format!("4:/usr/sbin/sshd,5:{forged},6:kernel");
+    assert_eq!(told(false), format!("\"{known}\""));
+    assert_eq!(told(true), format!("\"{known},2:?,?\""));
+    let text = whole_log(Format::Json, true, false, true);
+    let text = String::from_utf8(text).expect("UTF-8");
+    let event: Value = serde_json::from_str(text.lines().next().expect("a line")).expect("JSON");
+    assert_eq!(
+        event["process"],
+        json!({
+            "pid": 42, "start": 420, "boot": "53d1a22c", "exe": "/usr/bin/cat", "cwd": "/",
+            "ancestors": [
+                {"pid": 4, "start": 40, "exe": "/usr/sbin/sshd", "argv": ["sshd: alice [priv]"],
+                 "argv_cut": true},
+                {"pid": 5, "start": 50, "exe": "/tmp/x,1:/usr/lib/systemd/systemd\" UID=\"root",
+                 "argv": ["x", "-y"]},
+                {"pid": 6, "start": 60, "kernel": true},
+                {"pid": 2, "start": 20, "exe": null},
+            ],
+            "ancestors_partial": true,
+        })
+    );
+    let without = whole_log(Format::Json, false, false, true);
+    assert!(!String::from_utf8_lossy(&without).contains("ancestors"));
+    let raw = whole_log(Format::Raw, true, false, true);
+    assert_eq!(raw, log(Format::Raw, false));
+}
+
 fn output(peers: &Path, program: &str, log: &Path, options: &[&str]) -> (String, String) {
     let libraries =
         ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"].map(|folder| peers.join(folder));
@@ -246,8 +346,11 @@ fn ausearch_and_aureport_say_the_same_with_and_without() {
         std::fs::create_dir_all(&dir).expect("a directory");
         // aureport prints the name of the log.
         let path = dir.join("audit.log");
-        std::fs::write(&path, log_of(Format::Enriched, is_told, is_told))
-            .expect("the log is written");
+        std::fs::write(
+            &path,
+            whole_log(Format::Enriched, is_told, is_told, is_told),
+        )
+        .expect("the log is written");
         path
     };
     let (with, without) = (written("with", true), written("without", false));

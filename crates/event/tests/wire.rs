@@ -447,3 +447,94 @@ proptest! {
         prop_assert!(CgroupFrame::parse(&frame[..frame.len() - cut.min(frame.len())]).is_err() || cut == 0);
     }
 }
+
+/// A PROCESS frame with an executable and a command line.
+fn process_frame(change: u32, title: &[u8]) -> Vec<u8> {
+    let mut parts = Vec::new();
+    for (tag, data) in [
+        (TARSIER_PART_EXE, &b"sh\0bin\0"[..]),
+        (TARSIER_PART_PROCTITLE, title),
+    ] {
+        let part = tarsier_part {
+            tag: tag as u16,
+            len: data.len() as u32,
+            ..Default::default()
+        };
+        parts.extend_from_slice(part.as_bytes());
+        parts.extend_from_slice(data);
+        parts.resize(parts.len().next_multiple_of(8), 0);
+    }
+    let mut header = tarsier_process {
+        start_time_ns: 70,
+        pid: 7,
+        parts: 2,
+        image: 3,
+        maker_start_ns: 10,
+        maker: 1,
+        change,
+        ..Default::default()
+    };
+    header.frame.kind = TARSIER_FRAME_PROCESS as u16;
+    header.frame.version = TARSIER_WIRE_VERSION as u16;
+    header.frame.size = (size_of::<tarsier_process>() + parts.len()) as u32;
+    [header.as_bytes(), &parts].concat()
+}
+
+#[test]
+fn a_process_frame_tells_what_became_of_a_process() {
+    let process = |pid, start_ns| ProcessId { start_ns, pid };
+    let parse = |change| {
+        let frame = process_frame(change, b"sh\0-x\0");
+        let parsed = ProcessFrame::parse(&frame).expect("a frame");
+        assert_eq!((parsed.process, parsed.image), (process(7, 70), 3));
+        match parsed.change {
+            ProcessChange::Executed(executed) | ProcessChange::Found(_, executed) => {
+                assert_eq!(executed.exe.map(|part| part.data), Some(&b"sh\0bin\0"[..]));
+                assert_eq!(executed.title.map(|part| part.data), Some(&b"sh\0-x\0"[..]));
+                None
+            }
+            ProcessChange::Made(maker) | ProcessChange::Kernel(maker) => Some(maker),
+            ProcessChange::Ended => None,
+        }
+    };
+    for change in [TARSIER_PROCESS_MADE, TARSIER_PROCESS_KERNEL] {
+        assert_eq!(parse(change), Some(process(1, 10)));
+    }
+    for change in [
+        TARSIER_PROCESS_EXECUTED,
+        TARSIER_PROCESS_FOUND,
+        TARSIER_PROCESS_ENDED,
+    ] {
+        assert_eq!(parse(change), None);
+    }
+    for change in [0, 6] {
+        let frame = process_frame(change, b"");
+        assert_eq!(
+            ProcessFrame::parse(&frame).err(),
+            Some(WireError::Process(change))
+        );
+    }
+    // Longer than a command line can be.
+    let frame = process_frame(TARSIER_PROCESS_EXECUTED, &[b'a'; 129]);
+    assert!(ProcessFrame::parse(&frame).is_err());
+}
+
+#[test]
+fn frames_that_follow_each_other_are_told_apart() {
+    let (one, other) = (
+        process_frame(1, b"a"),
+        process_frame(2, b"longer than that"),
+    );
+    let both = [one.clone(), other.clone()].concat();
+    let split: Result<Vec<&[u8]>, _> = frames(&both).collect();
+    assert_eq!(split, Ok(vec![&one[..], &other[..]]));
+    for cut in [1, both.len() - 30] {
+        let split: Result<Vec<&[u8]>, _> = frames(&both[..both.len() - cut]).collect();
+        assert!(split.is_err(), "{cut}");
+    }
+    // A size that is none does not keep the reader in one place.
+    let mut broken = both;
+    broken[..4].copy_from_slice(&[0; 4]);
+    assert!(frames(&broken).count() < 10);
+    assert_eq!(frames(&[]).count(), 0);
+}

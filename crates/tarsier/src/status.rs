@@ -103,21 +103,7 @@ fn print(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
         "not looked up       {} objects, {} names; {} helpers replaced, {} hang",
         s.objects_unanswered, s.names_unanswered, s.helpers_replaced, s.helpers_stuck
     )?;
-    if s.cgroups_unknown > 0 || s.cgroups_lost > 0 {
-        let (events, lost) = (s.cgroups_unknown, s.cgroups_lost);
-        writeln!(
-            out,
-            "cgroups             {} known; {events} events of unknown ones; {lost} changes not seen",
-            s.cgroups_known
-        )?;
-    }
-    if let (Some(processes @ 1..), Some(threads)) = (s.audited_processes, s.audited_threads) {
-        writeln!(
-            out,
-            "audited by kernel   {processes} processes, {threads} threads, started before: each of their \
-             calls costs more,\n                    whatever the rules, until they are started again"
-        )?;
-    }
+    print_identity(out, s)?;
     print_confinement(out, s)?;
     for plugin in &s.plugins {
         let state = if plugin.running { "" } else { ", not running" };
@@ -134,6 +120,35 @@ fn print(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
         s.calls_slowed,
         time(s.waited_ns)
     )
+}
+
+/// Prints what is known of cgroups and processes.
+fn print_identity(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
+    if s.cgroups_unknown > 0 || s.cgroups_lost > 0 {
+        let (events, lost) = (s.cgroups_unknown, s.cgroups_lost);
+        writeln!(
+            out,
+            "cgroups             {} known; {events} events of unknown ones; {lost} changes not seen",
+            s.cgroups_known
+        )?;
+    }
+    if s.processes_known > 0 {
+        let (events, lost) = (s.ancestors_partial, s.processes_lost);
+        writeln!(
+            out,
+            "processes           {} known, {} KiB; {events} events lack ancestors; {lost} changes not seen",
+            s.processes_known,
+            s.processes_bytes / 1024
+        )?;
+    }
+    if let (Some(processes @ 1..), Some(threads)) = (s.audited_processes, s.audited_threads) {
+        writeln!(
+            out,
+            "audited by kernel   {processes} processes, {threads} threads, started before: each of their \
+             calls costs more,\n                    whatever the rules, until they are started again"
+        )?;
+    }
+    Ok(())
 }
 
 /// Prints what the daemon has given up, and who starts programs for it.

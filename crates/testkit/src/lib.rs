@@ -1,6 +1,7 @@
 //! Parts that tests of several crates share: the lock of the machine, whether it runs BPF programs, the programs that
-//! `make test` gives them, servers to send to, and the judge of `tests/evade`.
+//! `make test` gives them, servers to send to, and the judges of `tests/evade` and `tests/vm/ancestors`.
 
+pub mod ancestors;
 mod audit_package;
 mod connections;
 mod damage;

@@ -8,8 +8,8 @@ use anyhow::{bail, Context, Result};
 
 use super::machine::{last_lines, MachineKind};
 use super::{
-    broken_kernels, changes, disk, engines, evade, floods, instructions, pressure, rings,
-    source_root, workloads,
+    ancestors, broken_kernels, changes, disk, engines, evade, floods, instructions, pressure,
+    rings, source_root, workloads,
 };
 
 /// A test: `tests/vm/NAME`, and how its results are judged.
@@ -39,7 +39,7 @@ const NAMED: [Test; 2] = [
 ];
 
 /// All tests but [`NAMED`], in the order in which a machine runs them.
-pub(super) const TESTS: [Test; 23] = [
+pub(super) const TESTS: [Test; 24] = [
     Test {
         name: "refusal",
         kind: MachineKind::Usual,
@@ -87,6 +87,12 @@ pub(super) const TESTS: [Test; 23] = [
         kind: MachineKind::Usual,
         seconds: 65,
         check: |_| Ok(String::new()),
+    },
+    Test {
+        name: "ancestors",
+        kind: MachineKind::Usual,
+        seconds: 60,
+        check: ancestors::judge,
     },
     Test {
         name: "elsewhere",

@@ -230,6 +230,8 @@ pub(crate) fn places(object: &[u8]) -> Result<Vec<Place<'_>>, Malformed> {
         .into_iter()
         .filter_map(|function| {
             let (kind, name) = function.section.split_once('/')?;
+            // Iterators are not attached to a place.
+            let kind = Some(kind).filter(|kind| *kind != "iter")?;
             let program = function.name;
             Some(Place {
                 program,

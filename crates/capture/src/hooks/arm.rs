@@ -7,6 +7,7 @@ use super::in_force::Hooks;
 use super::missing;
 use super::operation_probes::{self, OperationProbes};
 use super::probes::{self, At, CallProbes, Probed, Probes, CALL_PROBE};
+use super::processes;
 use super::programs::Programs;
 use super::trampoline::{self, Hook};
 use super::uring::{self, UringHooks, Wanted};
@@ -77,6 +78,10 @@ impl Hooks {
         let new_module = copies_if(hooks.module, &self.armed.module, "module_load")?;
         let (new_uring, new_operation_probes) = self.attach_uring(plan, new_probes.as_ref())?;
         let new_cgroups = self.attach_cgroups()?;
+        let mut new_processes = Vec::new();
+        if hooks.processes && self.armed.processes.is_empty() {
+            new_processes = processes::attach(&mut self.programs)?;
+        }
         let mut new_exec = Vec::new();
         if hooks.exec && self.armed.exec.is_empty() {
             for program in ["exec_done", "exec_entry"] {
@@ -96,6 +101,7 @@ impl Hooks {
             fork: new_fork,
             module: new_module,
             cgroups: new_cgroups,
+            processes: new_processes,
             uring: new_uring,
         });
         let uring = self.operations.uring.as_ref();

@@ -26,6 +26,8 @@ pub(super) struct Armed {
     pub(super) module: Vec<Attached>,
     /// Hooks on the creation and removal of cgroups, which every plan has.
     pub(super) cgroups: Vec<Attached>,
+    /// Hooks on the lives of processes.
+    pub(super) processes: Vec<Attached>,
     pub(super) uring: UringHooks,
 }
 
@@ -36,6 +38,7 @@ impl Armed {
         let links = links.chain(&self.exec).chain(&self.exit);
         let links = links.chain(&self.task_list).chain(&self.fork);
         let links = links.chain(&self.module).chain(&self.cgroups);
+        let links = links.chain(&self.processes);
         let links = links.chain(self.uring.links());
         let functions = self.functions.values().map(Hook::at_function);
         let links = links.chain(functions.map(AtFunction::link));
@@ -88,6 +91,7 @@ impl Armed {
         self.fork.extend(new.fork);
         self.module.extend(new.module);
         self.cgroups.extend(new.cgroups);
+        self.processes.extend(new.processes);
         self.uring.add(new.uring);
     }
 
@@ -110,6 +114,9 @@ impl Armed {
         }
         if !hooks.module {
             old.module = std::mem::take(&mut armed.module);
+        }
+        if !hooks.processes {
+            old.processes = std::mem::take(&mut armed.processes);
         }
         if let Some(uring) = uring {
             let wanted = uring.wanted(plan);

@@ -7,15 +7,21 @@ use plan::Form;
 use std::os::fd::AsFd;
 
 /// Programs that have copies.
-const COPIED: [&str; 7] = [
+const COPIED: [&str; 10] = [
     "exec_entry",
     "exec_done",
     "exit_call",
     "fork_done",
     "module_load",
+    "process_ended",
+    "process_exec",
+    "process_made",
     "task_made",
     "uring_link_failed",
 ];
+/// Programs among them that tell of processes, in the order in which they are attached: if the beginning of a process is
+/// seen, so is its end.
+pub(super) const OF_PROCESSES: [&str; 3] = ["process_ended", "process_exec", "process_made"];
 /// Suffixes of the names of copies.
 const SUFFIXES: [&str; 3] = ["_1", "_2", "_3"];
 
@@ -46,6 +52,11 @@ fn original(name: &str) -> Option<&str> {
     originals.find(|name| COPIED.contains(name))
 }
 
+/// Whether the program, or the one that it is a copy of, tells of processes.
+pub(super) fn is_of_processes(name: &str) -> bool {
+    OF_PROCESSES.contains(&original(name).unwrap_or(name))
+}
+
 /// Whether the program is a copy of another.
 pub(super) fn is_copy(name: &str) -> bool {
     original(name).is_some()
@@ -62,7 +73,9 @@ pub(super) fn of(program: &str, wanted: bool) -> Vec<String> {
 /// Number of runs that the object's programs missed. For copies it is the smallest count of any copy, an upper
 /// bound: what all of them missed, each of them counted. An execve that all copies missed is recorded by the probe
 /// at the end of its function.
-pub(super) fn missed(object: &Object, form: Form) -> u64 {
+///
+/// Only programs for which `counts` holds are counted.
+pub(super) fn missed(object: &Object, form: Form, counts: impl Fn(&str) -> bool) -> u64 {
     let misses = |name: &str| {
         let program = object
             .progs()
@@ -72,17 +85,17 @@ pub(super) fn missed(object: &Object, form: Form) -> u64 {
     let is_made_good = |program: &&str| form.probes && program.starts_with("exec_");
     let copied = COPIED
         .iter()
-        .filter(|p| !is_made_good(p))
+        .filter(|p| counts(p) && !is_made_good(p))
         .filter_map(|program| {
             let copies = SUFFIXES
                 .iter()
                 .filter_map(|suffix| misses(&format!("{program}{suffix}")));
             copies.min().or_else(|| misses(program))
         });
-    let is_copied = |name: &str| COPIED.contains(&name) || is_copy(name);
+    let is_other = |name: &str| counts(name) && !COPIED.contains(&name) && !is_copy(name);
     let others = object
         .progs()
-        .filter(|program| program.autoload() && !program.name().to_str().is_some_and(is_copied));
+        .filter(|program| program.autoload() && program.name().to_str().is_some_and(is_other));
     copied.sum::<u64>()
         + others
             .map(|program| trampoline::misses(program.as_fd()))

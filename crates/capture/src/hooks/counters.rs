@@ -44,6 +44,8 @@ pub struct Counters {
     pub waited_ns: u64,
     /// Frames that tell of cgroups and found no room in their ring.
     pub cgroups_lost: u64,
+    /// Changes of processes that the daemon was not told of.
+    pub processes_lost: u64,
     /// Watched calls that a program could not handle because another task was in the same program on the same CPU.
     /// No rule need have selected them.
     pub missed: u64,
@@ -79,6 +81,7 @@ impl FromIterator<cpu_state> for Counters {
             counters.waits += state.waits;
             counters.waited_ns += state.waited_ns;
             counters.cgroups_lost += state.cgroups_lost;
+            counters.processes_lost += state.processes_lost;
         }
         counters
     }

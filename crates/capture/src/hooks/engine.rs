@@ -13,6 +13,7 @@ use super::load;
 use super::operations::Operations;
 use super::options::{Options, Overload};
 use super::overload::{rule_bits, Budgets};
+use super::processes;
 use super::programs::Programs;
 use super::shared_hooks::{Replacement, SharedHooks};
 use super::trampoline::Trampolines;
@@ -267,7 +268,9 @@ impl EbpfEngine {
     /// The sums of the counters of all CPUs.
     pub fn counters(&self) -> Counters {
         let mut counters = self.counts.read();
-        counters.missed = self.hooks.missed();
+        let (calls, processes) = self.hooks.missed();
+        counters.missed = calls;
+        counters.processes_lost += processes;
         counters
     }
 
@@ -368,6 +371,16 @@ impl EbpfEngine {
     /// Epoch and class that the programs have for a cgroup.
     pub fn class(&self, cgroup: u64) -> Option<(u64, WorkloadClass)> {
         self.classes.get(cgroup)
+    }
+
+    /// A FOUND frame of each process that this one's pid namespace shows, one after the other: see
+    /// `struct tarsier_process`. `None` while rules are being replaced.
+    ///
+    /// # Errors
+    /// The kernel does not allow it.
+    pub fn processes(&self) -> Option<Result<Vec<u8>, CaptureError>> {
+        let mut hooks = self.hooks.if_unused()?;
+        Some(processes::found(&mut hooks.programs))
     }
 
     /// Number of CPUs that have a ring.

@@ -27,6 +27,7 @@ mod options;
 mod overload;
 mod perf;
 pub(crate) mod probes;
+mod processes;
 mod programs;
 mod shared_hooks;
 mod sums;

@@ -46,7 +46,9 @@ impl Programs {
     /// Number of watched calls missed by programs on tracepoints, and by those of an earlier daemon.
     pub(super) fn missed(&self) -> u64 {
         let inherited = self.inherited.iter().map(|program| program.as_fd());
-        copies::missed(&self.object, self.form) + inherited.map(trampoline::misses).sum::<u64>()
+        let is_of_calls = |name: &str| !copies::is_of_processes(name);
+        copies::missed(&self.object, self.form, is_of_calls)
+            + inherited.map(trampoline::misses).sum::<u64>()
     }
 
     /// Attaches a program to its tracepoint, with its copies if they are wanted.
@@ -85,9 +87,9 @@ impl Programs {
             return Ok(None);
         };
         let found = Attached::find(pins, name)?;
-        if let Some(link) = &found {
-            self.inherited.extend(trampoline::program_of(link));
-        }
+        let calls = found.iter().filter(|_| !copies::is_of_processes(name));
+        self.inherited
+            .extend(calls.filter_map(trampoline::program_of));
         Ok(found)
     }
 

@@ -2,6 +2,7 @@
 
 use super::hook_change::HookChange;
 use super::in_force::Hooks;
+use super::processes;
 use crate::error::CaptureError;
 use plan::Plan;
 use std::ops::Deref;
@@ -15,6 +16,8 @@ pub(super) struct SharedHooks {
     hooks: Arc<Mutex<Hooks>>,
     /// The last known count of missed calls.
     missed: AtomicU64,
+    /// The last known count of missed changes of processes.
+    processes_missed: AtomicU64,
 }
 
 /// A rule set that a thread is putting in force.
@@ -42,6 +45,7 @@ impl SharedHooks {
         SharedHooks {
             hooks: Arc::new(Mutex::new(hooks)),
             missed: AtomicU64::new(0),
+            processes_missed: AtomicU64::new(0),
         }
     }
 
@@ -59,12 +63,19 @@ impl SharedHooks {
         }
     }
 
-    /// Number of watched calls that programs missed; while hooks are being replaced, the number before.
-    pub(super) fn missed(&self) -> u64 {
+    /// Numbers of watched calls and of changes of processes that programs missed; while hooks are being replaced, the
+    /// numbers before.
+    pub(super) fn missed(&self) -> (u64, u64) {
         if let Some(hooks) = self.if_unused() {
             self.missed.store(hooks.missed(), Ordering::Relaxed);
+            let processes = processes::missed(&hooks.programs);
+            self.processes_missed.store(processes, Ordering::Relaxed);
         }
-        self.missed.load(Ordering::Relaxed)
+        let [calls, processes] = [&self.missed, &self.processes_missed];
+        (
+            calls.load(Ordering::Relaxed),
+            processes.load(Ordering::Relaxed),
+        )
     }
 
     /// See [`super::EbpfEngine::start_replacing`].

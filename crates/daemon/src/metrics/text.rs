@@ -81,6 +81,7 @@ pub(crate) fn text(s: &Status, makers: &[(MakerKind, Vec<MakerCost>)]) -> String
     let help = "The longest time in which the daemon neither read the rings nor waited for events.";
     single("reader_pause_seconds_max", "gauge", help, pause);
     write_lookups(&mut out, s);
+    write_processes(&mut out, s);
     write_losses(&mut out, s);
     for (by, costs) in makers {
         write_makers(&mut out, by.name(), costs);
@@ -170,11 +171,47 @@ fn write_lookups(out: &mut String, s: &Status) {
             s.audited_processes.unwrap_or(0),
         ),
     ] {
-        let _ = writeln!(
-            out,
-            "# HELP tarsier_{name} {help}\n# TYPE tarsier_{name} {kind}\ntarsier_{name} {count}"
-        );
+        write_one(out, name, kind, help, count);
     }
+}
+
+/// What is known of processes, for the ancestors of others.
+fn write_processes(out: &mut String, s: &Status) {
+    for (name, kind, help, count) in [
+        (
+            "processes_known",
+            "gauge",
+            "Processes that are known, lately ended ones included.",
+            s.processes_known,
+        ),
+        (
+            "processes_bytes",
+            "gauge",
+            "Bytes that the known processes take, about.",
+            s.processes_bytes,
+        ),
+        (
+            "events_with_partial_ancestors_total",
+            "counter",
+            "Events that lack ancestors of their process.",
+            s.ancestors_partial,
+        ),
+        (
+            "process_frames_lost_total",
+            "counter",
+            "Words of new, changed and ended processes that were lost.",
+            s.processes_lost,
+        ),
+    ] {
+        write_one(out, name, kind, help, count);
+    }
+}
+
+fn write_one(out: &mut String, name: &str, kind: &str, help: &str, count: u64) {
+    let _ = writeln!(
+        out,
+        "# HELP tarsier_{name} {help}\n# TYPE tarsier_{name} {kind}\ntarsier_{name} {count}"
+    );
 }
 
 /// Losses by cause, processor and rule, and events over a budget.

@@ -104,6 +104,18 @@ pub struct Status {
     /// Lost messages about new and removed cgroups; these cgroups are looked up if they still exist.
     #[serde(default)]
     pub cgroups_lost: u64,
+    /// Processes that the daemon knows for the ancestors of others, lately ended ones included.
+    #[serde(default)]
+    pub processes_known: u64,
+    /// Bytes of memory that they take, about.
+    #[serde(default)]
+    pub processes_bytes: u64,
+    /// Events that lack some of the ancestors of their process.
+    #[serde(default)]
+    pub ancestors_partial: u64,
+    /// Lost messages about new, changed and ended processes.
+    #[serde(default)]
+    pub processes_lost: u64,
     /// Processes with a thread that has an audit context of the kernel, from before Tarsier's rule `never,task`: all
     /// their calls cost more, whatever the rules. `None` if the kernel cannot be asked.
     #[serde(default)]

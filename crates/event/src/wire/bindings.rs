@@ -27,6 +27,7 @@ pub const TARSIER_FRAME_CHUNK: tarsier_frame_kind = 2;
 pub const TARSIER_FRAME_RESULT: tarsier_frame_kind = 3;
 pub const TARSIER_FRAME_CGROUP: tarsier_frame_kind = 4;
 pub const TARSIER_FRAME_CANARY: tarsier_frame_kind = 5;
+pub const TARSIER_FRAME_PROCESS: tarsier_frame_kind = 6;
 pub type tarsier_frame_kind = ::core::ffi::c_uint;
 pub const TARSIER_NO_RETURN: tarsier_event_flags = 1;
 pub const TARSIER_COMPAT: tarsier_event_flags = 2;
@@ -591,6 +592,60 @@ const _: () = {
         [::core::mem::offset_of!(tarsier_cgroup, len) - 44usize];
     ["Offset of field: tarsier_cgroup::removed"]
         [::core::mem::offset_of!(tarsier_cgroup, removed) - 46usize];
+};
+pub const TARSIER_PROCESS_MADE: tarsier_process_change = 1;
+pub const TARSIER_PROCESS_EXECUTED: tarsier_process_change = 2;
+pub const TARSIER_PROCESS_ENDED: tarsier_process_change = 3;
+pub const TARSIER_PROCESS_FOUND: tarsier_process_change = 4;
+pub const TARSIER_PROCESS_KERNEL: tarsier_process_change = 5;
+pub type tarsier_process_change = ::core::ffi::c_uint;
+#[repr(C)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct tarsier_process {
+    pub frame: tarsier_frame,
+    pub start_time_ns: __u64,
+    pub pid: __u32,
+    pub flags: __u32,
+    pub cpu: __u32,
+    pub parts: __u32,
+    pub image: __u64,
+    pub maker_start_ns: __u64,
+    pub maker: __u32,
+    pub change: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of tarsier_process"][::core::mem::size_of::<tarsier_process>() - 72usize];
+    ["Alignment of tarsier_process"][::core::mem::align_of::<tarsier_process>() - 8usize];
+    ["Offset of field: tarsier_process::frame"]
+        [::core::mem::offset_of!(tarsier_process, frame) - 0usize];
+    ["Offset of field: tarsier_process::start_time_ns"]
+        [::core::mem::offset_of!(tarsier_process, start_time_ns) - 24usize];
+    ["Offset of field: tarsier_process::pid"]
+        [::core::mem::offset_of!(tarsier_process, pid) - 32usize];
+    ["Offset of field: tarsier_process::flags"]
+        [::core::mem::offset_of!(tarsier_process, flags) - 36usize];
+    ["Offset of field: tarsier_process::cpu"]
+        [::core::mem::offset_of!(tarsier_process, cpu) - 40usize];
+    ["Offset of field: tarsier_process::parts"]
+        [::core::mem::offset_of!(tarsier_process, parts) - 44usize];
+    ["Offset of field: tarsier_process::image"]
+        [::core::mem::offset_of!(tarsier_process, image) - 48usize];
+    ["Offset of field: tarsier_process::maker_start_ns"]
+        [::core::mem::offset_of!(tarsier_process, maker_start_ns) - 56usize];
+    ["Offset of field: tarsier_process::maker"]
+        [::core::mem::offset_of!(tarsier_process, maker) - 64usize];
+    ["Offset of field: tarsier_process::change"]
+        [::core::mem::offset_of!(tarsier_process, change) - 68usize];
 };
 pub const TARSIER_LOSS_RING_FULL: tarsier_loss = 0;
 pub const TARSIER_LOSS_TOO_BIG: tarsier_loss = 1;

@@ -8,11 +8,13 @@ mod bindings;
 mod cgroup;
 mod part;
 mod path;
+mod process;
 
 pub use bindings::*;
 pub use cgroup::CgroupFrame;
 pub use part::{DirPart, ExecFile, ObjectPart, Part, Parts};
 pub use path::{walked_path, WALK_DEPTH_MAX};
+pub use process::{Executed, ProcessChange, ProcessFrame, ProcessId};
 
 use core::mem::{offset_of, size_of};
 
@@ -78,6 +80,9 @@ pub enum WireError {
         "a cgroup with \"removed\" {0}, which is 0 or 1, and a name, which has no slash and no NUL"
     )]
     Cgroup(u16),
+    /// A PROCESS frame tells of a change that does not exist.
+    #[error("a process with change {0}, which does not exist")]
+    Process(u32),
     /// Bytes remain after the last part.
     #[error("{0} bytes are left after the last part")]
     Trailing(usize),
@@ -96,6 +101,8 @@ pub enum FrameKind {
     Canary,
     /// [`CgroupFrame`]
     Cgroup,
+    /// [`ProcessFrame`]
+    Process,
 }
 
 /// Checks the common header of the frame `bytes`, and returns the frame's kind and that header.
@@ -116,8 +123,31 @@ pub fn frame_kind(bytes: &[u8]) -> Result<(FrameKind, tarsier_frame), WireError>
         TARSIER_FRAME_RESULT => Ok((FrameKind::Result, frame)),
         TARSIER_FRAME_CANARY => Ok((FrameKind::Canary, frame)),
         TARSIER_FRAME_CGROUP => Ok((FrameKind::Cgroup, frame)),
+        TARSIER_FRAME_PROCESS => Ok((FrameKind::Process, frame)),
         _ => Err(WireError::Kind(frame.kind)),
     }
+}
+
+/// Splits bytes into the frames that they consist of. After an error there are no more.
+pub fn frames(mut bytes: &[u8]) -> impl Iterator<Item = Result<&[u8], WireError>> {
+    core::iter::from_fn(move || {
+        let said = match read::<tarsier_frame>(bytes) {
+            _ if bytes.is_empty() => return None,
+            Ok(head) => head.size,
+            Err(error) => {
+                bytes = &[];
+                return Some(Err(error));
+            }
+        };
+        let len = (said as usize).max(size_of::<tarsier_frame>());
+        let Some((frame, rest)) = bytes.split_at_checked(len) else {
+            let have = bytes.len();
+            bytes = &[];
+            return Some(Err(WireError::Size { said, have }));
+        };
+        bytes = rest;
+        Some(Ok(frame))
+    })
 }
 
 fn read<T: FromBytes + KnownLayout + Immutable>(bytes: &[u8]) -> Result<T, WireError> {

@@ -10,6 +10,7 @@ mod machine;
 mod numbered;
 mod programs;
 
+mod ancestors;
 mod arguments;
 mod at_rest;
 mod auditctl;

@@ -1,0 +1,105 @@
+//! Frames that tell of the lives of processes.
+
+use super::{
+    check_parts, frame_kind, read, tarsier_process, Event, FrameKind, Part, Parts, WireError,
+    TARSIER_PART_EXE, TARSIER_PART_PROCTITLE, TARSIER_PROCESS_ENDED, TARSIER_PROCESS_EXECUTED,
+    TARSIER_PROCESS_FOUND, TARSIER_PROCESS_KERNEL, TARSIER_PROCESS_MADE,
+};
+use core::mem::size_of;
+
+/// A process among all that there are from the start of the system to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ProcessId {
+    /// When it was made, in nanoseconds of CLOCK_BOOTTIME.
+    pub start_ns: u64,
+    /// Number of the process in the first pid namespace.
+    pub pid: u32,
+}
+
+/// A PROCESS frame: what became of a process.
+#[derive(Debug, Clone, Copy)]
+pub struct ProcessFrame<'a> {
+    /// The process.
+    pub process: ProcessId,
+    /// Number of its program: each execve changes it, and a process begins with that of its maker.
+    pub image: u64,
+    /// What became of it.
+    pub change: ProcessChange<'a>,
+}
+
+/// What became of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProcessChange<'a> {
+    /// This process has made it.
+    Made(ProcessId),
+    /// It has executed a program.
+    Executed(Executed<'a>),
+    /// Its last thread ends.
+    Ended,
+    /// It exists. Its parent, and what it executes; the command line is not known.
+    Found(ProcessId, Executed<'a>),
+    /// It exists, and is a thread of the kernel. Its parent.
+    Kernel(ProcessId),
+}
+
+/// What a process executes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Executed<'a> {
+    /// Walked path of the program; `None` if it is not known.
+    pub exe: Option<Part<'a>>,
+    /// Start of the command line: arguments separated by NUL.
+    pub title: Option<Part<'a>>,
+}
+
+impl<'a> ProcessFrame<'a> {
+    /// Checks the whole frame `bytes`, which must be exactly one PROCESS frame.
+    pub fn parse(bytes: &'a [u8]) -> Result<ProcessFrame<'a>, WireError> {
+        let (kind, frame) = frame_kind(bytes)?;
+        if kind != FrameKind::Process {
+            return Err(WireError::Kind(frame.kind));
+        }
+        let header: tarsier_process = read(bytes)?;
+        let parts = &bytes[size_of::<tarsier_process>()..];
+        check_parts(parts, header.parts)?;
+        let part = |tag| {
+            let found = Parts::new(parts).find(|part| part.tag == tag);
+            found.filter(|part| !part.is_unreadable())
+        };
+        let executed = || Executed {
+            exe: part(TARSIER_PART_EXE),
+            title: part(TARSIER_PART_PROCTITLE),
+        };
+        let maker = ProcessId {
+            pid: header.maker,
+            start_ns: header.maker_start_ns,
+        };
+        let change = match header.change {
+            TARSIER_PROCESS_MADE => ProcessChange::Made(maker),
+            TARSIER_PROCESS_EXECUTED => ProcessChange::Executed(executed()),
+            TARSIER_PROCESS_ENDED => ProcessChange::Ended,
+            TARSIER_PROCESS_FOUND => ProcessChange::Found(maker, executed()),
+            TARSIER_PROCESS_KERNEL => ProcessChange::Kernel(maker),
+            other => return Err(WireError::Process(other)),
+        };
+        Ok(ProcessFrame {
+            process: ProcessId {
+                pid: header.pid,
+                start_ns: header.start_time_ns,
+            },
+            image: header.image,
+            change,
+        })
+    }
+}
+
+impl Event<'_> {
+    /// The process whose event this is; `None` if the kernel does not tell when it was made.
+    pub fn process(&self) -> Option<ProcessId> {
+        let header = self.header();
+        let process = ProcessId {
+            pid: header.pid,
+            start_ns: header.start_time_ns,
+        };
+        (process.start_ns != 0).then_some(process)
+    }
+}

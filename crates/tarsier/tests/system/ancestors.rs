@@ -1,0 +1,120 @@
+//! Ancestors and labels of processes, however they were made, ended and numbered.
+
+use crate::daemon::{Daemon, Run, Setup};
+use crate::machine;
+use rustix::process::Signal;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use testkit::ancestors::{judge, Judged, LABEL_KEYS, LABEL_RULES};
+
+/// Sets the number of processes, which takes about 1 ms for each, and 4 KiB of log: 1000000, for example.
+const COUNT: &str = "TARSIER_ANCESTORS";
+/// Processes that run at a time.
+const LIVE: &str = "100";
+const RULE: &str = "-a always,exit -F arch=b64 -S fchmodat -F gid=61334 -k ancestors\n";
+
+fn tarsier(setup: &Setup) -> Run {
+    let labels = LABEL_RULES.replace(" -k", " -F gid=61334 -k");
+    let run = setup.tarsier(&(labels + RULE)).format("json");
+    setup.configure(&format!(
+        "flush = NONE\nmax_log_file_action = IGNORE\n{LABEL_KEYS}"
+    ));
+    run.option("--no-kernel-records")
+}
+
+/// The program of `tests/vm/ancestors.c`; `None`, which is printed, if there is no compiler.
+fn workload(setup: &Setup) -> Option<PathBuf> {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/vm/ancestors.c");
+    let program = setup.path("workload");
+    let mut compiler = Command::new("cc");
+    let compiler = compiler.args(["-O2", "-o"]).arg(&program).arg(source);
+    match compiler.status() {
+        Ok(status) => {
+            assert!(status.success(), "{source} is compiled");
+            Some(program)
+        }
+        Err(error) => {
+            println!("skipped: ancestors: no C compiler: {error}");
+            None
+        }
+    }
+}
+
+/// Has `count` processes made, whose programs are in the directory that is returned.
+fn make(setup: &Setup, workload: &Path, count: &str) -> PathBuf {
+    use std::os::unix::process::CommandExt;
+    let programs = setup.path("programs");
+    std::fs::create_dir(&programs).expect("a directory");
+    let mut command = Command::new(workload);
+    command.args([count, LIVE]).arg(&programs).gid(61334);
+    // It writes there.
+    std::os::unix::fs::chown(&programs, None, Some(61334)).expect("the directory's group");
+    let status = command
+        .stdout(Stdio::null())
+        .status()
+        .expect("the workload");
+    assert!(status.success(), "the workload: {status}");
+    programs
+}
+
+fn judged(daemon: Daemon, programs: &Path) -> Judged {
+    let ended = daemon.stop();
+    let judged = judge(&ended.log, programs);
+    judged.unwrap_or_else(|wrong| panic!("{wrong}"))
+}
+
+#[test]
+fn each_process_has_the_ancestors_and_labels_that_it_knows() {
+    machine::test("ancestors", |setup| {
+        let Some(workload) = workload(setup) else {
+            return;
+        };
+        let count = std::env::var(COUNT).unwrap_or_else(|_| "10000".to_owned());
+        let daemon = tarsier(setup).ring_kib(65536).start();
+        let programs = make(setup, &workload, &count);
+        let status = daemon.status();
+        assert_eq!(status["processes_lost"], 0);
+        let judged = judged(daemon, &programs);
+        println!(
+            "{judged}; {} KiB",
+            status["processes_bytes"].as_u64().unwrap_or(0) / 1024
+        );
+        let lacking = (judged.partial, judged.untitled, judged.unlabelled);
+        assert_eq!(lacking, (0, 0, 0));
+        assert!(judged.labels > 0, "{judged}");
+        let count: u64 = count.parse().expect("a number");
+        assert!(judged.processes >= count * 9 / 10, "{judged}");
+    });
+}
+
+#[test]
+fn lost_word_of_processes_makes_ancestors_partial_never_wrong() {
+    machine::test("lost frames of processes", |setup| {
+        let Some(workload) = workload(setup) else {
+            return;
+        };
+        // Small rings, and a daemon that reads nothing for half of the time.
+        let daemon = tarsier(setup).ring_kib(128).start();
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        let programs = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    daemon.signal(Signal::STOP);
+                    std::thread::sleep(std::time::Duration::from_millis(1500));
+                    daemon.signal(Signal::CONT);
+                    std::thread::sleep(std::time::Duration::from_millis(100));
+                }
+            });
+            let programs = make(setup, &workload, "10000");
+            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+            programs
+        });
+        let lost = daemon.status()["processes_lost"]
+            .as_u64()
+            .expect("a number");
+        assert!(lost > 0, "the rings had room for everything");
+        let judged = judged(daemon, &programs);
+        println!("{judged}; {lost} changes lost");
+        assert!(judged.partial > 0, "{judged}");
+    });
+}
