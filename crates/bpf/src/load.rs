@@ -55,7 +55,7 @@ pub fn has_btf() -> bool {
 /// Checks that the kernel has type information.
 ///
 /// # Errors
-/// It has none: [`LoadError::NoBtf`].
+/// The kernel has none: [`LoadError::NoBtf`].
 pub fn need_btf() -> Result<(), LoadError> {
     match has_btf() {
         true => Ok(()),
