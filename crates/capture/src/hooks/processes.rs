@@ -21,7 +21,7 @@ pub(super) fn attach(programs: &mut Programs) -> Result<Vec<Attached>, CaptureEr
     Ok(links)
 }
 
-/// How often the programs were not run, so that a change of a process was not told.
+/// Number of times that the programs did not run, so that a change of a process was not reported.
 pub(super) fn missed(programs: &Programs) -> u64 {
     copies::missed(&programs.object, programs.form, copies::is_of_processes)
 }

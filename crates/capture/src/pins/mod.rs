@@ -64,7 +64,7 @@ impl Pins {
     /// The directory, if it exists.
     ///
     /// # Errors
-    /// Those of [`Pins::open`].
+    /// The errors of [`Pins::open`].
     pub fn find(dir: &Path) -> Result<Option<Pins>, CaptureError> {
         match file_system::is_pin_dir(dir)? {
             true => Pins::lock(dir).map(Some),
