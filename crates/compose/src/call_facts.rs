@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub(crate) struct CallFacts {
     /// Name of the call; `io_uring:NAME` for an operation, `?` if the call is not known.
     pub(crate) name: String,
-    /// Which arguments are paths, descriptors and addresses.
+    /// Arguments that are paths, descriptors and addresses.
     pub(crate) shape: Shape,
 }
 

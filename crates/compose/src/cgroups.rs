@@ -28,7 +28,7 @@ pub struct CgroupCounts {
     pub known: u64,
     /// Events whose cgroup is not known.
     pub unknown_events: u64,
-    /// How often a cgroup was looked up, because no frame told of it.
+    /// Lookups of cgroups that no frame told of.
     pub looked_up: u64,
 }
 

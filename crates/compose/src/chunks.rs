@@ -15,7 +15,7 @@ const SPARE_BYTES_MAX: usize = 64 << 10;
 /// The chunks of events that have not come yet.
 #[derive(Default)]
 pub(crate) struct Chunks {
-    /// In the order of their first chunks.
+    /// Incomplete events, in the order of their first chunks.
     pending: Vec<Pending>,
     /// Buffer of an event that has come.
     spare: Vec<u8>,

@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// What was done with a frame.
+/// Outcome of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The event's records were appended.
@@ -37,13 +37,14 @@ pub enum Outcome {
     Urgent,
     /// The second stage selected no rule, or there is no rule set yet.
     Dropped,
-    /// The frame tells of a cgroup or process, or is a chunk of an event, or an io_uring event or result whose counterpart is missing.
+    /// The frame tells of a cgroup or process, or is a chunk of an event, or an io_uring event or result whose
+    /// counterpart is missing.
     Part,
     /// An exclude rule drops the event.
     Excluded,
     /// The rule's budget for this second is spent.
     Suppressed,
-    /// As many records as [`RecordRate`] allows have been appended for this second.
+    /// The records of this second have reached the limit of [`RecordRate`].
     OverRate,
     /// The frame is the answer to the daemon's canary call with this number.
     Canary(u64),
@@ -347,7 +348,7 @@ impl<T: Tally> Composer<T> {
         }
     }
 
-    /// Whose work the event is, if the log says so.
+    /// Text about the workload of the event; `None` if the log does not tell workloads.
     fn workload(&mut self, event: &Event<'_>) -> Option<Arc<WorkloadText>> {
         let id = event.header().cgroup_id;
         let is_told = self.encoder.tells_workload();
@@ -416,7 +417,7 @@ impl<T: Tally> Composer<T> {
         })
     }
 
-    /// What the log says of the event beside its records. `labels` are those that its rule gives.
+    /// Facts that the log tells beside the records of the event. `labels` are those that its rule gives.
     fn beside(&mut self, event: &Event<'_>, labels: Option<&Vec<String>>) -> Beside {
         let process = event.process();
         if let (Some(process), Some(labels)) = (process, labels) {
@@ -499,7 +500,7 @@ struct Judged {
     task_label: TaskLabel,
 }
 
-/// What the log says of an event beside its records, if the encoder tells it.
+/// Facts about an event that the log tells beside its records, if the encoder tells them.
 struct Beside {
     workload: Option<Arc<WorkloadText>>,
     process: Option<(ProcessId, Arc<AncestorsText>)>,

@@ -17,7 +17,7 @@ pub struct Generation {
     pub user: Option<RecordFilter>,
     /// Indices in `plan.rules` of the rules whose events are flushed at once.
     pub urgent: BTreeSet<u32>,
-    /// How many events per second are recorded of each of these rules, by index in `plan.rules`.
+    /// Most events per second that are recorded of each of these rules, by index in `plan.rules`.
     pub budgets: BTreeMap<u32, u32>,
     /// Labels that these rules give to the processes of their events, by index in `plan.rules`.
     pub labels: BTreeMap<u32, Vec<String>>,

@@ -1,4 +1,4 @@
-//! What the composer knows of the system, and asks it.
+//! Facts about the system that the composer keeps or asks for.
 
 use crate::cgroups::{CgroupCounts, Cgroups};
 use crate::clock::Clock;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// The system whose events are composed, with the facts about it that are read once or every second.
 pub(crate) struct Host {
     pub(crate) system: Arc<dyn System>,
-    /// How the system labels processes.
+    /// Labelling of processes.
     pub(crate) labels: Labels,
     /// Every capability that the kernel knows, as a bit mask.
     pub(crate) all_caps: u64,
@@ -73,7 +73,7 @@ impl Host {
         self.cgroups.counts()
     }
 
-    /// What the log says of the cgroup with this id.
+    /// Text that the log has for the cgroup with this id.
     pub(crate) fn workload(&mut self, cgroup_id: u64) -> Arc<WorkloadText> {
         self.cgroups.text(cgroup_id, &*self.system)
     }

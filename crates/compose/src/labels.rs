@@ -8,7 +8,7 @@ use std::borrow::Cow;
 /// The label of a process that no AppArmor profile confines.
 const UNCONFINED: &[u8] = b"unconfined";
 
-/// How processes are labelled on this machine.
+/// Labelling of processes on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Labels {
     /// No security module labels processes.
@@ -20,7 +20,7 @@ pub(crate) enum Labels {
 }
 
 impl Labels {
-    /// How processes are labelled now. A profile may be loaded at any time, so this has to be asked periodically.
+    /// Current labelling of processes. It has to be asked for periodically, as a profile may be loaded at any time.
     pub(crate) fn now(system: &dyn System) -> Labels {
         match label_of(system, KernelFile::Label(None)) {
             None => Labels::None,

@@ -61,7 +61,7 @@ pub(crate) struct KeptProgram {
 }
 
 impl KeptProgram {
-    /// What a process executes; `None` if its path is not known, or too long, or there is no room.
+    /// Keeps the program that a process executes. `None` if its path is unknown or too long, or there is no room.
     pub(crate) fn of(executed: &Executed<'_>, budget: &Budget) -> Option<Arc<KeptProgram>> {
         let part = executed.exe.filter(|part| !part.is_cut())?;
         let mut exe = Vec::new();
@@ -76,7 +76,7 @@ impl KeptProgram {
         KeptProgram::keep(program, budget)
     }
 
-    /// What threads of the kernel run.
+    /// Keeps the program of kernel threads, which has no path. `None` if there is no room.
     pub(crate) fn kernel(budget: &Budget) -> Option<Arc<KeptProgram>> {
         let program = Program {
             exe: None,

@@ -337,7 +337,7 @@ mod tests {
         processes.take(&frame(process, image, ProcessChange::Executed(executed)));
     }
 
-    /// What the log says of a process.
+    /// Object `process` of an event in the JSON log.
     fn told(processes: &mut Processes, process: ProcessId) -> Value {
         let mut encoder = Encoder::new(Format::Json, Box::new(NoNames));
         encoder.set_workload(true);

@@ -1,7 +1,7 @@
 //! The limit of records per second.
 
-/// How many records per second are appended at most, as auditctl's -r asks. Events are not cut: one that begins below
-/// the limit is recorded as a whole.
+/// Limit of appended records per second, as for auditctl's -r. Events are not cut: one that begins below the limit is
+/// recorded as a whole.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RecordRate {
     /// Records per second; 0: as many as there are.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a [`StaticSystem`] has at a path.
+/// An object at a path of a [`StaticSystem`].
 #[derive(Clone, Debug, Default)]
 pub struct StaticFile {
     /// Identity and attributes of the object.
@@ -92,7 +92,7 @@ impl System for StaticSystem {
         Some(contents[..len].to_vec())
     }
 
-    /// In place of a digest, the first bytes of the contents.
+    /// Returns the first bytes of the contents in place of a digest.
     fn digests(&self, file: &ExecutedFile<'_>) -> Digests {
         let Some(found) = self.object(file.path, Some(file.object)) else {
             return Digests::none(NoDigest::Gone);

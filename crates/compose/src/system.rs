@@ -82,7 +82,7 @@ pub trait System: Send + Sync {
 /// A file that a process has executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExecutedFile<'a> {
-    /// Where it was.
+    /// Path at which it was executed.
     pub path: &'a CStr,
     /// The object. A script's is the one that was found at `path` after the execve.
     pub object: ObjectId,
@@ -92,16 +92,16 @@ pub struct ExecutedFile<'a> {
     pub pid: u32,
     /// Inode number of the mount namespace of the process.
     pub mnt_ns: u32,
-    /// When the execve was done, in nanoseconds of CLOCK_MONOTONIC.
+    /// Time of the execve, in nanoseconds of CLOCK_MONOTONIC.
     pub time_ns: u64,
 }
 
 /// A cgroup of the cgroup2 hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cgroup {
-    /// Id of the cgroup that it is in.
+    /// Id of the parent cgroup.
     pub parent: u64,
-    /// Its own name.
+    /// Name within the parent cgroup.
     pub name: Box<[u8]>,
 }
 

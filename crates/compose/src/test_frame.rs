@@ -34,7 +34,7 @@ impl TestFrame {
         }
     }
 
-    /// As [`TestFrame::of_call`], for the call with this name.
+    /// Like [`TestFrame::of_call`], for the call with this name.
     pub(crate) fn of_named_call(name: &str) -> TestFrame {
         let nr = abi::syscall_number(abi::Arch::X86_64, name);
         TestFrame::of_call(nr.expect("a 64-bit x86 call") as i32)

@@ -12,7 +12,7 @@ use plan::{NameUse, PathArg};
 pub(super) struct Arg<'a> {
     /// The path as user space passed it.
     pub(super) text: &'a [u8],
-    /// What the record prints: `text`, or an absolute path if a reader of the log could not know what `text` is
+    /// Path that the record prints: `text`, or an absolute path if a reader of the log could not know what `text` is
     /// relative to.
     pub(super) name: Vec<u8>,
     /// Directory that `text` is relative to.

@@ -1,4 +1,4 @@
-//! What a call's number, arguments and result say about its names.
+//! Facts about the names of a call, derived from its number, arguments and result.
 
 use super::kernel::Kernel;
 use event::wire::{self, Event};
@@ -15,7 +15,7 @@ const ENOTDIR: i64 = -20;
 const EINVAL: i64 = -22;
 const ELOOP: i64 = -40;
 
-/// What the result of a call says about the object that its path named.
+/// Existence of the object that a path named, as far as the result of the call shows it.
 #[derive(Clone, Copy)]
 pub(super) enum LookupOutcome {
     There,
@@ -108,8 +108,8 @@ pub(super) fn names_descriptor_alone(event: &Event<'_>, index: u8, kernel: Kerne
     is_move && event.header().args[4] & flag != 0
 }
 
-/// For setxattrat(2) and its like: whether an empty or null path stands for the descriptor, whose file audit then notes
-/// without a name: `audit_file()`, fs/xattr.c. `None` for other calls.
+/// Whether an empty or null path of setxattrat(2) and its like stands for the descriptor. Audit then notes the
+/// descriptor's file without a name: `audit_file()`, fs/xattr.c. `None` for other calls.
 pub(super) fn looks_at_descriptor(event: &Event<'_>) -> Option<bool> {
     match call_name(event) {
         Some("setxattrat" | "getxattrat" | "listxattrat" | "removexattrat") => {

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::ffi::CString;
 use std::sync::Arc;
 
-/// How long the table of mounts is used before it is read again.
+/// Nanoseconds for which the table of mounts is used before it is read again.
 const KEPT_NS: u64 = 1_000_000_000;
 
 /// The kinds of the file systems that are mounted in the mount namespace of this process, by device.
@@ -48,8 +48,8 @@ impl Filesystems {
         self.kinds.get(&dev).copied()
     }
 
-    /// On file systems whose kind `is_left_out`, removes the objects of names, and the items of created and deleted
-    /// entries.
+    /// Removes the objects of names, and the items of created and deleted entries, on file systems whose kind
+    /// `is_left_out`.
     pub(super) fn leave_out(&mut self, items: &mut Vec<Item>, is_left_out: impl Fn(u32) -> bool) {
         items.retain_mut(|item| {
             let kind = item.inode.and_then(|inode| self.kind(inode.dev));

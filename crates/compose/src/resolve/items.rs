@@ -12,7 +12,7 @@ const S_IFMT: u16 = 0o170000;
 /// One name of an event.
 #[derive(Clone, Debug, Default)]
 pub struct Item {
-    /// What the record prints as `name=`; `None` is `(null)`.
+    /// Name that the record prints as `name=`; `None` is `(null)`.
     pub name: Option<Vec<u8>>,
     /// Absolute path without `.` and `..`; empty if it is not known.
     pub path: Vec<u8>,

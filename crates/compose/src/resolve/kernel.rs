@@ -2,7 +2,7 @@
 
 use crate::system::{Sign, System};
 
-/// How the running kernel collects names, as its release and BTF types show.
+/// Collection of names by the running kernel, as its release and BTF types show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Kernel {
     /// newfstatat(2) with an empty path, which stands for the descriptor alone, collects no name (`vfs_fstatat()`,

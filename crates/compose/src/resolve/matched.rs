@@ -126,8 +126,8 @@ impl Matched<'_> {
         }
     }
 
-    /// What path argument `index` led to, if its text cannot be known any more: the object that the kernel found, or
-    /// something unknown.
+    /// Object that path argument `index` led to, if the text of the path is lost: the one that the kernel found, or an
+    /// unknown one.
     fn without_text(&self, event: &Event<'_>, index: u8) -> Option<Name> {
         let part = event.path(index)?;
         let is_lost = part.is_unreadable() || part.is_cut();

@@ -118,8 +118,8 @@ impl Resolver {
         hashed::of(view, items, event, exe)
     }
 
-    /// On file systems whose kind `is_left_out`, removes the objects of names, and the items of created and deleted
-    /// entries.
+    /// Removes the objects of names, and the items of created and deleted entries, on file systems whose kind
+    /// `is_left_out`.
     pub(crate) fn leave_out(&mut self, is_left_out: impl Fn(u32) -> bool) {
         let (_, items) = self.items.parts();
         self.filesystems.leave_out(items, is_left_out);
