@@ -43,7 +43,7 @@ impl Confinement {
     /// Whether this daemon can follow `config`.
     ///
     /// # Errors
-    /// It would have to write where it no longer can.
+    /// The daemon would have to write where it no longer can.
     pub(super) fn check(&self, config: &Config) -> Result<()> {
         let landlock = self.in_force.as_ref().and_then(|all| all.landlock.as_ref());
         if let (Some(landlock), true) = (landlock, config.write_logs) {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// Shortest time between two surveys of all processes after lost frames: whoever makes many processes can lose many.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// How much is known to be lost.
+/// Lost frames of processes that a survey has made up for, and the time of the last survey.
 #[derive(Default)]
 pub(super) struct ProcessLosses {
     answered: u64,

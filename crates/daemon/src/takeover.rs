@@ -306,7 +306,8 @@ impl Witness for PageWitness {
 /// The frames of a pass whose events are not handed to the log yet.
 pub(super) struct HandoverBatch {
     handover: Option<Arc<Handover>>,
-    /// For each frame: the length of the gathered lines with it, its CPU, and its end in the ring.
+    /// Frames of the batch: the length of the gathered lines including the frame's own, its CPU, and its end in the
+    /// ring.
     batch: Vec<(usize, usize, u64)>,
     /// Ring positions up to which space is to be released.
     pub(super) given_up: Vec<(usize, u64)>,

@@ -175,7 +175,7 @@ fn write_lookups(out: &mut String, s: &Status) {
     }
 }
 
-/// What is known of processes, for the ancestors of others.
+/// Writes metrics of the processes that are known as ancestors of others.
 fn write_processes(out: &mut String, s: &Status) {
     for (name, kind, help, count) in [
         (
