@@ -1,4 +1,4 @@
-//! Which process an event is of, and which processes it comes from, as the log tells it.
+//! The process of an event and its ancestors, as the log tells them.
 
 use crate::wire::ProcessId;
 use crate::{json, put};
@@ -19,7 +19,7 @@ pub struct Program {
 pub struct Ancestor<'a> {
     /// The process.
     pub process: ProcessId,
-    /// What it ran when it made the next one; `None` if that is not known.
+    /// Program that it ran when it made the next one; `None` if that is not known.
     pub program: Option<&'a Program>,
 }
 
@@ -124,14 +124,14 @@ pub struct ProcessText<'a> {
     pub boot: &'a [u8],
     /// Path of the program that it runs.
     pub exe: Option<&'a [u8]>,
-    /// Its current directory, if the event has it.
+    /// Current directory, if the event has it.
     pub cwd: Option<&'a [u8]>,
     /// The processes that it comes from.
     pub ancestors: &'a AncestorsText,
 }
 
 impl ProcessText<'_> {
-    /// Appends what ENRICHED has of it.
+    /// Appends the text of ENRICHED.
     pub(crate) fn enriched(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.ancestors.enriched);
     }

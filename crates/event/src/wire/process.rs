@@ -10,39 +10,39 @@ use core::mem::size_of;
 /// A process among all that there are from the start of the system to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProcessId {
-    /// When it was made, in nanoseconds of CLOCK_BOOTTIME.
+    /// Time when it was made, in nanoseconds of CLOCK_BOOTTIME.
     pub start_ns: u64,
     /// Number of the process in the first pid namespace.
     pub pid: u32,
 }
 
-/// A PROCESS frame: what became of a process.
+/// A PROCESS frame: a change of a process.
 #[derive(Debug, Clone, Copy)]
 pub struct ProcessFrame<'a> {
     /// The process.
     pub process: ProcessId,
     /// Number of its program: each execve changes it, and a process begins with that of its maker.
     pub image: u64,
-    /// What became of it.
+    /// Change of the process.
     pub change: ProcessChange<'a>,
 }
 
-/// What became of a process.
+/// Change of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessChange<'a> {
-    /// This process has made it.
+    /// Made by this process.
     Made(ProcessId),
-    /// It has executed a program.
+    /// Execution of a program.
     Executed(Executed<'a>),
-    /// Its last thread ends.
+    /// End of the last thread.
     Ended,
-    /// It exists. Its parent, and what it executes; the command line is not known.
+    /// Existing process: its parent, and the program that it executes, whose command line is not known.
     Found(ProcessId, Executed<'a>),
-    /// It exists, and is a thread of the kernel. Its parent.
+    /// Existing kernel thread: its parent.
     Kernel(ProcessId),
 }
 
-/// What a process executes.
+/// Program that a process executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Executed<'a> {
     /// Walked path of the program; `None` if it is not known.
