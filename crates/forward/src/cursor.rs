@@ -184,7 +184,7 @@ impl CursorFile {
     /// Opens the cursor, or creates an empty one.
     ///
     /// # Errors
-    /// It cannot be opened or is damaged.
+    /// The cursor cannot be opened or is damaged.
     pub fn open(path: &Path) -> Result<(CursorFile, Cursor), CursorError> {
         let io = |call| {
             move |source| CursorError::Io {
@@ -233,7 +233,7 @@ impl CursorFile {
     /// Makes `cursor` durable.
     ///
     /// # Errors
-    /// It cannot be written. The file then has the earlier cursor.
+    /// The cursor cannot be written. The file then has the earlier one.
     pub fn save(&mut self, cursor: &Cursor) -> Result<(), CursorError> {
         let text = cursor.to_text();
         if text.len() as u64 > SLOT_BYTES - HEADER_BYTES as u64 {

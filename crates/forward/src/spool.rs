@@ -178,7 +178,7 @@ impl Spool {
     /// Opens the spool at `dir` for `log_file`, or makes one.
     ///
     /// # Errors
-    /// It cannot be made, or another sender uses it.
+    /// The spool cannot be made, or another sender uses it.
     pub fn open(dir: &Path, log_file: &Path) -> Result<Spool> {
         match std::fs::DirBuilder::new().mode(0o700).create(dir) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {

@@ -1,7 +1,7 @@
 //! Records of RAW and ENRICHED lines as one JSON object, written without an object tree.
 //!
-//! What it writes is what [`super::json`] makes of the [`Parsed`](super::parsed::Parsed) event; an event with anything
-//! unusual is left to that.
+//! The output equals that of [`super::json`] for the [`Parsed`](super::parsed::Parsed) event. Events with anything
+//! unusual are left to that module.
 
 use event::text::{self, fields, Field};
 use event::{put, Encoder, Format, NoNames};

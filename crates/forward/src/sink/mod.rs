@@ -77,7 +77,7 @@ pub trait Sink: Send {
     /// Sends a batch and waits until it is stored.
     ///
     /// # Errors
-    /// It is not known to be stored.
+    /// The batch is not known to be stored.
     fn send(
         &mut self,
         batch: &Batch,

@@ -96,7 +96,7 @@ impl Headers {
     /// passed over.
     ///
     /// # Errors
-    /// What is expected instead.
+    /// The text says what is expected instead.
     pub fn parse(line: &[u8]) -> Result<(Option<String>, Headers), &'static str> {
         let text = std::str::from_utf8(line).ok();
         let text = text.and_then(|text| text.strip_prefix(MAGIC));
@@ -117,7 +117,7 @@ impl Headers {
     /// Reads headers that `value` finds by their names: the host, if they name one, and the others.
     ///
     /// # Errors
-    /// What is expected instead.
+    /// The text says what is expected instead.
     pub(super) fn of(
         value: impl Fn(&str) -> Option<String>,
         bytes: u64,
