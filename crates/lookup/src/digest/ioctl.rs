@@ -65,7 +65,7 @@ pub(super) fn verity(file: &OwnedFd) -> Option<Verity> {
 /// Whether anybody has the file open for writing, or is truncating it, now.
 ///
 /// # Errors
-/// It cannot be found out: this process lacks CAP_LEASE, or `fs.leases-enable` is 0.
+/// The answer cannot be found out: this process lacks CAP_LEASE, or `fs.leases-enable` is 0.
 pub(super) fn is_written(file: &OwnedFd) -> io::Result<bool> {
     // The kernel grants a lease for reading only if there is no writer: `check_conflicting_open()`,
     // fs/locks.c. Whoever opens the file for writing meanwhile waits until it is given back.
