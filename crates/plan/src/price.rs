@@ -21,11 +21,11 @@ pub const EVENT_NS: f64 = 2300.0;
 /// Nanoseconds that hooks add to a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Prices {
-    /// To a call that no rule names.
+    /// Added to a call that no rule names.
     unwatched: f64,
-    /// To one that is watched, and not selected.
+    /// Added to a call that is watched but not selected.
     watched: f64,
-    /// To one that is watched, has names, and is not selected.
+    /// Added to a call that is watched and has names, but is not selected.
     named: f64,
 }
 
@@ -69,9 +69,9 @@ pub type CallRates = BTreeMap<(Entry, u32), f64>;
 pub struct Prediction {
     /// Calls per second.
     pub calls_per_s: f64,
-    /// Those among them that rules watch.
+    /// Calls per second that rules watch.
     pub watched_per_s: f64,
-    /// Percent of a processor that calls pay which no rule names.
+    /// Percent of a processor that unwatched calls pay, which no rule names.
     pub unwatched_percent: f64,
     /// Percent of a processor that watched calls pay, if no rule selects them.
     pub watched_percent: f64,
@@ -90,11 +90,11 @@ pub struct CallPrice {
     pub arch: &'static str,
     /// Calls per second.
     pub per_s: f64,
-    /// Nanoseconds that each of them pays.
+    /// Nanoseconds that each call pays.
     pub ns: f64,
     /// Percent of a processor.
     pub percent: f64,
-    /// Whether a rule watches it.
+    /// Whether a rule watches the call.
     pub is_watched: bool,
 }
 
@@ -105,12 +105,12 @@ impl Prediction {
     }
 }
 
-/// Predicts what calls will cost that a host makes so often a second, without what selected calls cost besides.
+/// Predicts the cost of the calls that a host makes at these rates, without the extra cost of selected calls.
 ///
-/// With `is_kernel`, the plan is one for the kernel's own audit, which makes every call pay for the rules that are tried in
-/// turn; what those that rules name pay besides is not included.
+/// With `is_kernel`, the plan is one for the kernel's own audit, where every call pays for the rules that are tried in
+/// turn. The extra cost of calls that rules name is not included.
 ///
-/// `null_call_ns`: what getppid(2) takes on the host while nothing is attached.
+/// `null_call_ns`: nanoseconds of getppid(2) on the host while nothing is attached.
 pub fn predict(
     plan: &Plan,
     calls_per_s: &CallRates,
@@ -147,7 +147,7 @@ pub fn predict(
     }
 }
 
-/// Percent of a processor that so many nanoseconds a second are.
+/// Percent of a processor that `ns_per_s` nanoseconds per second amount to.
 fn percent(ns_per_s: f64) -> f64 {
     ns_per_s / 1e9 * 100.0
 }

@@ -1,4 +1,4 @@
-//! What `predict` says that rules will cost.
+//! The cost of rules as `predict` gives it.
 
 mod common;
 
@@ -24,7 +24,7 @@ fn calls(numbers: &[u32]) -> BTreeMap<(Entry, u32), f64> {
     numbers.iter().map(native).collect()
 }
 
-/// What one call pays, in nanoseconds.
+/// Nanoseconds that one call pays.
 fn ns(told: &Prediction, name: &str) -> f64 {
     let found = told.calls.iter().find(|call| call.name == name);
     found.expect("the call is listed").ns
