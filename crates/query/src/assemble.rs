@@ -66,7 +66,7 @@ pub struct Assembler {
     slots: Vec<Slot>,
     free: BinaryHeap<Reverse<usize>>,
     open: BTreeMap<Place, ()>,
-    /// Where the last record went; records of an event mostly stand together.
+    /// Place of the event that got the last record; records of an event mostly stand together.
     last: Option<Place>,
     begun: u64,
     open_bytes: usize,

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-/// What the records of an event have in common.
+/// Time, serial number and node, which the records of an event share.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Key {
     /// Seconds since 1970.
@@ -22,7 +22,7 @@ impl Key {
     }
 }
 
-/// Where a record stands in the text of its event.
+/// Place of a record in the text of its event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     pub(crate) kind: i32,

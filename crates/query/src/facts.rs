@@ -1,4 +1,4 @@
-//! What can be asked of an event. Only what is wanted is read.
+//! Facts that can be asked of an event. Only wanted ones are read.
 
 use crate::walk::{find_from, Malformed, Text, Walk};
 use std::borrow::Cow;
@@ -104,7 +104,7 @@ pub struct Guest<'e> {
     pub uuid: Option<&'e [u8]>,
 }
 
-/// What is known of an event, borrowed from it.
+/// Facts about an event, borrowed from it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts<'e> {
     /// Process, users, groups and session.

@@ -1,4 +1,4 @@
-//! What is looked for: ausearch's options, compiled once.
+//! Filters for events: ausearch's options, compiled once.
 
 use crate::event::{Event, EventView};
 use crate::facts::{enriched_name, Facts, Labels, Wanted, AUID, EUID, NO_ID, NO_LOGIN, UID};
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 /// Name of a user by id on this machine.
 pub type UserName = fn(u32) -> Option<Vec<u8>>;
 
-/// What an event must have. All that is set must match; a default filter takes every event.
+/// Conditions on an event. All that are set must hold; a default filter takes every event.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     /// Serial number.
@@ -27,13 +27,13 @@ pub struct Filter {
     pub auid: Option<u32>,
     /// Names of login id, user and effective user, compared instead of the numbers.
     pub names: [Option<Vec<u8>>; 3],
-    /// It is enough that one of user, effective user and login id matches.
+    /// One of user, effective user and login id is enough to match.
     pub is_any_user: bool,
     /// Group.
     pub gid: Option<u32>,
     /// Effective group.
     pub egid: Option<u32>,
-    /// It is enough that one of the groups matches.
+    /// One of the groups is enough to match.
     pub is_any_group: bool,
     /// Architecture of the call.
     pub arch: Option<abi::Arch>,
@@ -69,7 +69,7 @@ pub struct Filter {
     pub subject: Option<Vec<u8>>,
     /// Label of the object.
     pub object: Option<Vec<u8>>,
-    /// It is enough that one of the labels matches.
+    /// One of the labels is enough to match.
     pub is_any_label: bool,
     /// Texts must be equal to the wanted text; otherwise it is enough that they contain it.
     pub is_exact: bool,
@@ -102,7 +102,7 @@ impl Matcher {
         }
     }
 
-    /// As [`Matcher::new`], but every event is judged by its fields: what a literal must not change.
+    /// Like [`Matcher::new`], but judges every event by its fields alone. A literal must not change the result.
     pub fn without_literal(filter: Filter, dialect: Dialect, user_name: UserName) -> Matcher {
         Matcher {
             literal: None,
@@ -122,7 +122,7 @@ impl Matcher {
         }
     }
 
-    /// What is looked for.
+    /// The filter, as it was given.
     pub fn filter(&self) -> &Filter {
         &self.filter
     }
@@ -145,12 +145,12 @@ impl Matcher {
         self.literal.as_ref().and_then(Literal::overlap_bytes)
     }
 
-    /// Whether the event is what is looked for.
+    /// Whether the event matches the filter.
     pub fn matches(&mut self, event: &Event) -> bool {
         self.matches_view(event.view())
     }
 
-    /// As [`Matcher::matches`], of an event that is borrowed.
+    /// Like [`Matcher::matches`], for a borrowed event.
     pub fn matches_view(&mut self, event: EventView<'_>) -> bool {
         let serial = self.filter.serial;
         if serial.is_some_and(|serial| u64::from(serial) != event.serial)

@@ -14,7 +14,7 @@ pub(crate) struct Head<'l> {
     pub(crate) serial: u64,
 }
 
-/// Why a line has no head.
+/// Reason why a line has no head.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NoHead<'l> {
     /// The line is not a record.

@@ -13,7 +13,7 @@ const HELD_BYTES_MAX: usize = 96 << 20;
 /// Second, millisecond and serial of an event.
 type Time = (u64, u32, u64);
 
-/// What was found in a piece of a log.
+/// Events found in a piece of a log.
 #[derive(Default)]
 pub struct Found {
     /// Texts of the events, one after the other.
@@ -72,7 +72,7 @@ pub struct InOrder {
     count: u64,
 }
 
-/// Where events go. Texts of neighbouring events come in one piece.
+/// Destination of events. Texts of neighbouring events come in one piece.
 pub trait Sink {
     /// Takes the text of one or several events.
     ///
@@ -103,7 +103,7 @@ impl InOrder {
     /// Takes the next piece of the log, and gives out what comes before all that may follow.
     ///
     /// # Errors
-    /// Those of the sink.
+    /// The errors of the sink.
     pub fn add(&mut self, found: Found, sink: &mut impl Sink) -> io::Result<()> {
         let text = Rc::new(found.text);
         let mut messages = found.messages.into_iter().peekable();
@@ -132,7 +132,7 @@ impl InOrder {
     /// Gives out what is left at the end of the log.
     ///
     /// # Errors
-    /// Those of the sink.
+    /// The errors of the sink.
     pub fn end(&mut self, sink: &mut impl Sink) -> io::Result<()> {
         self.give(sink, |_, _| true)
     }

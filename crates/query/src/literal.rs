@@ -19,7 +19,7 @@ struct Hex {
     digits: Vec<u8>,
     /// Parts of the digits with at most one letter, in each case that the letter may have.
     anchors: Vec<Finder<'static>>,
-    /// Where the anchor stands in the digits.
+    /// Position of the anchor in the digits.
     at: usize,
 }
 

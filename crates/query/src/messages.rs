@@ -52,7 +52,7 @@ pub(crate) fn user<'e>(
     }
 }
 
-/// What is wrong in the second half of a message of user space.
+/// Place of an error in the second half of a message of user space.
 enum Rejected {
     InLastParts,
     Before,

@@ -38,7 +38,7 @@ fn magnitude(digits: &[u8], base: u32) -> Result<u64, OutOfRange> {
     Ok(value)
 }
 
-/// As strtoul(3) in `base` 10 or 16; 0 without digits.
+/// Reads a number as strtoul(3) does in `base` 10 or 16; 0 without digits.
 pub(crate) fn unsigned(text: &[u8], base: u32) -> Result<u64, OutOfRange> {
     let (is_negative, digits) = signed_digits(text);
     let value = magnitude(digits, base)?;
@@ -49,7 +49,7 @@ pub(crate) fn unsigned(text: &[u8], base: u32) -> Result<u64, OutOfRange> {
     })
 }
 
-/// As strtoll(3) in base 0: hexadecimal after `0x`, octal after `0`, else decimal.
+/// Reads a number as strtoll(3) does in base 0: hexadecimal after `0x`, octal after `0`, else decimal.
 pub(crate) fn signed(text: &[u8]) -> Result<i64, OutOfRange> {
     let (is_negative, digits) = signed_digits(text);
     let base = match digits {
@@ -61,7 +61,7 @@ pub(crate) fn signed(text: &[u8]) -> Result<i64, OutOfRange> {
     i64::try_from(if is_negative { -value } else { value }).map_err(|_| OutOfRange)
 }
 
-/// As strtoul(3) in any base, 0 among them.
+/// Reads a number as strtoul(3) does in any base, including 0.
 pub(crate) fn unsigned_any(text: &[u8], base: u32) -> Result<u64, OutOfRange> {
     let digits = signed_digits(text).1;
     match (base, digits) {
@@ -72,7 +72,7 @@ pub(crate) fn unsigned_any(text: &[u8], base: u32) -> Result<u64, OutOfRange> {
     }
 }
 
-/// As strtoll(3) in base 10.
+/// Reads a number as strtoll(3) does in base 10.
 pub(crate) fn signed_decimal(text: &[u8]) -> Result<i64, OutOfRange> {
     let (is_negative, digits) = signed_digits(text);
     let value = i128::from(magnitude(digits, 10)?);
@@ -88,12 +88,12 @@ pub(crate) fn unescape(text: &[u8]) -> Option<Vec<u8>> {
     decoded(text, |high| high.wrapping_sub(b'0')).map(until_zero)
 }
 
-/// As [`unescape`], as auparse reads them.
+/// Like [`unescape`], but as auparse reads the digits.
 pub(crate) fn decode(text: &[u8]) -> Option<Vec<u8>> {
     decode_whole(text).map(until_zero)
 }
 
-/// As [`decode`], with the zeros and what follows them.
+/// Like [`decode`], but keeps zeros and the bytes after them.
 pub(crate) fn decode_whole(text: &[u8]) -> Option<Vec<u8>> {
     decoded(text, |high| high)
 }

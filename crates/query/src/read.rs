@@ -12,7 +12,7 @@ impl<'e> Facts<'e> {
         Facts::read_view(event.view(), wanted, dialect)
     }
 
-    /// As [`Facts::read`], of an event that is borrowed.
+    /// Like [`Facts::read`], for a borrowed event.
     pub fn read_view(event: EventView<'e>, wanted: &Wanted, dialect: Dialect) -> Option<Facts<'e>> {
         let mut facts = Facts::default();
         for record in event.records() {

@@ -57,7 +57,7 @@ extern "C" {
 /// The time of one or two words of `-ts` or `-te`: a date, a time of day, both in any order, or a word such as `today`.
 ///
 /// # Errors
-/// As [`parse`].
+/// The errors of [`parse`].
 pub fn of_words(bound: Bound, first: &str, second: Option<&str>) -> Result<i64, String> {
     let midnight = Some("00:00:00");
     let (date, time) = match second {

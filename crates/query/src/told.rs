@@ -40,7 +40,7 @@ pub struct Told {
     pub result: Vec<u8>,
     /// Whether the call failed.
     pub is_failed: bool,
-    /// What the call returned.
+    /// Return value of the call.
     pub exit: Option<i64>,
     /// Files.
     pub items: Vec<Item>,

@@ -1,4 +1,4 @@
-//! Which events touched a file: under the name that is asked for, or under any other name of the same inode.
+//! Events that touched a file, under the name that is asked for or any other name of the same inode.
 //!
 //! The log is read twice: first for the inodes that had the name at some time, then for the events. The kernel
 //! reuses the inode number of a deleted file: a CREATE of that inode in an event that does not rename or link begins

@@ -1,4 +1,4 @@
-//! What a process and its descendants did.
+//! Actions of a process and its descendants.
 //!
 //! A process begins with a fork that makes its pid, or with its first event. It ends when it exits, or when the pid
 //! belongs to another process: one made by a fork whose caller is the parent in later events, or one with another
@@ -34,7 +34,7 @@ struct Process {
     has_ended: bool,
     is_member: bool,
     who: Vec<u8>,
-    /// What it did and which processes it made, in order.
+    /// Actions of the process and the processes that it made, in order.
     parts: Vec<Part>,
     left_out: u64,
 }

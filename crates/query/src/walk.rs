@@ -93,7 +93,7 @@ impl<'e> Walk<'e> {
         Ok(unescape(&self.text[from..]).map(Cow::Owned))
     }
 
-    /// As [`Walk::value`]; a value without quotes that is not hex is taken as it is, up to a blank.
+    /// Like [`Walk::value`], but takes a value that is neither quoted nor hex as it is, up to a blank.
     pub(crate) fn value_or_legacy(&mut self, from: usize) -> Result<Option<Text<'e>>, Malformed> {
         if self.text.get(from) == Some(&b'"') {
             return self.value(from);

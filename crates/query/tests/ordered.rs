@@ -203,7 +203,7 @@ fn by_machine(log: &[u8], filter: &Filter, range: TimeRange) -> Vec<u8> {
     out
 }
 
-/// As a search for a literal: only blocks that have it, and those whose times meet theirs.
+/// Searches as for a literal: reads only blocks that have it, and those whose times meet theirs.
 fn by_literal(log: &[u8], filter: &Filter, range: TimeRange, block_bytes: usize) -> Vec<u8> {
     let mut matcher = matcher(filter);
     let mut ends: Vec<usize> = (1..log.len() / block_bytes)
@@ -238,8 +238,8 @@ fn by_literal(log: &[u8], filter: &Filter, range: TimeRange, block_bytes: usize)
     out
 }
 
-/// As threads search, until it cannot be told whether the records of an event stand together. Returns what they have
-/// found, and whether that is all.
+/// Searches as threads do, until it cannot be told whether the records of an event stand together. Returns the text of
+/// the events found, and whether these are all.
 fn by_pieces(log: &[u8], filter: &Filter, range: TimeRange, piece_bytes: usize) -> (Vec<u8>, bool) {
     let reading = Reading {
         dialect: Dialect::Own,

@@ -15,12 +15,12 @@ use std::cmp::Ordering;
 /// An expression.
 pub struct Expr(Node);
 
-/// What is wrong with an expression.
+/// Error in an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExprError {
     /// Byte of the expression, from 0.
     pub at: usize,
-    /// What was found or expected.
+    /// Text that says what was found or expected.
     pub message: String,
 }
 

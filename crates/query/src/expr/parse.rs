@@ -1,4 +1,4 @@
-//! From the words of an expression to its nodes: the section EXPRESSION SYNTAX of ausearch-expression(5).
+//! Parses the words of an expression into nodes, as section EXPRESSION SYNTAX of ausearch-expression(5) describes.
 
 use super::regex::Regex;
 use super::token::{tokens, Token};

@@ -68,7 +68,7 @@ fn without_node<'e>(record: &Record<'e>, event: &Event) -> &'e [u8] {
     }
 }
 
-/// Who acts if no login id is set.
+/// Name of the login user; `system` if no login id is set.
 fn or_system(name: &[u8]) -> &[u8] {
     match name {
         b"unset" => b"system",

@@ -1,11 +1,11 @@
-//! Who did what to whom and how: the parts of an event that auparse's normalizer finds.
+//! Subject, action, object and result: the parts of an event that auparse's normalizer finds.
 
 use super::cursor::{Cursor, Place};
 use super::thing::Thing;
 use super::verbs;
 use crate::interpret::{FieldType, Interpreter, RecordFields};
 
-/// Who acts. Places are of fields.
+/// Actor of an event. Places are of fields.
 #[derive(Debug, Default)]
 pub(super) struct Subject {
     /// Login id, or another field that says who acts.
@@ -17,7 +17,7 @@ pub(super) struct Subject {
     pub(super) fields: Vec<Place>,
 }
 
-/// What is acted on. Places are of fields.
+/// Object that is acted on. Places are of fields.
 #[derive(Debug, Default)]
 pub(super) struct Object {
     pub(super) place: Option<Place>,
@@ -111,7 +111,7 @@ impl<'c, 'e> Finder<'c, 'e> {
         self.account()
     }
 
-    /// What kind of account the cursor's field names. False if it names none.
+    /// Notes the kind of account that the cursor's field names. False if it names none.
     pub(super) fn account(&mut self) -> bool {
         let id = match self.cursor.field_type() {
             FieldType::Uid => Some(self.cursor.number().unwrap_or(-1) as u32),

@@ -1,4 +1,4 @@
-//! What a call did, and to what.
+//! Action and object of a call.
 
 use super::cursor::Place;
 use super::normal::{is_script_runner, Finder};
@@ -41,7 +41,7 @@ fn telling(kind: i32) -> Option<Telling> {
     })
 }
 
-/// What the call did. `first_kind` is the type of the first record.
+/// Notes action and object of the call. `first_kind` is the type of the first record.
 pub(super) fn deed(finder: &mut Finder<'_, '_>, call: &[u8], first_kind: i32) {
     finder.cursor.rewind();
     let told = loop {

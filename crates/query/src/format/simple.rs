@@ -387,7 +387,7 @@ fn account_object(finder: &mut Finder<'_, '_>) -> Option<Place> {
     }
 }
 
-/// What a CONFIG_CHANGE changes: a rule, or a setting.
+/// Object that a CONFIG_CHANGE changes: a rule, or a setting.
 fn configuration_object(finder: &mut Finder<'_, '_>) -> Option<Place> {
     const SETTINGS: [&[u8]; 6] = [
         b"audit_enabled",

@@ -2,7 +2,7 @@
 
 use crate::Dialect;
 
-/// What the object is.
+/// Kind of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Thing {
     #[default]

@@ -113,7 +113,7 @@ pub(super) fn of_record(kind: i32, dialect: Dialect) -> Option<&'static str> {
     is_known.then_some(RECORDS[place].1)
 }
 
-/// What a call does to its object.
+/// Action of a call on its object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Deed {
     Attributes,
@@ -133,14 +133,14 @@ pub(super) enum Deed {
     Open,
     Owner,
     Permissions,
-    /// By the type of the record that tells it.
+    /// Change of a security policy, by the type of its record.
     Policy(i32),
     PolicyError,
     Promiscuous,
     Rename,
     Scheduler,
     Security,
-    /// By its action.
+    /// Call on a socket, by its action.
     Socket(&'static str),
     Stat,
     StatFs,
@@ -188,7 +188,7 @@ impl Deed {
     }
 }
 
-/// What a call of this name does. audit 3.0.9 knows fewer.
+/// Action of the call with this name. audit 3.0.9 knows fewer calls.
 pub(super) fn of_call(call: &[u8], dialect: Dialect) -> Option<Deed> {
     let call = std::str::from_utf8(call).ok()?;
     let deed = first_calls(call);

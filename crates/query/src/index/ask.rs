@@ -1,11 +1,11 @@
-//! From a filter to what a block must hold for an event that matches.
+//! Derives from a filter the terms that a block must hold for one of its events to match.
 
 use super::terms::{number_bit, pieces, Class, Terms};
 use crate::facts::NO_LOGIN;
 use crate::filter::Filter;
 use memchr::memmem::find;
 
-/// What a block must hold for one of its events to match.
+/// Terms that a block must hold for one of its events to match.
 #[derive(Debug, Clone, Default)]
 pub struct Needed {
     /// Pieces of text; with `true`, only where names of files are not joined to others.
@@ -15,7 +15,7 @@ pub struct Needed {
 }
 
 impl Needed {
-    /// What the filter needs.
+    /// Terms that the filter needs.
     pub fn of(filter: &Filter) -> Needed {
         let mut needed = Needed {
             kinds: filter.kinds.clone(),

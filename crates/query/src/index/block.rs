@@ -27,7 +27,7 @@ pub struct Block {
     pub start: u64,
     /// Byte behind the last.
     pub end: u64,
-    /// Where the events are. Empty if no line is a record.
+    /// Times of the events. Empty if no line is a record.
     pub ranges: Vec<(Stamp, Stamp)>,
     /// Whether it has an end-of-event record, with which no event begins.
     pub has_eoe: bool,
@@ -135,7 +135,7 @@ const BEFORE_TIME: &[u8] = b" msg=audit(";
 /// Bytes of a line in which `head` looks for the time.
 const HEAD_BYTES: usize = 80;
 
-/// Where the first word of `text` ends, if it is a type.
+/// End of the first word of `text`, if it is a type.
 fn type_end(text: &[u8]) -> Option<usize> {
     let rest = text.strip_prefix(b"type=")?;
     let rest = &rest[..rest.len().min(40)];
@@ -183,8 +183,8 @@ pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Where in `window`, which stands anywhere in a log, a block had best end: at a line at which all earlier events of
-/// the window are complete, else at the first line; 0 if no line begins there.
+/// Best end of a block within `window`, a part of a log: the first line at which all earlier events of the window are
+/// complete, else the first line. 0 if no line begins in the window.
 pub fn cut(window: &[u8]) -> usize {
     let Some(first) = memchr(b'\n', window) else {
         return 0;

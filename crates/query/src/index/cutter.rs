@@ -12,7 +12,7 @@ pub struct Blocks<R> {
     start: u64,
     /// Bytes of the buffer that were given out.
     taken: usize,
-    /// Where blocks end, but for the search for a better place.
+    /// Place at which a block would end without the search for a better place.
     nominal: u64,
     block_bytes: u64,
     window_bytes: usize,
@@ -25,7 +25,7 @@ impl<R: Read> Blocks<R> {
         Blocks::of_sizes(input, BLOCK_BYTES, WINDOW_BYTES)
     }
 
-    /// As [`Blocks::new`], but blocks of another size, for tests.
+    /// Like [`Blocks::new`], with blocks of another size, for tests.
     pub fn of_sizes(input: R, block_bytes: u64, window_bytes: usize) -> Blocks<R> {
         Blocks {
             block_bytes,
@@ -91,10 +91,10 @@ impl<R: Read> Blocks<R> {
         Ok(())
     }
 
-    /// All blocks with what they may hold.
+    /// All blocks, with their terms.
     ///
     /// # Errors
-    /// As [`Blocks::next_block`].
+    /// The errors of [`Blocks::next_block`].
     pub fn all(mut self) -> io::Result<(Vec<Block>, Vec<Terms>)> {
         let (mut blocks, mut terms) = (Vec::new(), Vec::new());
         while let Some((start, text)) = self.next_block()? {

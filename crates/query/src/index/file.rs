@@ -28,11 +28,11 @@ pub struct Index {
     pub subject: Subject,
     /// Blocks of the file; their places are those of the uncompressed text.
     pub blocks: Vec<Block>,
-    /// What each of the blocks may hold.
+    /// Terms of each of the blocks.
     pub terms: Vec<Terms>,
 }
 
-/// Why bytes are not an index.
+/// Reason why bytes are not an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexError {
     /// The bytes do not begin as an index, or have another version.

@@ -1,11 +1,11 @@
-//! Which blocks of a log have to be read, so that the same events come out in the same order.
+//! Selects the blocks of a log that have to be read, so that the same events come out in the same order.
 //!
 //! Blocks whose times overlap may hold records of the same event: they are read together or not at all.
 
 use super::block::{Block, Stamp};
 use crate::TimeRange;
 
-/// What is done with a block.
+/// Treatment of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Read the lines of the block.
@@ -14,8 +14,8 @@ pub enum Step {
     LeaveOut(Option<u64>),
 }
 
-/// What to do with each block, given in the order in which they are read. `is_wanted` says whether a set of blocks,
-/// by their numbers, may hold an event that is looked for.
+/// Treatment of each block. `blocks` are in the order of reading. `is_wanted` says whether a set of blocks, by their
+/// numbers, may hold an event that is looked for.
 pub fn steps(
     blocks: &[&Block],
     range: TimeRange,

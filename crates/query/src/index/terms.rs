@@ -1,4 +1,4 @@
-//! What a block of a log may hold: a filter of its four-byte pieces of text, one of its numbers, and its record types.
+//! Terms of a block of a log: a filter of its four-byte pieces of text, one of its numbers, and its record types.
 //!
 //! Both filters hold at least what [`crate::Facts`] can read, however damaged a record is: pieces of whole lines
 //! and of what any hex value encodes, and numbers wherever the name of a field ends as that of a fact does.
@@ -20,7 +20,7 @@ pub(crate) const KINDS_MAX: usize = 255;
 
 const SOCKADDR: i32 = 1306;
 
-/// What a number is.
+/// Meaning of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Class {
@@ -36,7 +36,7 @@ pub(crate) enum Class {
     Serial,
 }
 
-/// What a block may hold.
+/// Terms that a block may hold.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Terms {
     pub(crate) text: Box<[u64; TEXT_WORDS]>,

@@ -1,11 +1,11 @@
-//! How control characters and those of the shell are shown.
+//! Escapes of control characters and those of the shell.
 
 use std::borrow::Cow;
 
 /// Byte between the keys of a rule.
 const KEY_SEPARATOR: u8 = 1;
 
-/// What is escaped in interpreted values: `--escape`.
+/// Characters that are escaped in interpreted values: `--escape`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Escape {
     /// Nothing.

@@ -125,7 +125,7 @@ impl<'e> RecordFields<'e> {
             .map(|field| &*field.value)
     }
 
-    /// What the meaning of the record's values depends on.
+    /// Context on which the meaning of the record's values depends.
     pub fn context(&self) -> Context<'_> {
         Context {
             kind: self.kind,

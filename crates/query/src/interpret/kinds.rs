@@ -14,7 +14,7 @@ const GRP_MGMT: u32 = 1132;
 /// CRYPTO_KEY_USER.
 const CRYPTO_KEY_USER: u32 = 2404;
 
-/// What kind of value a field has.
+/// Kind of value that a field has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)] // named after the fields and arguments that have them
 pub enum FieldType {

@@ -1,7 +1,7 @@
-//! What the values of fields mean, in the words of ausearch's `-i`.
+//! Meanings of the values of fields, in the words of ausearch's `-i`.
 //!
-//! * [`FieldType`]: what kind of value a field has, by record type and name.
-//! * [`Interpreter`]: from a value to its meaning.
+//! * [`FieldType`]: the kind of value that a field has, by record type and name.
+//! * [`Interpreter`]: turns a value into its meaning.
 //! * [`RecordFields`]: a record as names and values.
 //! * [`Interpretations`]: the names that ENRICHED wrote beside a record.
 //!
@@ -87,7 +87,7 @@ impl Machine {
     }
 }
 
-/// What a value's meaning depends on besides its field.
+/// Facts besides its field on which a value's meaning depends.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Context<'c> {
     /// Record type.
@@ -151,7 +151,7 @@ impl Interpreter {
         self.dialect
     }
 
-    /// Which characters are escaped.
+    /// Characters that are escaped.
     pub fn escape(&self) -> Escape {
         self.escape
     }

@@ -1,4 +1,4 @@
-//! What was typed: the data of TTY records.
+//! Typed text: the data of TTY records.
 
 use crate::number::decode_whole;
 

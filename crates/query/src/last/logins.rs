@@ -16,7 +16,7 @@ pub struct LastLogin {
     pub uid: u32,
     /// Second of the last login, or 0.
     pub sec: u64,
-    /// Where from.
+    /// Host from which the user logged in.
     pub host: Option<Vec<u8>>,
     /// Terminal.
     pub terminal: Option<Vec<u8>>,

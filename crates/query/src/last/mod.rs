@@ -1,4 +1,4 @@
-//! Who was logged in, and when last: aulast and aulastlog.
+//! Sessions of users, and their last logins: aulast and aulastlog.
 
 mod logins;
 mod report;

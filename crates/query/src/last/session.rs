@@ -1,6 +1,6 @@
 //! A session, as it is kept.
 
-/// How a session stands.
+/// State of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Status {
     LoggedIn,

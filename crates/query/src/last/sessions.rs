@@ -17,7 +17,7 @@ const SYSTEM_BOOT: i32 = 1127;
 const SYSTEM_SHUTDOWN: i32 = 1128;
 const DAEMON_START: i32 = 1200;
 
-/// What aulast was asked for.
+/// Options of aulast.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Failed logins instead of sessions.
@@ -35,9 +35,9 @@ pub struct Options {
 /// Text that is written while events are read.
 #[derive(Debug, Default)]
 pub struct Written {
-    /// For standard output.
+    /// Text for standard output.
     pub out: Vec<u8>,
-    /// For standard error.
+    /// Text for standard error.
     pub errors: Vec<u8>,
     /// Records for `--extract`.
     pub records: Vec<u8>,
@@ -82,7 +82,7 @@ impl Sessions {
         }
     }
 
-    /// What was written since the last call.
+    /// Takes the text written since the last call.
     pub fn take_written(&mut self) -> Written {
         std::mem::take(&mut self.written)
     }

@@ -21,7 +21,7 @@ use crate::facts::Wanted;
 use crate::filter::UserName;
 use crate::{Dialect, Escape};
 
-/// What a report is about.
+/// Subject of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)] // each is the report of aureport's option of that name
 pub enum Kind {
@@ -88,7 +88,7 @@ impl Kind {
     }
 }
 
-/// Which changes of configuration count.
+/// Changes of configuration that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Changes {
     /// All of them.
@@ -100,10 +100,10 @@ pub enum Changes {
     Deletions,
 }
 
-/// What is asked for.
+/// Options of a report.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// What the report is about.
+    /// Subject of the report.
     pub kind: Kind,
     /// Counts instead of a line per event.
     pub is_summary: bool,
@@ -111,13 +111,13 @@ pub struct Request {
     pub success: Option<bool>,
     /// Only events of these nodes, if there are any.
     pub nodes: Vec<Vec<u8>>,
-    /// Which changes of configuration count.
+    /// Changes of configuration that count.
     pub changes: Changes,
     /// Leave out CONFIG_CHANGE.
     pub no_config: bool,
     /// Names instead of numbers.
     pub interpret: bool,
-    /// How control characters are printed.
+    /// Escapes of control characters.
     pub escape: Escape,
     /// Beginning of the time that the report is about, in seconds since 1970; 0 for any.
     pub start_s: i64,

@@ -1,4 +1,4 @@
-//! What a log has since a time and did not have before: programs, users and destinations.
+//! Values that a log has since a time and did not have before: programs, users, destinations and units.
 
 use super::names::Names;
 use super::top::{Field, Time};
@@ -14,7 +14,7 @@ const BYTES_MAX: usize = 64 << 20;
 /// Bytes of an entry beside its text.
 const ENTRY_BYTES: usize = 96;
 
-/// What is looked at, and its name in the report.
+/// Fields whose values are noted, and their names in the report.
 const WHAT: [(&str, Field); 4] = [
     ("program", Field::Exe),
     ("user", Field::Auid),
@@ -39,12 +39,12 @@ pub struct New {
     pub last: Time,
 }
 
-/// What is new since a time.
+/// Values that are new since a time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct News {
     /// New values in the order in which they appeared.
     pub news: Vec<New>,
-    /// Since when, in seconds since 1970.
+    /// Start of the new values, in seconds since 1970.
     pub since_s: u64,
     /// Time of the first event, if there is one. If it is not before `since_s`, everything is new.
     pub log_first: Option<Time>,
@@ -135,7 +135,7 @@ impl Appearances {
         self.seen.insert(key, new);
     }
 
-    /// What appeared at `since_s` or later; a week before the last event if that is `None`.
+    /// Values that appeared at `since_s` or later; `None` is a week before the last event.
     pub fn finish(self, since_s: Option<u64>) -> News {
         let since_s = since_s.unwrap_or(self.last.0.saturating_sub(WEEK_S));
         let mut news: Vec<New> = self

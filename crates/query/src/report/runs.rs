@@ -24,7 +24,7 @@ fn time(head: &Head<'_>) -> Time {
     (head.sec, head.msec, head.serial)
 }
 
-/// How lines are read.
+/// Options for reading lines.
 #[derive(Debug, Clone, Copy)]
 pub struct Reading {
     /// The program whose behaviour is followed.
@@ -39,7 +39,7 @@ pub struct Reading {
 /// event has the time at which it began.
 const RECENT_EVENTS: usize = 64;
 
-/// What a part of a log has.
+/// Times in a part of a log.
 #[derive(Debug, Clone, Default)]
 pub struct Extent {
     /// Time of the first record that aureport takes for the log's first, in seconds and milliseconds.
@@ -118,7 +118,7 @@ impl Extent {
 /// [`BEFORE_BYTES`] before `at` or where the log begins, and ends [`AFTER_BYTES`] after it or where the log ends.
 ///
 /// # Errors
-/// It cannot be told from the window.
+/// The window does not show the event.
 pub fn boundary(
     window: &[u8],
     at: usize,

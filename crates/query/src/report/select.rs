@@ -1,4 +1,4 @@
-//! Which events a report is about.
+//! Selects the events that a report is about.
 
 use super::{Changes, Kind, Request};
 use crate::event::EventView;

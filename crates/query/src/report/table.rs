@@ -10,7 +10,7 @@ const BYTES_MAX: usize = 16 << 20;
 /// Bytes of an entry beside its text.
 const ENTRY_BYTES: usize = 64;
 
-/// How often something occurred, and where first.
+/// Number of occurrences, and place of the first.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Count {
     pub(super) hits: u64,

@@ -1,4 +1,4 @@
-//! What makes most events: hits, failures, first and last time by one field, or by two.
+//! Values with the most events: hits, failures, first and last time by one field, or by two.
 
 use super::names::Names;
 use super::Request;
@@ -167,7 +167,7 @@ pub struct Row {
     pub last: Time,
 }
 
-/// The rows with most hits, and what is beyond them.
+/// The rows with most hits, and counts of the others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rows {
     /// Most hits first.

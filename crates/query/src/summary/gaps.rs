@@ -1,4 +1,4 @@
-//! What a log does not have: serial numbers that are missing, and times without events.
+//! Gaps of a log: missing serial numbers, and times without events.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -38,7 +38,7 @@ pub struct Silence {
 /// Finds gaps of serial numbers. Events may come a little out of order.
 #[derive(Debug, Default)]
 pub(super) struct Serials {
-    /// By node, and whether the numbers are Tarsier's or the kernel's.
+    /// Runs by node, and by whether the numbers are Tarsier's or the kernel's.
     runs: HashMap<(Box<[u8]>, bool), Run>,
     has_unfollowed: bool,
 }

@@ -1,5 +1,5 @@
-//! What a log holds, counted for a report: events over time, nested tables, process trees,
-//! losses and gaps. Memory is bounded for any log; what is left out is counted.
+//! Contents of a log, counted for a report: events over time, nested tables, process trees, losses and gaps. Memory is
+//! bounded for any log; everything left out is counted.
 
 mod gaps;
 mod processes;
@@ -36,11 +36,11 @@ const UNSET: u32 = u32::MAX;
 /// The series of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
-    /// By key of the rule.
+    /// One series for each key of a rule.
     Key,
-    /// By login user.
+    /// One series for each login user.
     User,
-    /// By system unit.
+    /// One series for each system unit.
     Unit,
 }
 
@@ -77,7 +77,7 @@ pub struct Loss {
 /// A start or end of the audit daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DaemonMark {
-    /// In milliseconds since 1970.
+    /// Time in milliseconds since 1970.
     pub time_ms: u64,
     /// DAEMON_START, DAEMON_END or DAEMON_ABORT.
     pub kind: i32,

@@ -49,7 +49,7 @@ pub struct Forest {
     pub is_pruned: bool,
 }
 
-/// What an event says of its process.
+/// Facts that an event tells of its process.
 pub(super) struct Seen<'e> {
     pub(super) node: &'e [u8],
     pub(super) pid: i32,

@@ -73,7 +73,7 @@ pub struct Rows {
     pub rows: Vec<Row>,
     /// All other labels, if there are any.
     pub others: Option<Row>,
-    /// How many others there are.
+    /// Number of others.
     pub others_number: usize,
     /// Whether labels with few events were forgotten; their events count for `others`.
     pub is_pruned: bool,
