@@ -1,7 +1,7 @@
 //! Reads one `-F field op value` or `-C field op field`.
 //!
-//! Which pairs are accepted: audit_rule_fieldpair_data() and audit_rule_interfield_comp_data() in
-//! audit-userspace lib/libaudit.c. The messages are those of its lib/errormsg.h.
+//! Accepted pairs are those of audit_rule_fieldpair_data() and audit_rule_interfield_comp_data() in audit-userspace
+//! lib/libaudit.c, with the messages of its lib/errormsg.h.
 
 use abi::{Arch, Compare, Field};
 

@@ -104,7 +104,7 @@ impl RuleSet {
     /// Carries out the commands of a file on an empty set; its wrong lines count as errors.
     ///
     /// # Errors
-    /// As [`RuleSet::apply`], sorted by file and line.
+    /// The errors of [`RuleSet::apply`], sorted by file and line.
     pub fn build(parsed: ParsedFile) -> Result<RuleSet, Vec<RuleError>> {
         let mut set = RuleSet {
             warnings: parsed.warnings,

@@ -12,7 +12,7 @@ const NAME_LEN_MAX: usize = 255;
 /// Checks the value of one of Tarsier's own fields.
 ///
 /// # Errors
-/// What the field takes, if no task can have the value.
+/// No task can have the value. The text says what the field takes.
 pub(crate) fn check_name(field: Field, text: &[u8]) -> Result<(), &'static str> {
     let is_short = text.len() <= NAME_LEN_MAX;
     let (is_fine, expected) = match field {
