@@ -60,7 +60,7 @@ pub fn compile(policy: &Policy, frequencies: &Frequencies) -> Result<Filter, Com
 /// supervisor that wants to see denials turns them into SECCOMP_RET_USER_NOTIF.
 ///
 /// # Errors
-/// Those of [`compile`].
+/// The errors of [`compile`].
 pub fn compile_as(
     policy: &Policy,
     frequencies: &Frequencies,

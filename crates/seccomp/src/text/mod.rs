@@ -60,7 +60,7 @@ pub fn read(bytes: &[u8]) -> Result<Filter, TextError> {
 /// in any form that [`read`] takes.
 ///
 /// # Errors
-/// Those of [`read`].
+/// The errors of [`read`].
 pub fn read_chain(bytes: &[u8]) -> Result<Chain, TextError> {
     match text_of(bytes) {
         Some(text) if is_hex(text) => numbers::chain_from_hex(text),
