@@ -45,7 +45,7 @@ impl Launcher {
     /// the main thread: the programs of plugins end with the thread.
     ///
     /// # Errors
-    /// They cannot be started.
+    /// The spawners cannot be started.
     pub fn start(config: &Path, log: Option<&Path>, command: &[OsString]) -> io::Result<Launcher> {
         let (socket, theirs) = link::pair(PATIENCE)?;
         let surroundings = Surroundings {
@@ -83,7 +83,7 @@ impl Launcher {
     /// Starts a program, with this standard input if it reads one.
     ///
     /// # Errors
-    /// It cannot be started, or the spawner refuses it, or all have ended.
+    /// The program cannot be started, the spawner refuses it, or all spawners have ended.
     pub fn launch(&self, request: &Request, stdin: Option<OwnedFd>) -> io::Result<Child> {
         let Launcher::Spawners(Spawners(all)) = self else {
             let surroundings = Surroundings {
