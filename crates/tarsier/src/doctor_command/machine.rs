@@ -70,7 +70,7 @@ pub(super) trait Machine {
     /// State of the kernel's audit.
     ///
     /// # Errors
-    /// Why it cannot be asked.
+    /// The state cannot be asked for; the text says why.
     fn audit(&self) -> Result<AuditFacts, String>;
     /// Processes by number and name.
     fn processes(&self) -> Vec<(u32, String)>;
@@ -85,11 +85,11 @@ pub(super) trait Machine {
     /// Number of rules that would be loaded; `None` if there is no file of rules.
     ///
     /// # Errors
-    /// Why `tarsier run` would refuse them.
+    /// `tarsier run` would refuse the rules; the text says why.
     fn rules(&self) -> Result<Option<usize>, String>;
     /// The configuration.
     ///
     /// # Errors
-    /// Why `tarsier run` would refuse it.
+    /// `tarsier run` would refuse the configuration; the text says why.
     fn configuration(&self) -> Result<Configured, String>;
 }

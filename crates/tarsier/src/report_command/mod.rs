@@ -123,13 +123,13 @@ fn report(options: ReportOptions) -> Result<u8> {
     Reader::new(&options, &defaults, out).run(&input)
 }
 
-/// What becomes of an event.
+/// Destination of an event.
 enum Target {
     Summary(Box<Summary>),
     List(Box<List>),
     Top(Box<Top>),
     News(Box<Appearances>),
-    /// Only its time counts.
+    /// Nothing but the event's time counts.
     Log,
 }
 

@@ -7,7 +7,7 @@ use query::time::{self, Bound};
 use query::{Dialect, Escape, TimeRange};
 use std::path::PathBuf;
 
-/// What `tarsier report` was asked for.
+/// Options of `tarsier report`.
 pub(crate) struct ReportOptions {
     pub(crate) request: Request,
     pub(crate) input: Option<PathBuf>,
@@ -38,7 +38,7 @@ impl ReportOptions {
     }
 }
 
-/// What to do instead of a report.
+/// Reply instead of a report.
 pub(crate) enum Instead {
     /// Say this on standard error, print the help, and end with status 1.
     Fail(String),
@@ -108,7 +108,7 @@ impl<'w> Words<'w> {
     }
 }
 
-/// What the words have said so far.
+/// Options that the words have set so far.
 struct Said {
     options: ReportOptions,
     kind: Option<Kind>,

@@ -20,7 +20,7 @@ pub(crate) enum UseIndex {
     No,
 }
 
-/// How the log is read.
+/// Options for reading the log.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Reading {
     pub(super) use_index: UseIndex,
@@ -35,7 +35,7 @@ struct Timeline {
     pid: Option<i32>,
 }
 
-/// What is asked for beyond ausearch's options.
+/// Options beyond ausearch's, ready for events.
 pub(super) struct Asked {
     pub(super) reading: Reading,
     conditions: Conditions,
@@ -84,7 +84,7 @@ impl TouchedSearch {
     }
 }
 
-/// What became of an event.
+/// Outcome of an event.
 pub(super) enum Taken {
     /// The event is not asked for.
     No,

@@ -33,7 +33,7 @@ struct Loaded {
     last: Last,
 }
 
-/// Where the last search ended, and where this one is.
+/// End of the last search, and place of this one.
 pub(crate) struct Checkpoint {
     path: PathBuf,
     loaded: Option<Loaded>,
@@ -44,7 +44,7 @@ pub(crate) struct Checkpoint {
     last: Option<Last>,
 }
 
-/// What to do with an event.
+/// Treatment of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decision {
     Print,

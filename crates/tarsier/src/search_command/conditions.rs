@@ -3,7 +3,7 @@
 use query::expr::Expr;
 use query::{Dialect, Event, Interpreter, RecordFields};
 
-/// What an event must fulfil beyond ausearch's options. Without conditions every event does.
+/// Conditions on an event beyond ausearch's options. Without conditions, every event passes.
 #[derive(Default)]
 pub(super) struct Conditions {
     pub(super) workloads: Workloads,

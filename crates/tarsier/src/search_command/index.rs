@@ -18,7 +18,7 @@ use std::path::Path;
 /// If more than one of so many blocks has to be read, all are read, by several threads.
 const MANY: usize = 8;
 
-/// What is known of the blocks of a file.
+/// Table of the blocks of a file: its index, or one made for this search.
 enum Table {
     Kept(Index),
     /// Blocks, and whether each may hold an event that matches.
@@ -69,7 +69,7 @@ pub(super) fn read_by_blocks(
     Ok(true)
 }
 
-/// What is known of the blocks of all files; `None` if that does not save reading.
+/// Tables of the blocks of all files; `None` if they do not save reading.
 fn tables(results: &Results, input: &Input, range: TimeRange) -> Result<Option<Vec<Table>>> {
     let overlap = results.matcher.overlap_bytes();
     let is_limited = range != Default::default() || !needed(results).is_nothing();
@@ -141,7 +141,7 @@ fn hits(file: &File, length: u64, matcher: &Matcher) -> Result<Option<Vec<bool>>
     Ok(scan::hits(file, length, overlap, matcher)?)
 }
 
-/// What blocks must hold to be read.
+/// Terms that blocks must hold to be read.
 fn needed(results: &Results) -> Needed {
     let mut needed = Needed::of(results.matcher.filter());
     results.asked.add_needed(&mut needed);

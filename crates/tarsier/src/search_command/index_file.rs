@@ -92,7 +92,7 @@ pub(crate) fn make(log: &Path) -> Result<Index> {
 /// Makes the index of a log file and puts it beside it.
 ///
 /// # Errors
-/// As [`make`], or the index cannot be written.
+/// The errors of [`make`], or the index cannot be written.
 pub(crate) fn build(log: &Path) -> Result<Index> {
     let index = make(log)?;
     let path = index_path(log);
@@ -169,7 +169,7 @@ pub(crate) fn is_for_index(log: &Path) -> bool {
             .is_ok_and(|metadata| metadata.is_file() && metadata.len() >= LENGTH_MIN)
 }
 
-/// What `tarsier verify --index` finds.
+/// Result of `tarsier verify --index`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The log has no index.

@@ -3,7 +3,7 @@
 use event::{Encoder, Format, NoNames, Stamp};
 use query::Event;
 
-/// What separates objects.
+/// Arrangement of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JsonForm {
     /// `--format jsonl`: a line for each.

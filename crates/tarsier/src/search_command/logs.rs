@@ -1,4 +1,4 @@
-//! Which logs are read: files, directories, rotated sets, standard input.
+//! Logs to read: files, directories, rotated sets, standard input.
 
 use anyhow::Result;
 use daemon::stderr::say;

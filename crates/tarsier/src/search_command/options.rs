@@ -6,7 +6,7 @@ use query::time::{self, Bound};
 use query::{kind, Dialect, Escape, Extra, Filter, TimeRange};
 use std::path::PathBuf;
 
-/// How events are printed.
+/// Format of printed events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     Raw,
@@ -16,7 +16,7 @@ pub(crate) enum Format {
     Text,
 }
 
-/// What `tarsier search` was asked for.
+/// Options of `tarsier search`.
 pub(crate) struct SearchOptions {
     pub(crate) filter: Filter,
     pub(crate) range: TimeRange,
@@ -31,7 +31,7 @@ pub(crate) struct SearchOptions {
     pub(crate) is_checkpoint_time: bool,
 }
 
-/// How `tarsier search` prints what it finds.
+/// Options of the output of `tarsier search`.
 #[derive(Clone, Copy)]
 pub(crate) struct OutputOptions {
     pub(crate) format: Format,
@@ -43,7 +43,7 @@ pub(crate) struct OutputOptions {
     pub(crate) line_buffered: bool,
 }
 
-/// What to do instead of a search.
+/// Reply instead of a search.
 pub(crate) enum Instead {
     /// Say this on standard error, and end with status 1.
     Fail(String),

@@ -19,7 +19,7 @@ const AHEAD: usize = 8;
 /// Most threads that search.
 const THREADS_MAX: usize = 4;
 
-/// How a search without the state machine has ended.
+/// Outcome of a search without the state machine.
 pub(super) enum Outcome {
     /// All events were looked at.
     Done,
@@ -143,7 +143,7 @@ impl<'p> Queue<'p> {
         self.changed.notify_all();
     }
 
-    /// What was found in a piece. `None`: the search is over.
+    /// Waits for the result of a piece, and takes it. `None`: the search is over.
     fn take(&self, number: usize) -> Option<Searched> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let must_wait = |state: &mut State| !state.is_over && !state.done.contains_key(&number);

@@ -20,7 +20,7 @@ pub(crate) struct Piece<'f> {
     end: u64,
 }
 
-/// Why the events of a piece cannot be told.
+/// Reason why the events of a piece cannot be told.
 pub(crate) enum Failed {
     NotOrdered,
     Io(io::Error),
@@ -53,7 +53,7 @@ pub(crate) fn plain_files(sources: &[Source]) -> Result<Option<Vec<(File, u64)>>
 /// The file and its length, if it is neither compressed nor COMPACT nor JSON.
 ///
 /// # Errors
-/// As [`plain_files`].
+/// The errors of [`plain_files`].
 pub(crate) fn plain_file(path: &Path) -> Result<Option<(File, u64)>> {
     // Reading it from the beginning says why it cannot be opened.
     let Ok(file) = File::open(path) else {

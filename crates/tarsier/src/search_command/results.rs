@@ -1,4 +1,4 @@
-//! What is done with the events of a log: those asked for are printed, and the checkpoint notes them.
+//! Takes the events of a log: prints those asked for, and notes them in the checkpoint.
 
 use super::asked::{Asked, Taken};
 use super::checkpoint::{Checkpoint, Decision};
@@ -149,7 +149,7 @@ impl Results {
         }
     }
 
-    /// From here on the log is read again; so many events have been printed.
+    /// Notes that the log is read again, after `printed` events have been printed.
     pub(super) fn read_again(&mut self, printed: u64) {
         self.printed = printed;
     }

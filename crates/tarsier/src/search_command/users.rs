@@ -78,7 +78,7 @@ fn protocols() -> &'static HashMap<i32, Vec<u8>> {
     })
 }
 
-/// How this machine names ids.
+/// Names that this machine has for ids.
 pub(crate) fn names() -> MachineNames {
     MachineNames {
         user: user_name,

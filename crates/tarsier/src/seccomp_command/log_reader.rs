@@ -76,7 +76,7 @@ fn add(seen: &mut Observed, record: &text::Record, exe: Option<&Path>) {
 /// Frequencies of the calls in a log.
 ///
 /// # Errors
-/// As [`observed`].
+/// The errors of [`observed`].
 pub(super) fn frequencies(path: &Path) -> Result<Frequencies> {
     let seen = observed(path, None)?;
     Ok(seen.calls.into_iter().collect())
