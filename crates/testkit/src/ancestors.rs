@@ -27,13 +27,13 @@ type Numbers = (u64, u64);
 /// The number that a process of the workload has, and its program.
 type Own = (u64, u64);
 
-/// What a process tells: a bit for each label that it has, and itself and its ancestors.
+/// Facts that a process tells: a bit for each label that it has, and itself and its ancestors.
 struct Told {
     labels: u64,
     chain: Vec<Own>,
 }
 
-/// What a log has shown.
+/// Counts from the check of a log.
 #[derive(Debug, Default)]
 pub struct Judged {
     /// Events, all of them right.
@@ -172,7 +172,7 @@ fn told_by(path: &str) -> Option<Told> {
 /// Whether the event lacks a label that its process has.
 ///
 /// # Errors
-/// It has one that the process does not have.
+/// The event has a label that the process does not have.
 fn lacks_labels(known: u64, event: &Value) -> Result<bool, String> {
     let labels = event["labels"].as_array().map_or(&[][..], Vec::as_slice);
     let bit = |label: &Value| LABELS.iter().position(|name| label == name);
