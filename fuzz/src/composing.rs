@@ -1,4 +1,4 @@
-//! Whatever frames come, composing them does not panic, and the lines that they become are read back.
+//! Composing any frames does not panic, and the lines that they become are read back.
 
 use compose::{Composer, Generation, Outcome, StaticFile, StaticSystem};
 use event::record::Inode;

@@ -1,4 +1,4 @@
-//! What is sent off the host: the forms of events, and the messages that a store holds.
+//! Data sent off the host: the forms of events, and the messages that a store holds.
 
 use super::logs::Scratch;
 use forward::format::{format, ForwardEvent, Stamp, FORMATS};

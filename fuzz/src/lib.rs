@@ -1,5 +1,4 @@
-//! What the fuzz targets do with their bytes: whatever these are, nothing panics, and what can be
-//! told two ways is told alike.
+//! Bodies of the fuzz targets. No bytes make them panic, and facts that can be told in two ways are told alike.
 //!
 //! `crates/tarsier/tests/fuzz_seeds.rs` includes this file and feeds it what is in `fuzz/seeds`,
 //! so that targets and seeds stay right without a fuzzer.
@@ -92,7 +91,7 @@ fn comes_back(rule: &rules::Rule) {
     assert_eq!(rules::to_kernel(&again), bytes, "{rule}");
 }
 
-/// What a ring may hold.
+/// Parses bytes as the contents of a ring.
 fn frames(data: &[u8]) {
     let _ = event::wire::frame_kind(data);
     if let Ok(chunk) = event::wire::Chunk::parse(data) {

@@ -189,7 +189,7 @@ impl Choices<'_> {
     }
 }
 
-/// How many rules, the rules, and calls until the bytes end.
+/// Reads the number of rules, the rules, and calls until the bytes end.
 pub(crate) fn tables(data: &[u8]) {
     let mut choices = Choices(data.iter());
     let count = choices.byte() % RULES_MAX;
