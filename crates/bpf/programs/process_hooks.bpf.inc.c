@@ -230,14 +230,21 @@ static __always_inline __u64 found_size(__u64 size)
 	return size;
 }
 
+#define PROCESSES_CAN_BE_LISTED                                              \
+	(TYPE_HAS(bpf_iter__task, task) && TYPE_HAS(bpf_iter__task, meta) && \
+	 TYPE_HAS(bpf_iter_meta, seq))
+
 /* All processes that there are, for a daemon that has just attached the programs above. */
 SEC("iter/task")
 int process_found(struct bpf_iter__task *ctx)
 {
-	struct task_struct *task = ctx->task;
+	struct task_struct *task;
 	struct work *w;
 
-	if (!task || !PROCESSES_ARE_KNOWN || task->pid != task->tgid)
+	if (!PROCESSES_ARE_KNOWN || !PROCESSES_CAN_BE_LISTED)
+		return 0;
+	task = ctx->task;
+	if (!task || task->pid != task->tgid)
 		return 0;
 	/* The ENDED frame of a process that has not been waited for may have been read. */
 	if (!READ(task, signal, live.counter))
