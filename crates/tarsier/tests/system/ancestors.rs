@@ -13,6 +13,17 @@ const COUNT: &str = "TARSIER_ANCESTORS";
 const LIVE: &str = "100";
 const RULE: &str = "-a always,exit -F arch=b64 -S fchmodat -F gid=61334 -k ancestors\n";
 
+/// Starts a program below this many shells. They are made while the daemon runs, so that all ancestors that it names are
+/// known. In a container, those from before may not be: the first process often has no path there.
+const NEST: &str = r#"left=$1
+shift
+if [ "$left" -gt 0 ]; then
+    sh "$0" $((left - 1)) "$@"
+    exit $?
+fi
+exec setpriv --regid 61334 --keep-groups -- "$@"
+"#;
+
 fn tarsier(setup: &Setup) -> Run {
     let labels = LABEL_RULES.replace(" -k", " -F gid=61334 -k");
     let run = setup.tarsier(&(labels + RULE)).format("json");
@@ -42,13 +53,14 @@ fn workload(setup: &Setup) -> Option<PathBuf> {
 
 /// Has `count` processes made, whose programs are in the directory that is returned.
 fn make(setup: &Setup, workload: &Path, count: &str) -> PathBuf {
-    use std::os::unix::process::CommandExt;
     let programs = setup.path("programs");
     std::fs::create_dir(&programs).expect("a directory");
-    let mut command = Command::new(workload);
-    command.args([count, LIVE]).arg(&programs).gid(61334);
     // It writes there.
     std::os::unix::fs::chown(&programs, None, Some(61334)).expect("the directory's group");
+    let nest = setup.write("nest", NEST);
+    let mut command = Command::new("sh");
+    command.arg(&nest).arg("8").arg(workload);
+    command.args([count, LIVE]).arg(&programs);
     let status = command
         .stdout(Stdio::null())
         .status()
