@@ -89,6 +89,9 @@ pub(super) const KEYS: &[Key] = &[
     key("compress_rotated", |c, x| {
         yes_no(x).map(|yes| c.compress_rotated = yes)
     }),
+    key("index_rotated", |c, x| {
+        yes_no(x).map(|yes| c.index_rotated = yes)
+    }),
     key("log_group", |c, x| {
         group(x).map(|group| c.log_group = group)
     }),

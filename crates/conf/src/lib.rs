@@ -12,6 +12,7 @@
 //! * `label_keys = KEY:LABEL[,KEY:LABEL…]` (decision 0038),
 //! * `exe_hash = sha256` and `exe_hash_max = MIB` (decision 0040),
 //! * `compress_rotated = yes` (rotated files become zstd files named `….zst`),
+//! * `index_rotated = yes` (rotated files have an index named `….idx`),
 //! * `io_uring_twins = yes`,
 //! * `overload = THROTTLE` or `DROP`,
 //! * `urgent_keys = KEY[,KEY…]`,
@@ -292,6 +293,8 @@ pub struct Config {
     pub confinement: Confinement,
     /// `compress_rotated`: compress files after rotation.
     pub compress_rotated: bool,
+    /// `index_rotated`: make an index of each file after rotation.
+    pub index_rotated: bool,
     /// `log_group`: group of the files, which may read them unless it is gid 0.
     pub log_group: Group,
     /// `priority_boost`: nice value to subtract.
@@ -390,6 +393,7 @@ impl Config {
             seal: false,
             confinement: Confinement::Yes,
             compress_rotated: false,
+            index_rotated: false,
             log_group: Group::root(),
             priority_boost: 4,
             flush: Flush::None,

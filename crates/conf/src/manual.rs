@@ -53,6 +53,7 @@ const OWN: [&str; 13] = [
     "seal",
     "confinement",
     "compress_rotated",
+    "index_rotated",
     "io_uring_twins",
     "overload",
     "urgent_keys",
@@ -167,6 +168,9 @@ const TEXTS: &[Text] = &[
     ("compress_rotated", "yes or no", "no", "",
      "Whether rotated files are compressed to `audit.log.N.zst`. `tarsier cat` and `tarsier verify` read them, \
       ausearch does not."),
+    ("index_rotated", "yes or no", "no", "",
+     "Whether a rotated file of 1 MiB or more gets an index, `audit.log.N.idx`, with which `tarsier search` reads less of \
+      it. A thread makes it when no processor has anything else to do (SCHED_IDLE). Otherwise a search by root makes it."),
     ("io_uring_twins", "yes or no", "yes", "",
      "Whether rules on system calls also select the io_uring operations that do the same. Then `-S openat` and `-w` \
       also match a file that is opened through io_uring."),

@@ -509,6 +509,7 @@ const EVERY_KEY: &[(&str, &str, Outcome)] = {
         ("identity", "no", Honoured),
         ("seal", "yes", Honoured),
         ("compress_rotated", "yes", Honoured),
+        ("index_rotated", "yes", Honoured),
         ("q_depth", "100", Honoured),
         ("overflow_action", "suspend", Honoured),
         ("max_restarts", "3", Honoured),

@@ -22,6 +22,7 @@ pub mod compact;
 mod counters;
 mod error;
 mod files;
+pub mod index;
 mod log;
 mod pending;
 pub mod read;

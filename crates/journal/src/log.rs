@@ -3,6 +3,7 @@
 mod compress;
 mod current;
 mod durability;
+mod indexer;
 mod notices;
 mod open;
 mod reconfigure;
@@ -12,7 +13,7 @@ mod stream;
 mod witness;
 
 use std::os::fd::BorrowedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::process::Pid;
 
@@ -27,6 +28,7 @@ use compress::{CompressError, Compressor};
 use conf::{Config, SizeAction};
 use current::{Attempt, Current};
 use durability::Durability;
+use indexer::Indexer;
 use respond::{Response, Responses, Situation, Then};
 use sealing::Messages;
 use stream::Stream;
@@ -52,6 +54,7 @@ pub struct Journal {
     stream: Stream,
     responses: Responses,
     compressor: Compressor,
+    indexer: Indexer,
     counters: Counters,
 }
 
@@ -228,6 +231,7 @@ impl Journal {
         self.sync_before_leaving();
         self.durability.note_rotation(self.stream.written());
         self.finish_compression();
+        self.indexer.stop();
         let rotated = self.current.rotate(&file, keep, &self.config.log_group)?;
         self.responses.note_rotation();
         self.counters.rotations += 1;
@@ -466,12 +470,14 @@ impl Journal {
         self.say_all(messages);
     }
 
-    /// Starts to compress the newest rotated file, if the configuration wants that.
+    /// Starts to compress the newest rotated file or to make its index, if the configuration wants that.
     fn start_compression(&mut self) {
         if self.config.compress_rotated {
             let path = files::numbered(self.path(), 1);
             let started = self.compressor.start(path, &self.config.log_group);
-            self.note_compression(started);
+            self.note_compression(started.map(|()| None));
+        } else if self.config.index_rotated {
+            self.indexer.start(files::numbered(self.path(), 1));
         }
     }
 
@@ -481,9 +487,12 @@ impl Journal {
         self.note_compression(finished);
     }
 
-    fn note_compression(&mut self, outcome: Result<(), CompressError>) {
-        if let Err(error) = outcome {
-            self.say(Severity::Warning, error.to_string());
+    /// Says what has failed; starts to make the index of what was compressed.
+    fn note_compression(&mut self, outcome: Result<Option<PathBuf>, CompressError>) {
+        match outcome {
+            Ok(Some(path)) if self.config.index_rotated => self.indexer.start(path),
+            Ok(_) => {}
+            Err(error) => self.say(Severity::Warning, error.to_string()),
         }
     }
 

@@ -10,6 +10,7 @@ use rustix::fs::{access, Access};
 
 use crate::error::RotateError;
 use crate::files::{self, modes, numbered, open_log, set_permissions};
+use crate::index;
 use crate::read::COMPRESSED_SUFFIX;
 use crate::seal::{seal_path, with_suffix};
 use crate::writing;
@@ -70,6 +71,7 @@ fn shift(log_file: &Path, number: u32) -> Result<(), (PathBuf, io::Error)> {
             }
         }
     }
+    index::follow(&here, &above);
     move_seal(&here, &above).map_err(|error| (seal_path(&above), error))
 }
 

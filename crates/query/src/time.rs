@@ -2,8 +2,10 @@
 //! process, by the C library, since no other library agrees with its strptime(3) and strftime(3).
 
 use crate::Dialect;
+use std::cell::RefCell;
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
+use std::thread::LocalKey;
 
 /// End of the range for which a time is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -229,8 +231,44 @@ fn put(tm: &libc::tm, format: &CStr, out: &mut Vec<u8>) {
     out.extend_from_slice(&text[..length]);
 }
 
+/// A time of day, and what was written for it last.
+struct Written {
+    at_s: u64,
+    text: Vec<u8>,
+}
+
+impl Written {
+    const fn nothing() -> RefCell<Option<Written>> {
+        RefCell::new(None)
+    }
+}
+
+/// Appends what `write` writes for a time. Most events are of the second of the event before, and the C library takes
+/// longer than all else for an event.
+fn write_cached(
+    last: &'static LocalKey<RefCell<Option<Written>>>,
+    at_s: u64,
+    out: &mut Vec<u8>,
+    write: impl Fn(u64, &mut Vec<u8>),
+) {
+    last.with_borrow_mut(|last| match last {
+        Some(last) if last.at_s == at_s => out.extend_from_slice(&last.text),
+        _ => {
+            let start = out.len();
+            write(at_s, out);
+            let text = out[start..].to_vec();
+            *last = Some(Written { at_s, text });
+        }
+    });
+}
+
 /// Appends a time as ctime(3) does, with the newline. That is in English in every locale.
 pub fn write_ctime(at_s: u64, out: &mut Vec<u8>) {
+    thread_local!(static LAST: RefCell<Option<Written>> = const { Written::nothing() });
+    write_cached(&LAST, at_s, out, ctime);
+}
+
+fn ctime(at_s: u64, out: &mut Vec<u8>) {
     const DAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
     const MONTHS: [&str; 12] = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
@@ -254,16 +292,19 @@ pub fn write_ctime(at_s: u64, out: &mut Vec<u8>) {
 
 /// Appends date and time of the locale (`%x %T`), or `?` for a year that the C library does not know.
 pub fn write_date_time(at_s: u64, out: &mut Vec<u8>) {
-    match i64::try_from(at_s).ok().and_then(try_local) {
-        Some(tm) => put(&tm, c"%x %T", out),
-        None => out.push(b'?'),
-    }
+    thread_local!(static LAST: RefCell<Option<Written>> = const { Written::nothing() });
+    write_cached(&LAST, at_s, out, |at_s, out| put_local(at_s, c"%x %T", out));
 }
 
 /// Appends time and date of the locale (`%T %x`), or `?` for a year that the C library does not know.
 pub(crate) fn write_time_date(at_s: u64, out: &mut Vec<u8>) {
+    thread_local!(static LAST: RefCell<Option<Written>> = const { Written::nothing() });
+    write_cached(&LAST, at_s, out, |at_s, out| put_local(at_s, c"%T %x", out));
+}
+
+fn put_local(at_s: u64, format: &CStr, out: &mut Vec<u8>) {
     match i64::try_from(at_s).ok().and_then(try_local) {
-        Some(tm) => put(&tm, c"%T %x", out),
+        Some(tm) => put(&tm, format, out),
         None => out.push(b'?'),
     }
 }
@@ -276,20 +317,29 @@ pub(crate) fn write_columns(
     dialect: Dialect,
     out: &mut Vec<u8>,
 ) {
-    let tm = i64::try_from(at_s).ok().and_then(try_local);
-    let column = |format, out: &mut Vec<u8>| {
-        if let Some(tm) = &tm {
-            put(tm, format, out);
-        }
-        out.push(b',');
-    };
-    column(c"%x", out);
-    column(c"%T", out);
-    if !has_parts {
-        return;
+    thread_local!(static LAST: RefCell<Option<Written>> = const { Written::nothing() });
+    write_cached(&LAST, at_s, out, |at_s, out| {
+        let tm = i64::try_from(at_s).ok().and_then(try_local);
+        column(tm.as_ref(), c"%x", out);
+        column(tm.as_ref(), c"%T", out);
+    });
+    if has_parts {
+        write_parts(at_s, msec, dialect, out);
     }
+}
+
+fn column(tm: Option<&libc::tm>, format: &CStr, out: &mut Vec<u8>) {
+    if let Some(tm) = tm {
+        put(tm, format, out);
+    }
+    out.push(b',');
+}
+
+/// Appends the parts of a time in columns.
+fn write_parts(at_s: u64, msec: u32, dialect: Dialect, out: &mut Vec<u8>) {
+    let tm = i64::try_from(at_s).ok().and_then(try_local);
     for format in [c"%Y", c"%m", c"%d", c"%u", c"%k"] {
-        column(format, out);
+        column(tm.as_ref(), format, out);
     }
     out.extend_from_slice(format!("{msec},").as_bytes());
     if let Some(tm) = &tm {

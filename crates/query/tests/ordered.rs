@@ -293,7 +293,7 @@ fn by_pieces(log: &[u8], filter: &Filter, range: TimeRange, piece_bytes: usize) 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(testkit::times(256, 8192)))]
+    #![proptest_config(ProptestConfig::with_cases(testkit::times(256, 2048)))]
 
     #[test]
     fn blocks_without_the_literal_hold_no_event_that_matches(

@@ -52,24 +52,27 @@ impl Compressor {
         }
     }
 
-    /// Outcome of a compression that has finished since the last call.
-    pub(super) fn poll(&mut self) -> Result<(), CompressError> {
+    /// The compressed file, if a compression has finished since the last call.
+    pub(super) fn poll(&mut self) -> Result<Option<PathBuf>, CompressError> {
         let is_finished = |compression: &Compression| compression.thread.is_finished();
         match self.running.as_ref().is_some_and(is_finished) {
             true => self.finish(),
-            false => Ok(()),
+            false => Ok(None),
         }
     }
 
-    /// Waits for a running compression: the names of the files are about to change.
-    pub(super) fn finish(&mut self) -> Result<(), CompressError> {
+    /// Waits for a running compression: the names of the files are about to change. Returns the compressed file.
+    pub(super) fn finish(&mut self) -> Result<Option<PathBuf>, CompressError> {
         let Some(Compression { path, thread }) = self.running.take() else {
-            return Ok(());
+            return Ok(None);
         };
-        thread
+        let done = thread
             .join()
-            .unwrap_or_else(|_| Err(io::Error::other("the compressing thread panicked")))
-            .map_err(|source| CompressError { path, source })
+            .unwrap_or_else(|_| Err(io::Error::other("the compressing thread panicked")));
+        match done {
+            Ok(()) => Ok(Some(with_suffix(&path, COMPRESSED_SUFFIX))),
+            Err(source) => Err(CompressError { path, source }),
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::compress::Compressor;
 use super::current::Current;
 use super::durability::Durability;
+use super::indexer::Indexer;
 use super::open::{OpenReport, Opened};
 use super::respond::Responses;
 use super::sealing::open_sealer;
@@ -54,6 +55,7 @@ impl Journal {
             stream: Stream::default(),
             responses: Responses::new(limits.unwrap_or_default()),
             compressor: Compressor::default(),
+            indexer: Indexer::default(),
             counters: Counters::default(),
         };
         if config.write_logs {

@@ -3,13 +3,14 @@
 use super::terms::{number_bit, pieces, Class, Terms};
 use crate::facts::NO_LOGIN;
 use crate::filter::Filter;
+use crate::literal::part_of_file;
 use memchr::memmem::find;
 
 /// Terms that a block must hold for one of its events to match.
 #[derive(Debug, Clone, Default)]
 pub struct Needed {
-    /// Pieces of text; with `true`, only where names of files are not joined to others.
-    texts: Vec<(u16, bool)>,
+    /// Pieces of text.
+    texts: Vec<u16>,
     numbers: Vec<u16>,
     kinds: Vec<i32>,
 }
@@ -31,17 +32,17 @@ impl Needed {
             &filter.terminal,
         ];
         for text in texts.into_iter().flatten() {
-            needed.add_text(text, false);
+            needed.add_text(text);
         }
         if let Some(text) = &filter.file {
-            needed.add_text(text, true);
+            needed.add_text(part_of_file(text));
         }
         needed.add_numbers(filter);
         needed
     }
 
     /// Adds a text that lines of every matching event have, plain or in hex.
-    pub fn add_text(&mut self, text: &[u8], is_file: bool) {
+    pub fn add_text(&mut self, text: &[u8]) {
         // Values that stand for a field without one are not in the log.
         if [&b"(null)"[..], b"(none)"]
             .iter()
@@ -49,7 +50,7 @@ impl Needed {
         {
             return;
         }
-        pieces(text, |bit| self.texts.push((bit, is_file)));
+        pieces(text, |bit| self.texts.push(bit));
     }
 
     fn add_numbers(&mut self, filter: &Filter) {
@@ -101,10 +102,7 @@ impl Needed {
             || terms.kinds.len() > super::terms::KINDS_MAX
             || self.kinds.iter().any(|kind| terms.kinds.contains(kind));
         has_kind
-            && self
-                .texts
-                .iter()
-                .all(|(bit, is_file)| (*is_file && terms.has_joined) || terms.has_text(*bit))
+            && self.texts.iter().all(|bit| terms.has_text(*bit))
             && self.numbers.iter().all(|bit| terms.has_number(*bit))
     }
 }

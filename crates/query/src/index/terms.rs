@@ -42,7 +42,8 @@ pub struct Terms {
     pub(crate) text: Box<[u64; TEXT_WORDS]>,
     pub(crate) numbers: Box<[u64; NUMBER_WORDS]>,
     pub(crate) kinds: Vec<i32>,
-    /// Whether the name of a file is relative, so that it is joined to the working directory.
+    /// Whether the name of a file is relative, so that it is joined to the working directory. Nothing asks for it now;
+    /// it is part of the file's form.
     pub(crate) has_joined: bool,
 }
 

@@ -219,7 +219,7 @@ impl Asked {
     /// Adds what blocks of logs must hold.
     pub(super) fn add_needed(&self, needed: &mut Needed) {
         let texts = self.conditions.workloads.texts();
-        texts.for_each(|text| needed.add_text(text, false));
+        texts.for_each(|text| needed.add_text(text));
     }
 
     /// Tells the matcher which texts events must have.

@@ -89,6 +89,10 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
             say!("{message}");
             Ok(NOTHING)
         }
+        Err(Instead::FailWith(text)) => {
+            let _ = io::stderr().write_all(text.as_bytes());
+            Ok(NOTHING)
+        }
     }
 }
 

@@ -47,6 +47,8 @@ pub(crate) struct OutputOptions {
 pub(crate) enum Instead {
     /// Say this on standard error, and end with status 1.
     Fail(String),
+    /// Write this text on standard error as it is, without a newline behind it, and end with status 1.
+    FailWith(&'static str),
     Help,
     Version,
 }
@@ -364,17 +366,22 @@ fn too_large(what: &str, text: &str) -> Instead {
 fn set_call(filter: &mut Filter, word: &mut Words<'_>, dialect: Dialect) -> Result<bool> {
     match word.option {
         "-a" | "--event" => {
-            filter.serial = Some(digits(word, "Audit event id")? as u32);
+            filter.serial = Some(digits(word, "Audit event id", dialect)? as u32);
         }
-        "-p" | "--pid" => filter.pid = Some(digits(word, "Process id")? as i32),
-        "-pp" | "--ppid" => filter.ppid = Some(digits(word, "Parent process id")? as i32),
+        "-p" | "--pid" => filter.pid = Some(digits(word, "Process id", dialect)? as i32),
+        "-pp" | "--ppid" => filter.ppid = Some(digits(word, "Parent process id", dialect)? as i32),
         "--session" => {
             let text = word.signed_value()?;
             if !starts_with_digit(text.strip_prefix('-').unwrap_or(text)) {
                 let message = format!("Session id must be a numeric value, was {text}");
                 return Err(message.into());
             }
-            filter.session = Some(number(text)? as u32);
+            let is_silent = dialect.is_peer() && starts_with_digit(text);
+            let session = number(text).map_err(|error| match is_silent {
+                true => Instead::FailWith(""),
+                false => error,
+            });
+            filter.session = Some(session? as u32);
         }
         "-e" | "--exit" => filter.exit = Some(exit(word)?),
         "-sv" | "--success" => {
@@ -400,12 +407,17 @@ fn set_call(filter: &mut Filter, word: &mut Words<'_>, dialect: Dialect) -> Resu
     Ok(true)
 }
 
-fn digits(word: &mut Words<'_>, what: &str) -> Result<u64> {
+/// A number without a sign. About one that is too large, ausearch says half a line or nothing.
+fn digits(word: &mut Words<'_>, what: &str, dialect: Dialect) -> Result<u64> {
     let text = word.value()?;
     if !starts_with_digit(text) {
         return Err(format!("{what} must be a numeric value, was {text}").into());
     }
-    leading(text).ok_or_else(|| format!("{what} {text} is out of range").into())
+    leading(text).ok_or_else(|| match (dialect, word.option) {
+        (Dialect::Own, _) => format!("{what} {text} is out of range").into(),
+        (_, "-a" | "--event") => Instead::FailWith("Illegal value for audit event ID"),
+        _ => Instead::FailWith(""),
+    })
 }
 
 fn exit(word: &mut Words<'_>) -> Result<i64> {
