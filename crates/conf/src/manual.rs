@@ -45,7 +45,7 @@ pub fn described_keys() -> Vec<KeyDescription> {
     keys
 }
 
-const OWN: [&str; 13] = [
+const OWN: [&str; 14] = [
     "identity",
     "label_keys",
     "exe_hash",

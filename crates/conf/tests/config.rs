@@ -3,11 +3,8 @@
 use std::os::unix::fs::{symlink, PermissionsExt};
 use std::path::Path;
 
-use conf::Notice;
-use conf::{
-    load, parse, Config, ConfigError, FailureAction, Flush, LoadOptions, LogFormat, MetricsAddress,
-    NameFormat, Overload, SizeAction, SpaceLimit, Transport,
-};
+use conf::{load, parse, Config, ConfigError, FailureAction, Flush, LoadOptions, LogFormat};
+use conf::{MetricsAddress, NameFormat, Notice, Overload, SizeAction, SpaceLimit, Transport};
 
 fn parsed(text: &str) -> (Config, Vec<Notice>) {
     let loaded = parse(text.as_bytes(), Path::new("auditd.conf")).unwrap_or_else(|e| panic!("{e}"));

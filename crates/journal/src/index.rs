@@ -95,7 +95,7 @@ pub fn make(log: &Path) -> io::Result<Index> {
     make_while(log, || true)
 }
 
-/// As [`make`], but gives up when `goes_on` says no. Memory: a block and the index.
+/// Makes the index of a log file as [`make`] does, but gives up when `goes_on` says no. Memory: a block and the index.
 fn make_while(log: &Path, goes_on: impl Fn() -> bool) -> io::Result<Index> {
     let subject = subject(&File::open(log)?)?;
     let all = TimeRange {
@@ -125,12 +125,12 @@ fn make_while(log: &Path, goes_on: impl Fn() -> bool) -> io::Result<Index> {
 /// Makes the index of a log file and puts it beside it.
 ///
 /// # Errors
-/// As [`make`], or the index cannot be written.
+/// The errors of [`make`], or the index cannot be written.
 pub fn build(log: &Path) -> io::Result<Index> {
     build_while(log, || true)
 }
 
-/// As [`build`], but gives up when `goes_on` says no.
+/// Builds an index as [`build`] does, but gives up when `goes_on` says no.
 pub(crate) fn build_while(log: &Path, goes_on: impl Fn() -> bool) -> io::Result<Index> {
     let index = make_while(log, &goes_on)?;
     let path = index_path(log);
