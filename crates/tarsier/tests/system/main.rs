@@ -24,6 +24,7 @@ mod files;
 mod flips;
 mod hashes;
 mod identity;
+mod index;
 mod integrity;
 mod kernel_records;
 mod lifecycle;
