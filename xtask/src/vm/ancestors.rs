@@ -6,7 +6,7 @@ use anyhow::{ensure, Result};
 use testkit::ancestors;
 
 /// Fewest processes of a log.
-const PROCESSES_MIN: u64 = 2500;
+const PROCESSES_MIN: u64 = 1000;
 /// Most numbers that the kernel can have given them: `pid_max` of the guest.
 const PIDS_MAX: u64 = 600;
 
