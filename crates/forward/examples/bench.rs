@@ -5,6 +5,8 @@
 //!   program starts. Prints its processor time per event, events a second and largest memory.
 //! * `bench PROGRAM CONFIG latency KEY EVENTS INTERVAL_MS`: an event with this key every INTERVAL_MS. Prints the time from
 //!   the write into the log until the cursor on disk has the acknowledgement.
+//! * `bench PROGRAM CONFIG calls EVENTS INTERVAL_MS`: a daemon writes the log of CONFIG and records this program's
+//!   rmdir(2), and nothing else meanwhile. Prints the time from each call until its acknowledgement.
 
 use std::fs::File;
 use std::io::Write;
@@ -21,6 +23,8 @@ use forward::events::Events;
 const DEADLINE: Duration = Duration::from_secs(600);
 /// Time between two looks at the cursor.
 const LOOK: Duration = Duration::from_micros(500);
+/// Time without an acknowledgement after which all events are taken for acknowledged.
+const REST: Duration = Duration::from_secs(2);
 
 fn main() -> anyhow::Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -33,11 +37,16 @@ fn main() -> anyhow::Result<()> {
         [program, path, "latency", key, events, interval_ms] => {
             let run = Run::new(program, path)?;
             let interval = Duration::from_millis(interval_ms.parse()?);
-            latency(&run, key, events.parse()?, interval)
+            written(&run, key, events.parse()?, interval)
         }
-        _ => {
-            bail!("usage: bench PROGRAM CONFIG cost SAMPLE EVENTS | latency KEY EVENTS INTERVAL_MS")
+        [program, path, "calls", events, interval_ms] => {
+            let run = Run::new(program, path)?;
+            let interval = Duration::from_millis(interval_ms.parse()?);
+            called(&run, events.parse()?, interval)
         }
+        _ => bail!(
+            "usage: bench PROGRAM CONFIG cost SAMPLE EVENTS | latency KEY EVENTS INTERVAL_MS | calls EVENTS INTERVAL_MS"
+        ),
     }
 }
 
@@ -83,6 +92,21 @@ impl Run {
         cursor.ok().flatten().map_or(0, |cursor| cursor.events)
     }
 
+    /// Waits until nothing has been acknowledged for two seconds. Returns how many events are.
+    fn await_rest(&self) -> anyhow::Result<u64> {
+        let end = Instant::now() + DEADLINE;
+        loop {
+            let before = self.acknowledged();
+            std::thread::sleep(REST);
+            if before > 0 && self.acknowledged() == before {
+                return Ok(before);
+            }
+            if Instant::now() > end {
+                bail!("{before} events are acknowledged after {DEADLINE:?}, and it goes on");
+            }
+        }
+    }
+
     /// Waits until so many events are acknowledged.
     fn await_acknowledged(&self, events: u64) -> anyhow::Result<()> {
         let end = Instant::now() + DEADLINE;
@@ -99,6 +123,7 @@ impl Run {
     }
 }
 
+/// Cost of a log that is there before the program starts.
 fn cost(run: &Run, sample: &Path, events: u64) -> anyhow::Result<()> {
     let text = std::fs::read(sample).with_context(|| sample.display().to_string())?;
     let mut log = std::io::BufWriter::new(File::create(&run.config.log_file)?);
@@ -128,14 +153,70 @@ fn cost(run: &Run, sample: &Path, events: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn latency(run: &Run, key: &str, events: usize, interval: Duration) -> anyhow::Result<()> {
+/// Time from an event's write into the log until its acknowledgement.
+fn written(run: &Run, key: &str, events: usize, interval: Duration) -> anyhow::Result<()> {
     let mut log = File::create(&run.config.log_file)?;
     let _running = run.start()?;
     // The first event finds the program ready.
     write_event(&mut log, key, 0)?;
     run.await_acknowledged(1)?;
     let own_key = key.to_owned();
-    let writer = std::thread::spawn(move || -> anyhow::Result<Vec<Instant>> {
+    let waits = waits(run, 1, events, interval, move |number| {
+        write_event(&mut log, &own_key, number + 1)
+    })?;
+    println!("{events} events, key {key}: written to acknowledged, {waits}");
+    Ok(())
+}
+
+/// Time from a call, which the daemon records, until the acknowledgement of its event.
+fn called(run: &Run, events: usize, interval: Duration) -> anyhow::Result<()> {
+    let _running = run.start()?;
+    call(0)?;
+    let before = run.await_rest()?;
+    let waits = waits(run, before, events, interval, call)?;
+    let after = run.await_rest()?;
+    if after != before + events as u64 {
+        bail!(
+            "{} events instead of {events}: something else was recorded too",
+            after - before
+        );
+    }
+    println!("{events} calls: made to acknowledged, {waits}");
+    Ok(())
+}
+
+/// Makes a call that fails.
+fn call(_number: usize) -> std::io::Result<()> {
+    match std::fs::remove_dir("/nonexistent") {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+        Ok(()) => Err(std::io::Error::other("/nonexistent was there")),
+    }
+}
+
+/// Median, 99th percentile and largest of some times.
+struct Waits(Vec<Duration>);
+
+impl std::fmt::Display for Waits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ms = |share: usize| self.0[(self.0.len() - 1) * share / 1000].as_secs_f64() * 1000.0;
+        let (median, p99, largest) = (ms(500), ms(990), ms(1000));
+        write!(
+            f,
+            "median {median:.1} ms, p99 {p99:.1} ms, largest {largest:.1} ms"
+        )
+    }
+}
+
+/// Makes events, one each `interval`, while `before` are acknowledged already, and waits for the acknowledgement of each.
+fn waits(
+    run: &Run,
+    before: u64,
+    events: usize,
+    interval: Duration,
+    mut make: impl FnMut(usize) -> std::io::Result<()> + Send + 'static,
+) -> anyhow::Result<Waits> {
+    let maker = std::thread::spawn(move || -> anyhow::Result<Vec<Instant>> {
         let (begin, mut times) = (Instant::now(), Vec::new());
         for number in 0..events {
             // A prime beside the interval: no step with linger or with looks of the program.
@@ -144,36 +225,28 @@ fn latency(run: &Run, key: &str, events: usize, interval: Duration) -> anyhow::R
                 + Duration::from_micros(number as u64 * 7919 % 5000);
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
             times.push(Instant::now());
-            write_event(&mut log, &own_key, number + 1)?;
+            make(number)?;
         }
         Ok(times)
     });
     let (end, mut seen) = (Instant::now() + DEADLINE, Vec::new());
     while seen.len() < events {
-        let (now, count) = (Instant::now(), run.acknowledged() as usize - 1);
-        seen.resize(count, now);
+        let (now, count) = (Instant::now(), (run.acknowledged() - before) as usize);
+        seen.resize(count.min(events), now);
         if now > end {
             bail!("only {count} of {events} events are acknowledged after {DEADLINE:?}");
         }
         std::thread::sleep(LOOK);
     }
-    let times = writer
-        .join()
-        .map_err(|_| anyhow::anyhow!("the writer panicked"))??;
+    let times = maker.join();
+    let times = times.map_err(|_| anyhow::anyhow!("the maker of events panicked"))??;
     let mut waits: Vec<Duration> = times
         .iter()
         .zip(&seen)
-        .map(|(written, seen)| seen.saturating_duration_since(*written))
+        .map(|(made, seen)| seen.saturating_duration_since(*made))
         .collect();
     waits.sort_unstable();
-    let ms = |share: usize| waits[(waits.len() - 1) * share / 1000].as_secs_f64() * 1000.0;
-    println!(
-        "{events} events, key {key}: written to acknowledged, median {:.1} ms, p99 {:.1} ms, largest {:.1} ms",
-        ms(500),
-        ms(990),
-        ms(1000)
-    );
-    Ok(())
+    Ok(Waits(waits))
 }
 
 fn write_event(log: &mut File, key: &str, number: usize) -> std::io::Result<()> {

@@ -103,7 +103,7 @@ keys! {
         |c, v| path(v).map(|x| c.secret_file = Some(x));
     compression, "zstd, gzip (kafka, otlp)", "`none`, `zstd`, `gzip`",
         |c, v| word(v, COMPRESSIONS).map(|x| c.compression = Some(x));
-    batch_bytes, "1M (nats: 256K)", "size of a batch, before compression",
+    batch_bytes, "1M (nats: 512K)", "size of a batch, before compression",
         |c, v| bytes(v, 1024, 16 << 20).map(|x| c.batch_bytes = Some(x as usize));
     linger, "200ms", "how long an event waits for others",
         |c, v| time(v, Duration::from_secs(60)).map(|x| c.linger = x);

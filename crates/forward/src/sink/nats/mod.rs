@@ -21,7 +21,7 @@ use wire::{Client, Reply};
 pub(super) use read_back::read_back;
 pub use wire::parse_line;
 
-const BATCH_BYTES: usize = 256 << 10;
+const BATCH_BYTES: usize = 512 << 10;
 const MESSAGES_MAX: usize = 1 << 14;
 const SEQUENCE: &str = "sequence";
 const TO_HEADER: &str = "Tarsier-To";
@@ -314,7 +314,8 @@ fn sign(seed: &str, nonce: &str) -> io::Result<(String, String)> {
 impl Sink for Nats {
     fn limits(&self) -> Limits {
         let bytes = self.client.as_ref().map_or(self.bytes, |client| {
-            self.bytes.min(client.max_payload.saturating_sub(1024))
+            // A batch exceeds its size by up to an event, and has headers.
+            self.bytes.min(client.max_payload / 8 * 7)
         });
         Limits {
             bytes,
