@@ -38,12 +38,12 @@ impl Generation {
         }
     }
 
-    /// The same with `budgets`.
+    /// Sets the budgets of rules.
     pub fn with_budgets(self, budgets: BTreeMap<u32, u32>) -> Generation {
         Generation { budgets, ..self }
     }
 
-    /// The same with `labels`.
+    /// Sets the labels that events of rules give.
     pub fn with_labels(self, labels: BTreeMap<u32, Vec<String>>) -> Generation {
         Generation { labels, ..self }
     }

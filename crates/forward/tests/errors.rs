@@ -92,7 +92,7 @@ impl Scene {
         self.await_acknowledged();
     }
 
-    /// The same with a certificate that has a flaw.
+    /// Waits for an error as [`Scene::manner`] does, while the server's certificate has a flaw.
     fn flaw(&mut self, flaw: Flaw, words: &[&str]) {
         let mark = self.mark();
         self.front.set_tls(Some(self.authority.server(flaw)));

@@ -231,7 +231,7 @@ impl Journal {
         self.sync_before_leaving();
         self.durability.note_rotation(self.stream.written());
         self.finish_compression();
-        self.indexer.stop();
+        self.indexer.interrupt();
         let rotated = self.current.rotate(&file, keep, &self.config.log_group)?;
         self.responses.note_rotation();
         self.counters.rotations += 1;

@@ -35,7 +35,7 @@ impl Prices {
         watched: 0.0,
         named: 0.0,
     };
-    /// The same for all calls.
+    /// Prices that are the same for all calls.
     fn flat(ns: f64) -> Prices {
         Prices {
             unwatched: ns,

@@ -121,6 +121,11 @@ fn a_log_without_time_between_events_and_one_that_is_not_there_are_refused() {
         "{}",
         said(&output)
     );
+    assert!(
+        !said(&output).contains("tarsier: tarsier:"),
+        "{}",
+        said(&output)
+    );
     let output = plan(&directory, &["--seconds", "5"]);
     assert!(said(&output).contains("--profile"), "{}", said(&output));
 }

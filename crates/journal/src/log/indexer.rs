@@ -18,17 +18,17 @@ struct Indexing {
 }
 
 impl Indexer {
-    /// Starts to make the index of a rotated file, on a thread of the policy SCHED_IDLE.
+    /// Starts to make the index of a rotated file, on a thread of the policy SCHED_IDLE. Does nothing while an earlier
+    /// thread runs, which may not have had a processor yet: whoever searches makes the index then.
     pub(super) fn start(&mut self, path: PathBuf) {
-        let before = self.stop();
+        let earlier = self.running.as_ref();
+        if earlier.is_some_and(|running| !running.thread.is_finished()) {
+            return;
+        }
         let goes_on = Arc::new(AtomicBool::new(true));
         let is_wanted = Arc::clone(&goes_on);
         let work = move || {
             run_when_idle();
-            // Both write files of the same name.
-            if let Some(before) = before {
-                let _ = before.join();
-            }
             if index::is_for_index(&path) {
                 // Whoever searches makes it, if this fails.
                 let _ = index::build_while(&path, || is_wanted.load(Ordering::Relaxed));
@@ -41,10 +41,10 @@ impl Indexer {
     }
 
     /// Ends the work within a MiB of text, without waiting for that: the names of the files are about to change.
-    pub(super) fn stop(&mut self) -> Option<JoinHandle<()>> {
-        let running = self.running.take()?;
-        running.goes_on.store(false, Ordering::Relaxed);
-        Some(running.thread)
+    pub(super) fn interrupt(&self) {
+        if let Some(running) = &self.running {
+            running.goes_on.store(false, Ordering::Relaxed);
+        }
     }
 
     /// Waits for the index, for tests.
@@ -58,7 +58,7 @@ impl Indexer {
 
 impl Drop for Indexer {
     fn drop(&mut self) {
-        self.stop();
+        self.interrupt();
     }
 }
 

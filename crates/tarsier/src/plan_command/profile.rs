@@ -5,7 +5,7 @@ use anyhow::{bail, Context, Error, Result};
 use capture::{AuditContexts, CallCounter};
 use plan::{CallRates, Plan, Prediction};
 use query::kind::SYSCALL;
-use query::{Assembler, Dialect, Feed, Lines, TimeRange};
+use query::{Dialect, Event, TimeRange};
 use serde::Serialize;
 use std::fmt;
 use std::path::Path;
@@ -105,19 +105,12 @@ fn count(time: Duration) -> Result<(f64, CallRates)> {
 /// Seconds from the first event of a log to the last, and how many events of calls it has.
 fn events_of(log: &Path) -> Result<(f64, u64)> {
     let defaults = logs::defaults(Dialect::Own)?;
-    let input = Input::find(Some(log), false, &defaults, Dialect::Own).map_err(Error::msg)?;
-    let mut assembler = Assembler::new(Dialect::Own, defaults.timeout_s, TimeRange::default());
-    let (mut feed, mut counted) = (Feed::default(), Counted::default());
-    for source in &input.sources {
-        let text = source.open(Dialect::Own)?.map_err(Error::msg)?;
-        let mut lines = Lines::new(text, Dialect::Own.line_bytes_max());
-        while let Some(line) = lines.next_line().map_err(|error| source.error(error))? {
-            feed.add(line, &mut assembler);
-            counted.take(&mut assembler);
-        }
-    }
-    assembler.finish();
-    counted.take(&mut assembler);
+    let input = Input::find(Some(log), false, &defaults, Dialect::Own).map_err(unreadable)?;
+    let mut counted = Counted::default();
+    let read = input.each_event(defaults.timeout_s, TimeRange::default(), |event| {
+        counted.add(event);
+    });
+    read?.map_err(unreadable)?;
     let (first_ms, last_ms) = counted.range_ms.unwrap_or_default();
     match last_ms.saturating_sub(first_ms) {
         0 => bail!(
@@ -137,16 +130,19 @@ struct Counted {
 }
 
 impl Counted {
-    fn take(&mut self, assembler: &mut Assembler) {
-        while let Some(event) = assembler.pop() {
-            let (sec, ms, _) = event.view().time();
-            let at_ms = sec.saturating_mul(1000).saturating_add(ms.into());
-            let (first, last) = self.range_ms.unwrap_or((at_ms, at_ms));
-            self.range_ms = Some((first.min(at_ms), last.max(at_ms)));
-            self.events += u64::from(event.has_kind(SYSCALL, SYSCALL));
-            assembler.recycle(event);
-        }
+    fn add(&mut self, event: &Event) {
+        let (sec, ms, _) = event.view().time();
+        let at_ms = sec.saturating_mul(1000).saturating_add(ms.into());
+        let (first, last) = self.range_ms.unwrap_or((at_ms, at_ms));
+        self.range_ms = Some((first.min(at_ms), last.max(at_ms)));
+        self.events += u64::from(event.has_kind(SYSCALL, SYSCALL));
     }
+}
+
+/// The error of a search's message, which begins with the name of this program.
+fn unreadable(message: String) -> Error {
+    let text = message.strip_prefix("tarsier: ").unwrap_or(&message);
+    Error::msg(text.to_owned())
 }
 
 impl fmt::Display for Profile {

@@ -18,7 +18,7 @@ use journal::seal::verify::End;
 use options::PageOptions;
 use page::{About, Seal};
 use query::summary::Summary;
-use query::{Assembler, Dialect, Feed, Lines};
+use query::Dialect;
 use rustix::fs::{Mode, OFlags};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -67,25 +67,14 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
             return Ok(FAILED);
         }
     };
-    let mut assembler = Assembler::new(Dialect::Own, defaults.timeout_s, options.range);
-    let mut feed = Feed::default();
     let mut summary = Summary::default();
-    for source in &input.sources {
-        let text = match source.open(Dialect::Own)? {
-            Ok(text) => text,
-            Err(message) => {
-                say!("{message}");
-                return Ok(FAILED);
-            }
-        };
-        let mut lines = Lines::new(text, Dialect::Own.line_bytes_max());
-        while let Some(line) = lines.next_line().map_err(|error| source.error(error))? {
-            feed.add(line, &mut assembler);
-            take(&mut assembler, &mut summary);
-        }
+    let read = input.each_event(defaults.timeout_s, options.range, |event| {
+        summary.add(event);
+    });
+    if let Err(message) = read? {
+        say!("{message}");
+        return Ok(FAILED);
     }
-    assembler.finish();
-    take(&mut assembler, &mut summary);
     let about = About {
         logs: input.sources.iter().map(ToString::to_string).collect(),
         seal: seal(&input.sources, options.key.as_deref()),
@@ -93,13 +82,6 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
     };
     write(&options.html, &page::page(&summary, &about))?;
     Ok(0)
-}
-
-fn take(assembler: &mut Assembler, summary: &mut Summary) {
-    while let Some(event) = assembler.pop() {
-        summary.add(&event);
-        assembler.recycle(event);
-    }
 }
 
 fn now_ms() -> u64 {

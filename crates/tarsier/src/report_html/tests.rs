@@ -1,6 +1,7 @@
 //! The page's structure, its size, and that text of a log stays text.
 
 use super::page::{page, About, Seal};
+use crate::search_command::logs::take_complete;
 use query::summary::Summary;
 use query::{Assembler, Dialect};
 
@@ -13,10 +14,10 @@ fn summary(log: &str) -> Summary {
     let mut summary = Summary::default();
     for line in log.lines() {
         assembler.add(line.as_bytes());
-        super::take(&mut assembler, &mut summary);
+        take_complete(&mut assembler, |event| summary.add(event));
     }
     assembler.finish();
-    super::take(&mut assembler, &mut summary);
+    take_complete(&mut assembler, |event| summary.add(event));
     summary
 }
 

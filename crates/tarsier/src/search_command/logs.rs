@@ -3,7 +3,7 @@
 use anyhow::Result;
 use daemon::stderr::say;
 use journal::compact::{self, TimeRange};
-use query::Dialect;
+use query::{Assembler, Dialect, Event, Feed, Lines};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
@@ -91,11 +91,45 @@ impl Input {
         }
     }
 
+    /// Gives each event of `range` to `take`, in the order in which they are complete. The inner error is the message for a
+    /// file that cannot be opened.
+    pub(crate) fn each_event(
+        &self,
+        timeout_s: u64,
+        range: query::TimeRange,
+        mut take: impl FnMut(&Event),
+    ) -> Result<Result<(), String>> {
+        let mut assembler = Assembler::new(Dialect::Own, timeout_s, range);
+        let mut feed = Feed::default();
+        for source in &self.sources {
+            let text = match source.open(Dialect::Own)? {
+                Ok(text) => text,
+                Err(message) => return Ok(Err(message)),
+            };
+            let mut lines = Lines::new(text, Dialect::Own.line_bytes_max());
+            while let Some(line) = lines.next_line().map_err(|error| source.error(error))? {
+                feed.add(line, &mut assembler);
+                take_complete(&mut assembler, &mut take);
+            }
+        }
+        assembler.finish();
+        take_complete(&mut assembler, &mut take);
+        Ok(Ok(()))
+    }
+
     fn of(paths: Vec<PathBuf>) -> Input {
         Input {
             sources: paths.into_iter().map(Source::File).collect(),
             is_set: false,
         }
+    }
+}
+
+/// Gives the events that are complete to `take`.
+pub(crate) fn take_complete(assembler: &mut Assembler, mut take: impl FnMut(&Event)) {
+    while let Some(event) = assembler.pop() {
+        take(&event);
+        assembler.recycle(event);
     }
 }
 

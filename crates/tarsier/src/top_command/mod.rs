@@ -9,7 +9,7 @@ mod model;
 mod tests;
 
 use crate::ctl;
-use crate::search_command::logs;
+use crate::search_command::logs::{self, take_complete};
 use anyhow::{bail, Result};
 use cli::top::TopArgs;
 use daemon::protocol::{socket_path, Request, Status};
@@ -136,12 +136,12 @@ impl Top {
         let has_more = self.follower.read(|line| {
             lines += 1;
             feed.add(line, assembler);
-            take(assembler, model);
+            take_complete(assembler, |event| model.events.add(event));
         })?;
         self.quiet_ticks = if lines > 0 { 0 } else { self.quiet_ticks + 1 };
         if !has_more && (!self.follower.is_live() || self.quiet_ticks == QUIET_TICKS) {
             self.assembler.finish();
-            take(&mut self.assembler, &mut self.model);
+            take_complete(&mut self.assembler, |event| self.model.events.add(event));
         }
         // Rates of a log that is not written end with its last event.
         let now_ms = match self.follower.is_live() {
@@ -181,13 +181,6 @@ fn said(status: &Status) -> (String, bool) {
         text.push_str(&format!(" ({})", causes.join(", ")));
     }
     (text, lost > 0)
-}
-
-fn take(assembler: &mut Assembler, model: &mut Model) {
-    while let Some(event) = assembler.pop() {
-        model.events.add(&event);
-        assembler.recycle(event);
-    }
 }
 
 fn now_ms() -> u64 {

@@ -25,7 +25,7 @@ fn model(log: &str) -> Model {
         assembler.add(line.as_bytes());
     }
     assembler.finish();
-    super::take(&mut assembler, &mut model);
+    super::take_complete(&mut assembler, |event| model.events.add(event));
     let last_ms = model.events.last_ms;
     model.refresh(last_ms);
     model
