@@ -2,7 +2,7 @@
 
 use abi::{Arch, Field};
 use plan::{Capabilities, Entries, Entry, Facts, Identities, ObjectId, Plan, ShapeKind, NONE};
-use plan::{TaskWorkload, WorkloadName};
+use plan::{RunExe, TaskPast, TaskWorkload, WorkloadName};
 use rules::{Action, Condition, List, Op, Rule, Source, SyscallSet, Value};
 
 const OPS: [Op; 8] = [
@@ -15,7 +15,9 @@ const OPS: [Op; 8] = [
     Op::BitMask,
     Op::BitTest,
 ];
-const FIELDS: [Field; 26] = [
+const FIELDS: [Field; 28] = [
+    Field::Label,
+    Field::AncestorExe,
     Field::Unit,
     Field::Container,
     Field::Uid,
@@ -68,6 +70,31 @@ const PATHS: [&[u8]; 2] = [b"/bin/a", b"/bin/missing"];
 const EXECUTABLE: ObjectId = ObjectId { dev: 1, ino: 5 };
 const UNITS: [&[u8]; 2] = [b"a.service", b"b.service"];
 const CONTAINERS: [&[u8]; 4] = [b"any", b"none", b"one", b"two"];
+const LABELS: [&[u8]; 2] = [b"web", b"db"];
+const RAN: [RunExe<'static>; 1] = [RunExe {
+    path: PATHS[0],
+    object: EXECUTABLE,
+}];
+/// A file that was at the path of the other one.
+const RAN_BEFORE: [RunExe<'static>; 1] = [RunExe {
+    path: PATHS[0],
+    object: ObjectId { dev: 1, ino: 6 },
+}];
+const PASTS: [TaskPast<'static>; 3] = [
+    TaskPast::UNKNOWN,
+    TaskPast {
+        labels: &[b"web"],
+        are_all_labels: true,
+        ancestors: &RAN,
+        are_all_ancestors: true,
+    },
+    TaskPast {
+        labels: &[],
+        are_all_labels: true,
+        ancestors: &RAN_BEFORE,
+        are_all_ancestors: true,
+    },
+];
 const RULES_MAX: u8 = 100;
 
 /// Bytes as choices; 0 when they have run out.
@@ -90,7 +117,8 @@ impl Choices<'_> {
     fn condition(&mut self) -> Condition {
         let field = self.of(&FIELDS);
         let value = match field {
-            Field::Exe => Value::Text(self.of(&PATHS).to_vec()),
+            Field::Exe | Field::AncestorExe => Value::Text(self.of(&PATHS).to_vec()),
+            Field::Label => Value::Text(self.of(&LABELS).to_vec()),
             Field::Unit => Value::Text(self.of(&UNITS).to_vec()),
             Field::Container => Value::Text(self.of(&CONTAINERS).to_vec()),
             Field::FieldCompare => Value::Number(u32::from(self.byte() % 27)),
@@ -133,6 +161,7 @@ impl Choices<'_> {
             unit: name(self.of(&UNITS)),
             slice: WorkloadName::Nothing,
             container: name(self.of(&CONTAINERS)),
+            past: self.of(&PASTS),
         };
         self.of(&[workload, TaskWorkload::UNKNOWN])
     }

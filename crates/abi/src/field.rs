@@ -104,16 +104,22 @@ pub enum Field {
     Slice = OWN_FIRST + 1,
     /// `container`: Innermost container of the task. Tarsier's own.
     Container = OWN_FIRST + 2,
+    /// `label`: Label of the process (`label_keys`). Tarsier's own.
+    Label = OWN_FIRST + 3,
+    /// `ancestor_exe`: Executable of a process that the process descends from. Tarsier's own.
+    AncestorExe = OWN_FIRST + 4,
 }
 
 /// Number of the first of Tarsier's own fields.
 const OWN_FIRST: u32 = 0x7461_0000;
 
 /// Tarsier's own fields, which only `*.tarsier` files of rules may name.
-pub const OWN_FIELDS: [(Field, &str); 3] = [
+pub const OWN_FIELDS: [(Field, &str); 5] = [
     (Field::Unit, "unit"),
     (Field::Slice, "slice"),
     (Field::Container, "container"),
+    (Field::Label, "label"),
+    (Field::AncestorExe, "ancestor_exe"),
 ];
 
 /// Every field of the kernel's with its name, by ascending number.
@@ -206,7 +212,17 @@ impl Field {
 
     /// Whether it is one of Tarsier's own fields, which the kernel's audit cannot match.
     pub const fn is_own(self) -> bool {
+        self.is_of_cgroup() || self.is_of_process()
+    }
+
+    /// Whether it asks about the cgroup of the task.
+    pub const fn is_of_cgroup(self) -> bool {
         matches!(self, Field::Unit | Field::Slice | Field::Container)
+    }
+
+    /// Whether it asks about the past of the task's process.
+    pub const fn is_of_process(self) -> bool {
+        matches!(self, Field::Label | Field::AncestorExe)
     }
 
     /// Whether its value is text, kept in `audit_rule_data.buf`.
@@ -230,6 +246,8 @@ impl Field {
                 | Field::Unit
                 | Field::Slice
                 | Field::Container
+                | Field::Label
+                | Field::AncestorExe
         )
     }
 }

@@ -355,6 +355,8 @@ static __always_inline bool recorded(__u32 verdict, struct work *w)
 {
 	if (verdict == VERDICT_DROP || control.muted)
 		return false;
+	if (w->lookup.labels)
+		label_process(w, verdict);
 	return !control.has_budgets || verdict != VERDICT_RECORD || !over_budget(w->rule);
 }
 

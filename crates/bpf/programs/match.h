@@ -8,6 +8,7 @@
 #include "maps.h"
 #include "marks.h"
 #include "objects.h"
+#include "process_class.h"
 #include "rows.h"
 #include "walk.h"
 #include "workloads.h"
@@ -343,11 +344,13 @@ static long lookup_step(__u32 i, struct lookup_in *in)
 		w->computed |= 1U << field;
 		if (WORKLOAD_FACTS & (1U << field))
 			find_workload(w, in->table);
+		else if (PAST_FACTS & (1U << field))
+			find_past(w, in->table);
 		else
 			find_fact(w, field);
 	}
 	if (w->absent & (1U << field)) {
-		if (WORKLOAD_FACTS & (1U << field))
+		if ((WORKLOAD_FACTS | PAST_FACTS) & (1U << field))
 			l->unsure |= ~head->b;
 		else if (kind != LOOKUP_MARKS)
 			l->mask &= head->b;
@@ -430,6 +433,11 @@ static __always_inline long look_at_page(__u32 i, struct lookup_in *in)
 	look_up(in, page);
 	if (!l->mask)
 		return 0;
+	if (more->b & PAGE_LABELS) {
+		l->labels = 1;
+		in->w->label_generation = row_at(in->table, 0)->a;
+		in->w->label_epoch = row_at(in->table, 0)->b;
+	}
 	decided = l->mask & ~(more->a & ~l->sure) & ~l->unsure;
 	first = decided & -decided;
 	/* Rules after the first decided one cannot be the first match. */
@@ -466,6 +474,7 @@ __noinline int evaluate(struct table *table, struct work *w, __u32 pages, __u32 
 	l->list = list;
 	l->page = 0;
 	l->bit = 0;
+	l->labels = 0;
 	l->worth = npages < 64 ? (1ULL << (npages & 63)) - 1 : ~0ULL;
 	summary = row_at(table, pages)->b;
 	if (summary) {

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0)
 /*
  * Frames that tell the daemon of the lives of processes, so that it knows the ancestors of an event's
- * process even if they are gone by the time the event is read. These programs are attached only if
- * the log is to name ancestors.
+ * process even if they are gone by the time the event is read, and the classes of processes. These
+ * programs are attached only if the log is to name ancestors, or rules ask about processes.
  *
  * The maker of a process is the one that called fork, also with CLONE_PARENT: a process cannot choose
  * its ancestors.
  */
 #include "copies.h"
 #include "emit.h"
+#include "parts.h"
+#include "process_class.h"
 
 #define SAME_PLACE(member)                                                       \
 	_Static_assert(__builtin_offsetof(struct tarsier_process, member) ==     \
@@ -71,12 +73,33 @@ static __always_inline void process_maker(struct work *w, struct task_struct *ma
 	process_of(w)->maker_start_ns = READ(maker, group_leader, start_boottime);
 }
 
+/* Adds path and identity of the executable. */
 static __always_inline void process_exe(struct work *w, struct task_struct *task)
 {
 	struct file *exe = READ(task, mm, exe_file);
+	struct tarsier_part *part;
 
-	if (exe && HAS(exe, f_path))
-		walk_path(w, TARSIER_PART_EXE, (__u64)&exe->f_path, 0, false);
+	if (!exe || !HAS(exe, f_path))
+		return;
+	walk_path(w, TARSIER_PART_EXE, (__u64)&exe->f_path, 0, false);
+	part = part_begin(w, TARSIER_PART_EXEC_FILE, 0);
+	if (!part)
+		return;
+	inode_facts((struct tarsier_inode *)(part + 1), READ(exe, f_inode));
+	part_end(w, part, sizeof(struct tarsier_inode));
+}
+
+/* Adds the path of the script that execve was given, if it was one. */
+static __always_inline void process_script(struct work *w, struct linux_binprm *bprm)
+{
+	char first = 0;
+
+	if (!HAS(bprm, interp) || !HAS(bprm, filename) || bprm->interp == bprm->filename)
+		return;
+	part_kernel_string(w, TARSIER_PART_PATH, bprm->filename);
+	bpf_probe_read_kernel(&first, 1, bprm->filename);
+	if (first != '/')
+		walk_cwd(w);
 }
 
 /* Adds the command line that execve has just put into the memory of the task. */
@@ -165,15 +188,26 @@ static __always_inline bool process_is_new(struct task_struct *task, __u32 chang
 	return !bpf_map_update_elem(&processes_told, &key, &one, BPF_NOEXIST);
 }
 
-/* Tells that `task`, the current one or its new child, has changed. */
-static __always_inline int process_changed(struct task_struct *task, __u32 change)
+/*
+ * Tells that `task`, the current one or its new child, has changed. `bprm`: what it executes, or
+ * NULL.
+ */
+static __always_inline int process_changed(struct task_struct *task, __u32 change,
+					   struct linux_binprm *bprm)
 {
 	struct cpu_state *cpu = state_of_cpu();
 	struct work *w;
 
-	if (!cpu || !process_is_new(task, change))
+	if (!cpu)
 		return 0;
 	w = work_take();
+	if (bprm)
+		class_executes(w);
+	if (!process_is_new(task, change)) {
+		if (w)
+			work_leave(w);
+		return 0;
+	}
 	if (w) {
 		process_begin(w, task, change);
 		if (change == TARSIER_PROCESS_MADE)
@@ -181,6 +215,8 @@ static __always_inline int process_changed(struct task_struct *task, __u32 chang
 		if (change == TARSIER_PROCESS_EXECUTED) {
 			process_exe(w, task);
 			process_title(w, task);
+			if (bprm)
+				process_script(w, bprm);
 		}
 	}
 	if (!w || process_out(w))
@@ -197,19 +233,21 @@ static __always_inline int process_begins(__u64 *ctx)
 	/* Threads are not told of. */
 	if (!PROCESSES_ARE_KNOWN || child->pid != child->tgid)
 		return 0;
-	return process_changed(child, TARSIER_PROCESS_MADE);
+	class_of_child(child);
+	return process_changed(child, TARSIER_PROCESS_MADE, 0);
 }
 
 COPIES("tp_btf/sched_process_fork", process_made, process_begins(ctx))
 
-static __always_inline int process_executes(void)
+static __always_inline int process_executes(__u64 *ctx)
 {
 	if (!PROCESSES_ARE_KNOWN)
 		return 0;
-	return process_changed(bpf_get_current_task_btf(), TARSIER_PROCESS_EXECUTED);
+	return process_changed(bpf_get_current_task_btf(), TARSIER_PROCESS_EXECUTED,
+			       (struct linux_binprm *)ctx[2]);
 }
 
-COPIES("tp_btf/sched_process_exec", process_exec, process_executes())
+COPIES("tp_btf/sched_process_exec", process_exec, process_executes(ctx))
 
 static __always_inline int process_ends(void)
 {
@@ -218,7 +256,8 @@ static __always_inline int process_ends(void)
 	/* Threads that are not the last are not told of. */
 	if (!PROCESSES_ARE_KNOWN || READ(task, signal, live.counter))
 		return 0;
-	return process_changed(task, TARSIER_PROCESS_ENDED);
+	class_ends();
+	return process_changed(task, TARSIER_PROCESS_ENDED, 0);
 }
 
 COPIES("tp_btf/sched_process_exit", process_ended, process_ends())
@@ -234,10 +273,43 @@ static __always_inline __u64 found_size(__u64 size)
 	(TYPE_HAS(bpf_iter__task, task) && TYPE_HAS(bpf_iter__task, meta) && \
 	 TYPE_HAS(bpf_iter_meta, seq))
 
+/* Writes the frame of a process that there is. */
+static __always_inline void found_out(struct seq_file *seq, struct work *w,
+				      struct task_struct *task, __u32 change)
+{
+	process_begin(w, task, change);
+	process_maker(w, READ(task, real_parent));
+	process_exe(w, task);
+	bpf_seq_write(seq, w->frame, found_size(process_size(w)));
+}
+
+/* As many ancestors as the daemon tells, and one more. */
+#define OWN_ANCESTORS_MAX 9
+
+/* For the steps of the loop over ancestors. */
+struct ancestors {
+	struct seq_file *seq;
+	struct work *w;
+	struct task_struct *task;
+};
+
+static long ancestor_step(__u32 i, struct ancestors *above)
+{
+	struct task_struct *task = above->task;
+	struct task_struct *parent = READ(task, real_parent, group_leader);
+
+	if (!parent || !READ(parent, tgid))
+		return 1;
+	above->task = parent;
+	found_out(above->seq, above->w, parent, TARSIER_PROCESS_ABOVE);
+	return 0;
+}
+
 /* All processes that there are, for a daemon that has just attached the programs above. */
 SEC("iter/task")
 int process_found(struct bpf_iter__task *ctx)
 {
+	struct ancestors above;
 	struct task_struct *task;
 	struct work *w;
 
@@ -252,12 +324,14 @@ int process_found(struct bpf_iter__task *ctx)
 	w = work_take();
 	if (!w)
 		return 0;
-	process_begin(w, task,
-		      READ(task, flags) & PF_KTHREAD ? TARSIER_PROCESS_KERNEL
-						     : TARSIER_PROCESS_FOUND);
-	process_maker(w, READ(task, real_parent));
-	process_exe(w, task);
-	bpf_seq_write(ctx->meta->seq, w->frame, found_size(process_size(w)));
+	above.w = w;
+	above.seq = ctx->meta->seq;
+	above.task = task;
+	found_out(above.seq, w, task,
+		  READ(task, flags) & PF_KTHREAD ? TARSIER_PROCESS_KERNEL : TARSIER_PROCESS_FOUND);
+	/* Of its own ancestors, the daemon's pid namespace may not show all. */
+	if (task->tgid == bpf_get_current_pid_tgid() >> 32)
+		bpf_loop(OWN_ANCESTORS_MAX, ancestor_step, &above, 0);
 	work_leave(w);
 	return 0;
 }

@@ -120,7 +120,7 @@ struct control {
 	__u64 helper_start[HELPERS_MAX]; /* the same of helper_tgid */
 	__u64 urgent[RULES_MAX / 64]; /* rules whose events wake the daemon at once */
 	__u64 probe_links; /* one bit per number: the links of probes that are in force */
-	__u64 workload_epoch; /* of the names in workload_names; 0: no rule asks about workloads */
+	__u64 workload_epoch; /* of the names that rules ask about; 0: no rule asks about workloads */
 	/* In a cache line of its own, since the reader writes it. */
 	__u64 frames_taken; /* frames that the reader has taken from all rings */
 	__u64 pad_taken[7];
@@ -163,6 +163,40 @@ struct workload {
 	__u32 container;
 	__u32 above; /* the container that the machine of this cgroup is in */
 	__u32 flags; /* enum workload_flags */
+	__u32 pad;
+};
+
+/* The most processes whose class is kept; the daemon decides for others. */
+#define PROCESS_CLASSES_MAX 65536
+/* The most labels, and the most executables of ancestors, that rules ask about. */
+#define PAST_NAMES_MAX 32
+
+/* A process among all that there are from the start of the system to its end. */
+struct process_id {
+	__u64 start_ns; /* of the thread group leader, CLOCK_BOOTTIME */
+	__u32 pid;
+	__u32 pad;
+};
+
+enum process_class_flags {
+	PROCESS_LABELS_ARE_OPEN = 1, /* it may have more labels */
+	PROCESS_ANCESTORS_ARE_OPEN = 2, /* it may have more ancestors */
+	PROCESS_OWN_IS_OPEN = 4, /* the executable that it runs is not known */
+};
+
+/* The class of a process. Bit i of executables is that with number i + 1 in the tables. */
+struct process_class {
+	__u64 epoch; /* of the bits: see struct control */
+	__u32 ancestors; /* executables that its ancestors ran when they made the next one */
+	__u32 own; /* the executable that it runs */
+	__u32 labels;
+	__u32 flags; /* enum process_class_flags */
+};
+
+/* A rule whose events give labels. */
+struct labelling {
+	__u64 generation; /* of the tables */
+	__u32 rule;
 	__u32 pad;
 };
 

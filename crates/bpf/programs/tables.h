@@ -4,7 +4,7 @@
  * programs read. One array of 16-byte rows contains everything, so that a single
  * map update replaces the rule set.
  *
- *   row 0                  { generation, epoch of the names of workloads }
+ *   row 0                  { generation, epoch of the names of workloads, labels and ancestors }
  *   row TABLE_TASK_LIST    struct table_call of the task list
  *   row TABLE_MARKS        { first row, slots - 1 } of the marks of path= and dir=
  *   row TABLE_EXECUTABLES  the same, of the marks of exe=
@@ -116,7 +116,8 @@ enum table_spec_flags {
  *
  * A page, from its first row:
  *   { valid, never }      masks over the page's 64 rules
- *   { stage2, nlookups | rules << 32 }   rules: row of 64 __u32 rule numbers
+ *   { stage2, nlookups | PAGE_LABELS | rules << 32 }   rules: row of 64 __u32 rule numbers;
+ *                         PAGE_LABELS: events of some rule give labels that rules ask about
  *   nlookups times:
  *     { field | kind << 32, absent }     absent: mask if the call lacks the field; of a
  *                                        workload: the rules that the programs can decide
@@ -130,6 +131,7 @@ enum table_spec_flags {
  * or in one of the next; there are none after an empty slot.
  */
 #define PAGE_LOOKUPS 2
+#define PAGE_LABELS 65536
 
 enum lookup_kind {
 	/* entries {start, mask}, ascending, the first start 0: the mask is that of
@@ -182,6 +184,8 @@ enum table_field { /* in a gate, 0 is GATE_OPEN */
 	FACT_UNIT, /* numbers of names (workloads.h); absent if the cgroup is not known */
 	FACT_SLICE,
 	FACT_CONTAINER,
+	FACT_LABELS, /* bits (process_class.h); absent if they are not all known */
+	FACT_ANCESTORS,
 	FACT_MARKS, /* a set (struct marks); absent if not everything that was reached is known */
 	FACTS,
 };

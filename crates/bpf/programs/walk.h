@@ -51,6 +51,8 @@ struct lookup {
 	__u32 list;
 	__u32 page; /* row of the page that decided, or 0 */
 	__u32 bit; /* position of the deciding rule in that page */
+	__u32 labels; /* some page that the call meets has PAGE_LABELS */
+	__u32 pad;
 };
 
 /*
@@ -89,6 +91,8 @@ struct work {
 	struct title titles[TITLES]; /* kept after the call */
 	__u32 nundecided;
 	__u32 rule;
+	__u64 label_generation; /* of the tables, if lookup.labels is set */
+	__u64 label_epoch;
 	struct tarsier_candidates undecided[TABLE_UNDECIDED_MAX];
 	__u8 frame[TARSIER_EVENT_MAX + FRAME_SLACK];
 };

@@ -18,6 +18,8 @@ pub const HELPERS_MAX: u32 = 3;
 pub const WORKLOADS_MAX: u32 = 65536;
 pub const WORKLOAD_NAMES_MAX: u32 = 8192;
 pub const WORKLOAD_SOME_CONTAINER: u32 = 1;
+pub const PROCESS_CLASSES_MAX: u32 = 65536;
+pub const PAST_NAMES_MAX: u32 = 32;
 pub const ENTRY_URING: u32 = 2;
 pub const MAKER_OPERATIONS_MAX: u32 = 16384;
 pub const URING_PART_SHIFT: u32 = 8;
@@ -347,6 +349,65 @@ const _: () = {
     ["Offset of field: workload::flags"][::core::mem::offset_of!(workload, flags) - 24usize];
     ["Offset of field: workload::pad"][::core::mem::offset_of!(workload, pad) - 28usize];
 };
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct process_id {
+    pub start_ns: __u64,
+    pub pid: __u32,
+    pub pad: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of process_id"][::core::mem::size_of::<process_id>() - 16usize];
+    ["Alignment of process_id"][::core::mem::align_of::<process_id>() - 8usize];
+    ["Offset of field: process_id::start_ns"]
+        [::core::mem::offset_of!(process_id, start_ns) - 0usize];
+    ["Offset of field: process_id::pid"][::core::mem::offset_of!(process_id, pid) - 8usize];
+    ["Offset of field: process_id::pad"][::core::mem::offset_of!(process_id, pad) - 12usize];
+};
+pub const PROCESS_LABELS_ARE_OPEN: process_class_flags = 1;
+pub const PROCESS_ANCESTORS_ARE_OPEN: process_class_flags = 2;
+pub const PROCESS_OWN_IS_OPEN: process_class_flags = 4;
+pub type process_class_flags = ::core::ffi::c_uint;
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct process_class {
+    pub epoch: __u64,
+    pub ancestors: __u32,
+    pub own: __u32,
+    pub labels: __u32,
+    pub flags: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of process_class"][::core::mem::size_of::<process_class>() - 24usize];
+    ["Alignment of process_class"][::core::mem::align_of::<process_class>() - 8usize];
+    ["Offset of field: process_class::epoch"]
+        [::core::mem::offset_of!(process_class, epoch) - 0usize];
+    ["Offset of field: process_class::ancestors"]
+        [::core::mem::offset_of!(process_class, ancestors) - 8usize];
+    ["Offset of field: process_class::own"][::core::mem::offset_of!(process_class, own) - 12usize];
+    ["Offset of field: process_class::labels"]
+        [::core::mem::offset_of!(process_class, labels) - 16usize];
+    ["Offset of field: process_class::flags"]
+        [::core::mem::offset_of!(process_class, flags) - 20usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct labelling {
+    pub generation: __u64,
+    pub rule: __u32,
+    pub pad: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of labelling"][::core::mem::size_of::<labelling>() - 16usize];
+    ["Alignment of labelling"][::core::mem::align_of::<labelling>() - 8usize];
+    ["Offset of field: labelling::generation"]
+        [::core::mem::offset_of!(labelling, generation) - 0usize];
+    ["Offset of field: labelling::rule"][::core::mem::offset_of!(labelling, rule) - 8usize];
+    ["Offset of field: labelling::pad"][::core::mem::offset_of!(labelling, pad) - 12usize];
+};
 pub const OBJECTS_NONE: object_class = 0;
 pub const OBJECTS_ENTRIES: object_class = 1;
 pub const OBJECTS_OPEN: object_class = 2;
@@ -530,7 +591,7 @@ const _: () = {
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct test_call {
-    pub fact: [__u64; 27usize],
+    pub fact: [__u64; 29usize],
     pub args: [__u64; 6usize],
     pub ret: __s64,
     pub absent: __u32,
@@ -543,18 +604,18 @@ pub struct test_call {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of test_call"][::core::mem::size_of::<test_call>() - 728usize];
+    ["Size of test_call"][::core::mem::size_of::<test_call>() - 744usize];
     ["Alignment of test_call"][::core::mem::align_of::<test_call>() - 8usize];
     ["Offset of field: test_call::fact"][::core::mem::offset_of!(test_call, fact) - 0usize];
-    ["Offset of field: test_call::args"][::core::mem::offset_of!(test_call, args) - 216usize];
-    ["Offset of field: test_call::ret"][::core::mem::offset_of!(test_call, ret) - 264usize];
-    ["Offset of field: test_call::absent"][::core::mem::offset_of!(test_call, absent) - 272usize];
-    ["Offset of field: test_call::given"][::core::mem::offset_of!(test_call, given) - 276usize];
-    ["Offset of field: test_call::arch"][::core::mem::offset_of!(test_call, arch) - 280usize];
-    ["Offset of field: test_call::pad"][::core::mem::offset_of!(test_call, pad) - 284usize];
-    ["Offset of field: test_call::spec"][::core::mem::offset_of!(test_call, spec) - 288usize];
-    ["Offset of field: test_call::what"][::core::mem::offset_of!(test_call, what) - 304usize];
-    ["Offset of field: test_call::marks"][::core::mem::offset_of!(test_call, marks) - 320usize];
+    ["Offset of field: test_call::args"][::core::mem::offset_of!(test_call, args) - 232usize];
+    ["Offset of field: test_call::ret"][::core::mem::offset_of!(test_call, ret) - 280usize];
+    ["Offset of field: test_call::absent"][::core::mem::offset_of!(test_call, absent) - 288usize];
+    ["Offset of field: test_call::given"][::core::mem::offset_of!(test_call, given) - 292usize];
+    ["Offset of field: test_call::arch"][::core::mem::offset_of!(test_call, arch) - 296usize];
+    ["Offset of field: test_call::pad"][::core::mem::offset_of!(test_call, pad) - 300usize];
+    ["Offset of field: test_call::spec"][::core::mem::offset_of!(test_call, spec) - 304usize];
+    ["Offset of field: test_call::what"][::core::mem::offset_of!(test_call, what) - 320usize];
+    ["Offset of field: test_call::marks"][::core::mem::offset_of!(test_call, marks) - 336usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]

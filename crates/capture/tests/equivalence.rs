@@ -56,7 +56,9 @@ const GIVEN: u32 = 1 << Fact::Exe as u32
     | 1 << Fact::Marks as u32
     | 1 << Fact::Unit as u32
     | 1 << Fact::Slice as u32
-    | 1 << Fact::Container as u32;
+    | 1 << Fact::Container as u32
+    | 1 << Fact::Labels as u32
+    | 1 << Fact::Ancestors as u32;
 
 /// The test program, loaded with the tables of one plan.
 struct Harness {
@@ -213,8 +215,7 @@ impl Harness {
             }
             let at = tables::INDEX + facts.entry as usize * tables::CALLS + facts.nr as usize;
             let row = plan.rows[at];
-            let mut values =
-                Values::from_facts(&facts, &call.shape, &plan.executables, &plan.workloads);
+            let mut values = plan.values(&facts, &call.shape, &common::identities());
             let seen = common::marks_at(&facts, &plan.marks);
             values.marks = seen.filter(|seen| seen.hits.len() <= MARKS_MAX as usize);
             with_marks += usize::from(
@@ -322,7 +323,7 @@ fn an_executable_is_known_by_its_file_by_its_name_in_a_directory_and_by_its_path
         harness.set_tables(&plan);
         let facts = common::plain_call();
         let call = &plan.calls[&(facts.entry, facts.nr)];
-        let values = Values::from_facts(&facts, &call.shape, &plan.executables, &plan.workloads);
+        let values = plan.values(&facts, &call.shape, &identities);
         let mut input = harness.call(&facts, &values, call, plan.rows[tables::INDEX + 39]);
         input.given = 0;
         let found = harness.run(&input);
@@ -358,7 +359,7 @@ fn every_supplementary_group_is_compared() {
         let mut facts = common::plain_call();
         facts.groups = groups;
         let call = &plan.calls[&(facts.entry, facts.nr)];
-        let values = Values::from_facts(&facts, &call.shape, &plan.executables, &plan.workloads);
+        let values = plan.values(&facts, &call.shape, &Identities::default());
         harness.set_surroundings(&facts);
         let input = harness.call(&facts, &values, call, row);
         assert_eq!(harness.run(&input), expected);

@@ -22,7 +22,7 @@ use event::wire::{
 };
 use event::{AncestorsText, Encoder, EventWriter, FileHash, ProcessText, Stamp, WorkloadText};
 use identity::Place;
-use plan::{Decision, Shape, WorkloadClass, WorkloadNames};
+use plan::{Decision, ProcessClass, Shape, WorkloadClass, WorkloadNames};
 use rules::Rule;
 use std::sync::Arc;
 
@@ -147,6 +147,8 @@ pub struct Composer<T> {
     pub programs: Vec<u32>,
     /// Cgroups whose workload decided an event because the programs may not know them. The caller takes them out.
     pub cgroups_asked: Vec<u64>,
+    /// Processes whose past decided an event because the programs may not know it. The caller takes them out.
+    pub processes_asked: Vec<ProcessId>,
     host: Host,
     processes: Processes,
     resolver: Resolver,
@@ -175,6 +177,7 @@ impl<T: Tally> Composer<T> {
             cut_events: 0,
             programs: Vec::new(),
             cgroups_asked: Vec::new(),
+            processes_asked: Vec::new(),
             processes: Processes::default(),
             resolver: Resolver::new(&system),
             chunks: Chunks::default(),
@@ -248,6 +251,20 @@ impl<T: Tally> Composer<T> {
     /// Forgets all processes. Call it when the programs that tell of them have been detached.
     pub fn forget_processes(&mut self) {
         self.processes.forget();
+    }
+
+    /// The classes of a process and of its ancestors that the programs are to be told, for the rules in force: those that
+    /// have not ended and were not told.
+    pub fn classes_to_tell(&mut self, process: ProcessId) -> Vec<(ProcessId, ProcessClass)> {
+        let known = self.generations.newest();
+        known.map_or_else(Vec::new, |known| {
+            self.processes.classes_to_tell(process, known)
+        })
+    }
+
+    /// The processes that have ended since the last call, and whose classes were told.
+    pub fn process_classes_gone(&mut self) -> Vec<ProcessId> {
+        self.processes.classes_gone()
     }
 
     /// Counts of processes.
@@ -385,14 +402,21 @@ impl<T: Tally> Composer<T> {
         let generation = Arc::clone(&known.generation);
         self.resolver.resolve(event, shape);
         let mut path = None;
-        if generation.asks_workload(event) {
+        if generation.asks_cgroup(event) {
             let cgroup = event.header().cgroup_id;
             if self.cgroups_asked.last() != Some(&cgroup) {
                 self.cgroups_asked.push(cgroup);
             }
             path = self.host.cgroup_path(cgroup);
         }
-        let decision = known.decide(event, &mut self.resolver, shape, path);
+        let mut past = None;
+        if let Some(process) = event.process().filter(|_| generation.asks_past(event)) {
+            if self.processes_asked.last() != Some(&process) {
+                self.processes_asked.push(process);
+            }
+            past = Some(self.processes.past(process));
+        }
+        let decision = known.decide(event, &mut self.resolver, shape, path, past.as_ref());
         Some((generation, decision))
     }
 
@@ -427,7 +451,11 @@ impl<T: Tally> Composer<T> {
         let process = process.filter(|_| self.encoder.tells_workload());
         Beside {
             workload: self.workload(event),
-            process: process.map(|process| (process, self.processes.ancestors(process))),
+            process: process.map(|process| ProcessBeside {
+                process,
+                ancestors: self.processes.ancestors(process),
+                script: self.processes.script(process).map(<[u8]>::to_vec),
+            }),
             labels: labelled.map(|process| self.processes.labels(process)),
             hashes: self.hashes(event),
         }
@@ -503,9 +531,16 @@ struct Judged {
 /// Facts about an event that the log tells beside its records, if the encoder tells them.
 struct Beside {
     workload: Option<Arc<WorkloadText>>,
-    process: Option<(ProcessId, Arc<AncestorsText>)>,
+    process: Option<ProcessBeside>,
     labels: Option<ProcessLabels>,
     hashes: Vec<FileHash>,
+}
+
+/// The process of an event, beside its records.
+struct ProcessBeside {
+    process: ProcessId,
+    ancestors: Arc<AncestorsText>,
+    script: Option<Vec<u8>>,
 }
 
 impl Beside {
@@ -521,13 +556,14 @@ impl Beside {
         if let Some(workload) = &self.workload {
             writer.workload(workload);
         }
-        if let Some((process, ancestors)) = &self.process {
+        if let Some(beside) = &self.process {
             writer.process(&ProcessText {
-                process: *process,
+                process: beside.process,
                 boot,
                 exe,
+                script: beside.script.as_deref(),
                 cwd: Some(cwd),
-                ancestors,
+                ancestors: &beside.ancestors,
             });
         }
         if let Some(labels) = self.labels {

@@ -1,7 +1,7 @@
 //! A rule set, with what is needed to compose its events.
 
 use event::wire::{Event, TARSIER_UNDECIDED};
-use plan::{asks_workload, Identities, Plan, RecordFilter, ShapeKind};
+use plan::{asks_cgroup, asks_past, Identities, Plan, RecordFilter, ShapeKind};
 use rules::{Action, Rule};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,11 +64,19 @@ impl Generation {
         self.plan.remaining(list, pages)
     }
 
-    /// Whether the workload of the event's task may decide which rule selects it.
-    pub(crate) fn asks_workload(&self, event: &Event<'_>) -> bool {
-        self.plan.workloads.epoch() != 0
-            && event.has_flag(TARSIER_UNDECIDED)
-            && self.remaining(event).any(|(_, rule)| asks_workload(rule))
+    /// Whether the cgroup of the event's task may decide which rule selects it.
+    pub(crate) fn asks_cgroup(&self, event: &Event<'_>) -> bool {
+        self.plan.workloads.ask_cgroups() && self.asks(event, asks_cgroup)
+    }
+
+    /// Whether the past of the event's process may decide which rule selects it.
+    pub(crate) fn asks_past(&self, event: &Event<'_>) -> bool {
+        !self.plan.workloads.past.is_empty() && self.asks(event, asks_past)
+    }
+
+    fn asks(&self, event: &Event<'_>, does_ask: fn(&Rule) -> bool) -> bool {
+        let is_open = event.has_flag(TARSIER_UNDECIDED);
+        is_open && self.remaining(event).any(|(_, rule)| does_ask(rule))
     }
 
     /// Indices of the rules for which an event was sent, for an event that none of them records: all candidates of the

@@ -16,7 +16,9 @@ pub fn identify(rules: &[Rule], system: &dyn System) -> Identities {
     for condition in rules.iter().flat_map(|rule| &rule.conditions) {
         if let Value::Text(path) = &condition.value {
             match condition.field {
-                Field::Exe | Field::Watch => identities.insert(path.clone(), entry(path, system)),
+                Field::Exe | Field::AncestorExe | Field::Watch => {
+                    identities.insert(path.clone(), entry(path, system))
+                }
                 Field::Dir => identities.insert(path.clone(), directory(path, system)),
                 _ => {}
             }
@@ -36,7 +38,12 @@ pub fn names_paths(rules: &[Rule]) -> bool {
     rules
         .iter()
         .flat_map(|rule| &rule.conditions)
-        .any(|condition| matches!(condition.field, Field::Exe | Field::Watch | Field::Dir))
+        .any(|condition| {
+            matches!(
+                condition.field,
+                Field::Exe | Field::AncestorExe | Field::Watch | Field::Dir
+            )
+        })
 }
 
 fn entry(path: &[u8], system: &dyn System) -> PathIdentity {

@@ -3,6 +3,7 @@
 use crate::executable::put_path;
 use event::wire::{Executed, ProcessId};
 use event::{Ancestor, AncestorsText, Program};
+use plan::{ObjectId, RunExe};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -13,6 +14,8 @@ pub(crate) const ANCESTORS_MAX: usize = 8;
 const BYTES_MAX: usize = 48 << 20;
 /// Longest path of a program that is kept; one with a longer path counts as unknown.
 const EXE_BYTES_MAX: usize = 4096;
+/// Number of the process that has no maker but the kernel's start.
+pub(crate) const INIT: u32 = 1;
 /// Bytes that a program or text takes beside its own.
 const OVERHEAD_BYTES: usize = 96;
 
@@ -57,6 +60,8 @@ impl Drop for Share {
 #[derive(Debug)]
 pub(crate) struct KeptProgram {
     program: Program,
+    /// Its file; `None` for kernel threads, and if it is not known.
+    object: Option<ObjectId>,
     _share: Share,
 }
 
@@ -72,8 +77,28 @@ impl KeptProgram {
             exe: Some(exe.into()),
             title: text.into(),
             is_title_cut: title.is_some_and(|part| part.is_cut()),
+            script: script(executed),
         };
-        KeptProgram::keep(program, budget)
+        let object = executed.file.map(|(dev, ino)| ObjectId { dev, ino });
+        KeptProgram::keep(program, object, budget)
+    }
+
+    /// Path of the script whose interpreter it is.
+    pub(crate) fn script(&self) -> Option<&[u8]> {
+        self.program.script.as_deref()
+    }
+
+    /// The executable, as rules compare it; `None` if it is not known.
+    pub(crate) fn run_exe(&self) -> Option<RunExe<'_>> {
+        Some(RunExe {
+            path: self.program.exe.as_deref()?,
+            object: self.object?,
+        })
+    }
+
+    /// Whether it is that of a kernel thread.
+    pub(crate) fn is_kernel(&self) -> bool {
+        self.program.exe.is_none()
     }
 
     /// Keeps the program of kernel threads, which has no path. `None` if there is no room.
@@ -82,21 +107,44 @@ impl KeptProgram {
             exe: None,
             title: Box::default(),
             is_title_cut: false,
+            script: None,
         };
-        KeptProgram::keep(program, budget)
+        KeptProgram::keep(program, None, budget)
     }
 
-    fn keep(program: Program, budget: &Budget) -> Option<Arc<KeptProgram>> {
+    fn keep(
+        program: Program,
+        object: Option<ObjectId>,
+        budget: &Budget,
+    ) -> Option<Arc<KeptProgram>> {
         let len = program.exe.as_deref().map_or(0, <[u8]>::len);
         if len > EXE_BYTES_MAX {
             return None;
         }
-        let share = budget.take(len + program.title.len())?;
+        let script = program.script.as_deref().map_or(0, <[u8]>::len);
+        let share = budget.take(len + program.title.len() + script)?;
         Some(Arc::new(KeptProgram {
             program,
+            object,
             _share: share,
         }))
     }
+}
+
+/// The path of the script that a process executes.
+fn script(executed: &Executed<'_>) -> Option<Box<[u8]>> {
+    let part = executed.script?;
+    let given = part.data;
+    if given.starts_with(b"/") {
+        return Some(given.into());
+    }
+    let mut path = Vec::new();
+    executed.cwd?.walked(&mut path);
+    if !path.ends_with(b"/") {
+        path.push(b'/');
+    }
+    path.extend_from_slice(given.strip_prefix(b"./").unwrap_or(given));
+    Some(path.into())
 }
 
 /// A process when it made another one, and its program at that time.
@@ -146,6 +194,28 @@ impl Lineage {
     /// Whether some of the ancestors that are to be told are not known.
     pub(crate) fn is_partial(&self) -> bool {
         self.lacks_older() || self.makers.iter().any(|maker| maker.program.is_none())
+    }
+
+    /// The ancestors, the nearest first.
+    pub(crate) fn makers(&self) -> impl Iterator<Item = ProcessId> + '_ {
+        self.makers.iter().map(|maker| maker.process)
+    }
+
+    /// The executables of the ancestors that are known, and whether these are all.
+    pub(crate) fn exes(&self) -> (Vec<RunExe<'_>>, bool) {
+        let oldest = self.makers.last();
+        let mut are_all = !self.is_open
+            && (self.makers.len() < ANCESTORS_MAX
+                || oldest.is_some_and(|oldest| oldest.process.pid == INIT));
+        let mut exes = Vec::new();
+        for maker in &self.makers {
+            let program = maker.program.as_deref();
+            match program.and_then(KeptProgram::run_exe) {
+                Some(exe) => exes.push(exe),
+                None => are_all &= program.is_some_and(KeptProgram::is_kernel),
+            }
+        }
+        (exes, are_all)
     }
 
     fn lacks_older(&self) -> bool {

@@ -4,10 +4,12 @@
 //! its number and the time when it was made, so that a number that is used again is another process. What was lost cannot
 //! make an ancestor wrong: each frame of a new process has the number of its maker's program, which each execve changes.
 
-use crate::lineage::{Budget, KeptProgram, Lineage};
+use crate::lineage::{Budget, KeptProgram, Lineage, INIT};
 use crate::process_labels::{LabelNames, ProcessLabels};
+use crate::second_stage;
 use event::wire::{Executed, ProcessChange, ProcessFrame, ProcessId};
 use event::AncestorsText;
+use plan::{ProcessClass, RunExe, TaskPast};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
@@ -17,8 +19,6 @@ const KNOWN_MAX: usize = 1 << 16;
 const ENDED_MAX: usize = 4096;
 /// Approximate bytes that a process takes, beside its programs and texts.
 const PROCESS_BYTES: usize = 400;
-/// Number of the process that has no maker but the kernel's start.
-const INIT: u32 = 1;
 
 /// Counts of processes and of the events that tell their ancestors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +40,8 @@ struct Known {
     /// The ancestors of what it makes, as long as it runs this program.
     offspring: Option<Arc<Lineage>>,
     labels: ProcessLabels,
+    /// Epoch of the names for which the programs were told its class; 0: none.
+    class_epoch: u64,
     /// Whether the frame that tells who made it has come.
     is_told: bool,
     has_ended: bool,
@@ -54,8 +56,28 @@ impl Known {
             lineage: Arc::new(Lineage::unknown()),
             offspring: None,
             labels: ProcessLabels::UNKNOWN,
+            class_epoch: 0,
             is_told: false,
             has_ended: false,
+        }
+    }
+}
+
+/// What is known of the past of a process, as rules compare it.
+pub(crate) struct Past<'a> {
+    labels: Vec<&'a [u8]>,
+    are_all_labels: bool,
+    ancestors: Vec<RunExe<'a>>,
+    are_all_ancestors: bool,
+}
+
+impl Past<'_> {
+    pub(crate) fn of_task(&self) -> TaskPast<'_> {
+        TaskPast {
+            labels: &self.labels,
+            are_all_labels: self.are_all_labels,
+            ancestors: &self.ancestors,
+            are_all_ancestors: self.are_all_ancestors,
         }
     }
 }
@@ -73,6 +95,8 @@ pub(crate) struct Processes {
     partial_events: u64,
     /// Whether a survey has found processes.
     is_surveyed: bool,
+    /// Ended processes whose class the programs were told.
+    classes_gone: Vec<ProcessId>,
 }
 
 impl Processes {
@@ -84,7 +108,7 @@ impl Processes {
             ProcessChange::Executed(executed) => self.executed(process, executed, frame.image),
             ProcessChange::Ended => self.end(process),
             // Not in rings.
-            ProcessChange::Found(..) | ProcessChange::Kernel(_) => {}
+            ProcessChange::Found(..) | ProcessChange::Above(..) | ProcessChange::Kernel(_) => {}
         }
     }
 
@@ -102,6 +126,7 @@ impl Processes {
             lineage,
             offspring: None,
             labels: from.map_or(ProcessLabels::UNKNOWN, |maker| maker.labels),
+            class_epoch: 0,
             is_told: true,
             has_ended: false,
         };
@@ -154,7 +179,12 @@ impl Processes {
     /// Counts a process as ended, and forgets the one that ended first.
     fn end(&mut self, process: ProcessId) {
         match self.known.get_mut(&process) {
-            Some(known) if !known.has_ended => known.has_ended = true,
+            Some(known) if !known.has_ended => {
+                known.has_ended = true;
+                if known.class_epoch != 0 {
+                    self.classes_gone.push(process);
+                }
+            }
             _ => return,
         }
         if self.living.get(&process.pid) == Some(&process.start_ns) {
@@ -182,7 +212,7 @@ impl Processes {
         for frame in &found {
             let budget = &self.budget;
             match &frame.change {
-                ProcessChange::Found(parent, executed) => {
+                ProcessChange::Found(parent, executed) | ProcessChange::Above(parent, executed) => {
                     let program = KeptProgram::of(executed, budget);
                     self.found(frame, *parent, program);
                 }
@@ -195,10 +225,19 @@ impl Processes {
         }
         self.is_surveyed |= !found.is_empty();
         // In a pid namespace of its own, the daemon is not shown all.
-        if !found.iter().any(|frame| frame.process.pid == INIT) {
+        let is_listed = |frame: &&&ProcessFrame<'_>| {
+            matches!(
+                frame.change,
+                ProcessChange::Found(..) | ProcessChange::Kernel(_)
+            )
+        };
+        let listed = found.iter().filter(is_listed);
+        let there: HashSet<ProcessId> = listed.map(|frame| frame.process).collect();
+        let is_whole = there.iter().any(|process| process.pid == INIT)
+            && found.iter().all(|frame| there.contains(&frame.process));
+        if !is_whole {
             return;
         }
-        let there: HashSet<ProcessId> = found.iter().map(|frame| frame.process).collect();
         let living = self
             .living
             .iter()
@@ -263,6 +302,65 @@ impl Processes {
         known.map_or(ProcessLabels::UNKNOWN, |known| known.labels)
     }
 
+    /// Path of the script that a process runs, if it is one and that is known.
+    pub(crate) fn script(&self, process: ProcessId) -> Option<&[u8]> {
+        self.known.get(&process)?.program.as_deref()?.script()
+    }
+
+    /// What is known of the past of a process.
+    pub(crate) fn past(&self, process: ProcessId) -> Past<'_> {
+        let labels = self.labels(process);
+        let names = self.label_names.of(labels);
+        let known = self.known.get(&process);
+        let ancestors = known.map(|known| known.lineage.exes());
+        let (ancestors, are_all_ancestors) = ancestors.unwrap_or_default();
+        Past {
+            labels: names.map(str::as_bytes).collect(),
+            are_all_labels: !labels.is_partial,
+            ancestors,
+            are_all_ancestors,
+        }
+    }
+
+    /// The classes of a process and of its ancestors, as far as they have not ended, and the programs were not told these
+    /// for the names of these rules. What the ancestors make from now on has a class from the beginning.
+    pub(crate) fn classes_to_tell(
+        &mut self,
+        process: ProcessId,
+        rules: &second_stage::Known,
+    ) -> Vec<(ProcessId, ProcessClass)> {
+        let Some(known) = self.known.get(&process) else {
+            return Vec::new();
+        };
+        let family = std::iter::once(process).chain(known.lineage.makers());
+        let family: Vec<ProcessId> = family.collect();
+        let class = |process| Some((process, self.class_to_tell(process, rules)?));
+        family.into_iter().filter_map(class).collect()
+    }
+
+    fn class_to_tell(
+        &mut self,
+        process: ProcessId,
+        rules: &second_stage::Known,
+    ) -> Option<ProcessClass> {
+        let names = &rules.generation.plan.workloads;
+        let known = self.known.get_mut(&process)?;
+        if known.has_ended || known.class_epoch == names.epoch() {
+            return None;
+        }
+        known.class_epoch = names.epoch();
+        let known = self.known.get(&process)?;
+        let exe = known.program.as_deref().and_then(KeptProgram::run_exe);
+        let past = self.past(process);
+        let past = past.of_task();
+        Some(names.past.class(&past, exe.as_ref(), &rules.identities))
+    }
+
+    /// Takes out the ended processes whose classes the programs were told.
+    pub(crate) fn classes_gone(&mut self) -> Vec<ProcessId> {
+        std::mem::take(&mut self.classes_gone)
+    }
+
     /// Names of labels.
     pub(crate) fn label_names(&self) -> &LabelNames {
         &self.label_names
@@ -295,291 +393,4 @@ impl Processes {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::lineage::ANCESTORS_MAX;
-    use event::wire::{Part, TARSIER_PART_EXE, TARSIER_PART_PROCTITLE};
-    use event::{Encoder, Format, NoNames, ProcessText, Stamp};
-    use serde_json::Value;
-
-    fn process(pid: u32, start_ns: u64) -> ProcessId {
-        ProcessId { start_ns, pid }
-    }
-
-    fn frame<'a>(process: ProcessId, image: u64, change: ProcessChange<'a>) -> ProcessFrame<'a> {
-        ProcessFrame {
-            process,
-            image,
-            change,
-        }
-    }
-
-    fn executed<'a>(walk: &'a [u8], title: &'a [u8]) -> Executed<'a> {
-        let part = |tag, data| Part {
-            tag,
-            index: 0,
-            flags: 0,
-            data,
-        };
-        Executed {
-            exe: Some(part(TARSIER_PART_EXE, walk)),
-            title: Some(part(TARSIER_PART_PROCTITLE, title)),
-        }
-    }
-
-    fn make(processes: &mut Processes, process: ProcessId, maker: ProcessId, image: u64) {
-        processes.take(&frame(process, image, ProcessChange::Made(maker)));
-    }
-
-    fn run(processes: &mut Processes, process: ProcessId, image: u64, name: &str) {
-        let (walk, title) = (format!("{name}\0bin\0"), format!("{name}\0-x\0"));
-        let executed = executed(walk.as_bytes(), title.as_bytes());
-        processes.take(&frame(process, image, ProcessChange::Executed(executed)));
-    }
-
-    /// Object `process` of an event in the JSON log.
-    fn told(processes: &mut Processes, process: ProcessId) -> Value {
-        let mut encoder = Encoder::new(Format::Json, Box::new(NoNames));
-        encoder.set_workload(true);
-        let (mut out, ancestors) = (Vec::new(), processes.ancestors(process));
-        let mut event = encoder.begin(&mut out, Stamp::from_unix_ns(0, 1));
-        event.process(&ProcessText {
-            process,
-            boot: b"b",
-            exe: None,
-            cwd: None,
-            ancestors: &ancestors,
-        });
-        event.raw(1307, b"cwd=\"/\"");
-        event.end();
-        let event: Value = serde_json::from_slice(&out).expect("JSON");
-        event["process"].clone()
-    }
-
-    /// `PID:PATH` of each ancestor, then `partial` if some are not known.
-    fn names(processes: &mut Processes, process: ProcessId) -> Vec<String> {
-        let told = told(processes, process);
-        let ancestors = told["ancestors"].as_array().expect("a list").iter();
-        let name = |ancestor: &Value| {
-            let exe = ancestor["exe"].as_str().unwrap_or("?");
-            format!("{}:{exe}", ancestor["pid"])
-        };
-        let mut names: Vec<String> = ancestors.map(name).collect();
-        names.extend((told["ancestors_partial"] == true).then(|| "partial".to_owned()));
-        names
-    }
-
-    /// The first process, and what it has made: a shell.
-    fn with_shell() -> (Processes, ProcessId) {
-        let mut processes = Processes::default();
-        let init = frame(
-            process(1, 1),
-            1,
-            ProcessChange::Found(process(0, 0), executed(b"init\0", b"")),
-        );
-        processes.survey(&[init]);
-        let shell = process(7, 70);
-        make(&mut processes, shell, process(1, 1), 1);
-        run(&mut processes, shell, 2, "sh");
-        (processes, shell)
-    }
-
-    #[test]
-    fn ancestors_are_those_that_made_it_however_they_ended() {
-        let (mut processes, shell) = with_shell();
-        assert_eq!(names(&mut processes, shell), ["1:/init"]);
-        let child = process(8, 80);
-        make(&mut processes, child, shell, 2);
-        processes.take(&frame(shell, 2, ProcessChange::Ended));
-        assert_eq!(names(&mut processes, child), ["7:/bin/sh", "1:/init"]);
-        run(&mut processes, child, 3, "cat");
-        let told = told(&mut processes, child);
-        assert_eq!(
-            told["ancestors"][0]["argv"],
-            serde_json::json!(["sh", "-x"])
-        );
-        assert_eq!(told["ancestors"][0]["start"], 70);
-        assert_eq!(told["ancestors"][1].get("argv"), None);
-        assert_eq!(processes.counts().partial_events, 0);
-    }
-
-    #[test]
-    fn an_ancestor_has_the_program_with_which_it_made_the_next_one() {
-        let (mut processes, shell) = with_shell();
-        let (early, late) = (process(8, 80), process(9, 90));
-        make(&mut processes, early, shell, 2);
-        run(&mut processes, shell, 3, "other");
-        make(&mut processes, late, shell, 3);
-        assert_eq!(names(&mut processes, early)[0], "7:/bin/sh");
-        assert_eq!(names(&mut processes, late)[0], "7:/bin/other");
-    }
-
-    #[test]
-    fn a_number_that_is_used_again_is_another_process() {
-        let (mut processes, shell) = with_shell();
-        let (earlier, later) = (process(8, 80), process(8, 85));
-        make(&mut processes, earlier, shell, 2);
-        run(&mut processes, earlier, 3, "cat");
-        // Its end was not seen.
-        make(&mut processes, later, process(1, 1), 1);
-        let child = process(9, 90);
-        make(&mut processes, child, later, 1);
-        assert_eq!(names(&mut processes, child), ["8:/init", "1:/init"]);
-        // A late event of the earlier one.
-        assert_eq!(names(&mut processes, earlier), ["7:/bin/sh", "1:/init"]);
-        assert_eq!(processes.living[&8], 85);
-    }
-
-    #[test]
-    fn what_was_lost_makes_ancestors_partial_never_wrong() {
-        let (mut processes, shell) = with_shell();
-        // The shell executed something, of which the frame was lost.
-        let child = process(8, 80);
-        make(&mut processes, child, shell, 5);
-        assert_eq!(names(&mut processes, child), ["7:?", "1:/init", "partial"]);
-        // Its own frame was lost.
-        let unknown = process(10, 100);
-        assert_eq!(names(&mut processes, unknown), ["partial"]);
-        run(&mut processes, unknown, 1, "x");
-        assert_eq!(names(&mut processes, unknown), ["partial"]);
-        let below = process(11, 110);
-        make(&mut processes, below, unknown, 1);
-        assert_eq!(names(&mut processes, below), ["10:/bin/x", "partial"]);
-        assert_eq!(processes.counts().partial_events, 4);
-        // A survey tells again what the shell runs. Of what it finds for the first time, it knows no maker.
-        let now = executed(b"zsh\0bin\0", b"");
-        let stray = process(12, 120);
-        let found = |process, image| {
-            let change = ProcessChange::Found(super::tests::process(1, 1), now);
-            frame(process, image, change)
-        };
-        processes.survey(&[found(process(1, 1), 1), found(shell, 5), found(stray, 2)]);
-        let child = process(13, 130);
-        make(&mut processes, child, shell, 5);
-        assert_eq!(names(&mut processes, child), ["7:/bin/zsh", "1:/init"]);
-        assert_eq!(names(&mut processes, stray), ["partial"]);
-        assert!(processes.known[&unknown].has_ended);
-    }
-
-    fn labels_of(processes: &Processes, process: ProcessId) -> Vec<&str> {
-        let labels = processes.labels(process);
-        let names = processes.label_names().of(labels);
-        names.chain(labels.is_partial.then_some("?")).collect()
-    }
-
-    fn give(processes: &mut Processes, process: ProcessId, label: &str) {
-        processes.label(process, &[label.to_owned()]);
-    }
-
-    #[test]
-    fn labels_are_those_of_the_maker_when_it_made_the_process_and_stay_over_execve() {
-        let (mut processes, shell) = with_shell();
-        let (early, late) = (process(8, 80), process(9, 90));
-        make(&mut processes, early, shell, 2);
-        give(&mut processes, shell, "web");
-        make(&mut processes, late, shell, 2);
-        run(&mut processes, late, 3, "cat");
-        give(&mut processes, late, "odd");
-        assert_eq!(labels_of(&processes, early), [""; 0]);
-        assert_eq!(labels_of(&processes, shell), ["web"]);
-        assert_eq!(labels_of(&processes, late), ["web", "odd"]);
-        // Another capture tells of it once more.
-        make(&mut processes, late, shell, 2);
-        assert_eq!(labels_of(&processes, late), ["web", "odd"]);
-        // The number is used again.
-        let next = process(9, 95);
-        make(&mut processes, next, process(1, 1), 1);
-        assert_eq!(labels_of(&processes, next), [""; 0]);
-    }
-
-    #[test]
-    fn labels_of_processes_whose_makers_are_unknown_are_partial() {
-        let (mut processes, _) = with_shell();
-        let (stray, below) = (process(20, 200), process(21, 210));
-        assert_eq!(labels_of(&processes, stray), ["?"]);
-        give(&mut processes, stray, "web");
-        make(&mut processes, below, stray, 7);
-        assert_eq!(labels_of(&processes, below), ["web", "?"]);
-    }
-
-    #[test]
-    fn labels_that_no_process_has_any_more_make_room_for_others() {
-        let (mut processes, shell) = with_shell();
-        for number in 0..64 {
-            let one = process(100 + number, 1000);
-            make(&mut processes, one, shell, 2);
-            give(&mut processes, one, &format!("label-{number}"));
-        }
-        give(&mut processes, shell, "one-more");
-        assert_eq!(labels_of(&processes, shell), ["?"]);
-        let (mut processes, shell) = with_shell();
-        for number in 0..64 {
-            give(&mut processes, process(500, 1), &format!("label-{number}"));
-            processes.known.remove(&process(500, 1));
-        }
-        give(&mut processes, shell, "one-more");
-        assert_eq!(labels_of(&processes, shell), ["one-more"]);
-    }
-
-    #[test]
-    fn eight_ancestors_are_told_and_older_ones_are_not_missed() {
-        let (mut processes, shell) = with_shell();
-        let mut last = shell;
-        for step in 1..=20 {
-            let next = process(100 + step, 1000 + u64::from(step));
-            make(&mut processes, next, last, 2);
-            processes.take(&frame(last, 2, ProcessChange::Ended));
-            last = next;
-        }
-        let names = names(&mut processes, last);
-        assert_eq!(names.len(), ANCESTORS_MAX);
-        assert_eq!(names[0], "119:/bin/sh");
-        assert_eq!(names[7], "112:/bin/sh");
-    }
-
-    #[test]
-    fn threads_of_the_kernel_are_told_as_such() {
-        let mut processes = Processes::default();
-        let kernel = frame(process(2, 1), 0, ProcessChange::Kernel(process(0, 0)));
-        processes.survey(&[kernel]);
-        let helper = process(30, 300);
-        make(&mut processes, helper, process(2, 1), 0);
-        run(&mut processes, helper, 1, "modprobe");
-        let told = told(&mut processes, helper);
-        assert_eq!(told["ancestors"][0]["kernel"], true);
-        assert_eq!(told.get("ancestors_partial"), None);
-    }
-
-    #[test]
-    fn a_flood_of_processes_takes_a_bounded_space() {
-        let (mut processes, shell) = with_shell();
-        let title = [b'a'; 128];
-        let walk = [&[b'n'; 1024][..], b"\0"].concat();
-        for pid in 0..2 * KNOWN_MAX as u32 {
-            let one = process(1000 + pid, 10_000 + u64::from(pid));
-            make(&mut processes, one, shell, 2);
-            let change = ProcessChange::Executed(executed(&walk, &title));
-            processes.take(&frame(one, 3, change));
-            // An event of each that there is.
-            processes.ancestors(one);
-        }
-        let counts = processes.counts();
-        assert_eq!(counts.known, KNOWN_MAX as u64);
-        assert!(counts.bytes < 80 << 20, "{counts:?}");
-        assert!(counts.partial_events > 0);
-        processes.forget();
-        assert_eq!(processes.counts().bytes, 0);
-    }
-
-    #[test]
-    fn ended_processes_are_kept_for_a_while() {
-        let (mut processes, shell) = with_shell();
-        for pid in 0..2 * ENDED_MAX as u32 {
-            let one = process(1000 + pid, 10_000 + u64::from(pid));
-            make(&mut processes, one, shell, 2);
-            processes.take(&frame(one, 2, ProcessChange::Ended));
-            assert_eq!(names(&mut processes, one).len(), 2);
-        }
-        assert_eq!(processes.counts().known, ENDED_MAX as u64 + 2);
-    }
-}
+mod tests;

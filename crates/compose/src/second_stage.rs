@@ -1,12 +1,13 @@
 //! The second stage of matching: finds the rule that selects an event, once the names of the event are known.
 
 use crate::generation::Generation;
+use crate::processes::Past;
 use crate::resolve::{Item, Resolver};
 use abi::Field;
 use event::record::NameType;
 use event::wire::{self, Event};
 use identity::Place;
-use plan::{Decision, Entry, Facts, Identities, ObjectId, Shape, TaskWorkload};
+use plan::{Decision, Entry, Facts, Identities, ObjectId, Shape, TaskPast, TaskWorkload};
 use rules::{List, Rule};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,6 +27,11 @@ impl Generations {
         self.0.truncate(KEPT);
     }
 
+    /// The newest rule set; `None` before the first.
+    pub(crate) fn newest(&self) -> Option<&Known> {
+        self.0.front()
+    }
+
     /// The rule set with this number, or else the newest one; `None` before the first.
     pub(crate) fn of(&mut self, number: u64) -> Option<&mut Known> {
         let has_number = |known: &Known| known.generation.plan.generation == number;
@@ -38,7 +44,7 @@ impl Generations {
 pub(crate) struct Known {
     pub(crate) generation: Arc<Generation>,
     /// The objects of the rules' paths, kept up to date from events.
-    identities: Identities,
+    pub(crate) identities: Identities,
     /// Whether the filesystem list has rules, which may leave out names.
     leaves_out: bool,
 }
@@ -59,7 +65,7 @@ impl Known {
     }
 
     /// Finds the rule that selects `event`, whose names `resolver` has found. `cgroup` is the path of its task's cgroup,
-    /// if rules ask about it and it is known, and whether that was cut. First leaves out the names on file
+    /// if rules ask about it and it is known, and whether that was cut; `past` that of its process, if rules ask. First leaves out the names on file
     /// systems that rules of the filesystem list exclude.
     pub(crate) fn decide(
         &mut self,
@@ -67,6 +73,7 @@ impl Known {
         resolver: &mut Resolver,
         shape: &Shape,
         cgroup: Option<(Vec<u8>, bool)>,
+        past: Option<&Past<'_>>,
     ) -> Decision {
         if self.leaves_out {
             let rules = &self.generation.plan.rules;
@@ -85,7 +92,10 @@ impl Known {
         let asked = Asked {
             event,
             shape,
-            workload: workload.unwrap_or(TaskWorkload::UNKNOWN),
+            workload: TaskWorkload {
+                past: past.map_or(TaskPast::UNKNOWN, Past::of_task),
+                ..workload.unwrap_or(TaskWorkload::UNKNOWN)
+            },
         };
         decide(&self.generation, &self.identities, resolver, &asked)
     }

@@ -6,7 +6,8 @@ use capture::hooks::{Breach, Counters, HookChange, RuleCount};
 use capture::{CaptureError, EbpfEngine, Handover, Helpers, Leftover, Overload, Pins};
 use capture::{Replacement, Stream};
 use compose::Generation;
-use plan::{Plan, WorkloadClass};
+use event::wire::ProcessId;
+use plan::{Plan, ProcessClass, WorkloadClass};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::os::fd::BorrowedFd;
@@ -247,6 +248,21 @@ impl Engine {
     pub(super) fn forget_class(&self, cgroup: u64) {
         if let Some(programs) = self.programs() {
             programs.forget_class(cgroup);
+        }
+    }
+
+    /// Tells the programs the class of a process. If they do not take it, the daemon goes on deciding.
+    pub(super) fn classify_process(&self, process: ProcessId, epoch: u64, class: &ProcessClass) {
+        if let Some(programs) = self.programs() {
+            // An error says that there is no room.
+            let _ = programs.classify_process(process, epoch, class);
+        }
+    }
+
+    /// Makes the programs forget the class of a process.
+    pub(super) fn forget_process(&self, process: ProcessId) {
+        if let Some(programs) = self.programs() {
+            programs.forget_process(process);
         }
     }
 

@@ -38,6 +38,7 @@ mod pipeline;
 #[cfg(debug_assertions)]
 mod planted;
 mod plugins;
+mod process_classes;
 mod processes;
 mod program_loads;
 pub mod protocol;

@@ -11,6 +11,7 @@ use crate::live::Live;
 use crate::lookups::Lookups;
 use crate::output::Output;
 use crate::pauses::Pauses;
+use crate::process_classes;
 use crate::recorder::Recorder;
 use crate::stderr::say;
 use crate::takeover::{HandoverBatch, PageWitness};
@@ -154,7 +155,7 @@ impl Pipeline {
                  from before this start are not known"
             );
         }
-        if !is_all && names.epoch() != 0 {
+        if !is_all && names.ask_cgroups() {
             say!("{UNKNOWN_ARE_RECORDED}");
         }
         stream.look_ahead(|frame| recorder.look_ahead(frame));
@@ -338,12 +339,13 @@ impl Pipeline {
         (0, 0)
     }
 
-    /// After a pass: tells the programs of cgroups that it was about, and releases the ring space of events that could
+    /// After a pass: tells the programs of cgroups and processes that it was about, and releases the ring space of events that could
     /// not be noted for the next daemon.
     fn follow_pass(&mut self, batch: HandoverBatch) {
         let names = &self.generation.plan.workloads;
         self.workloads
             .follow(names, &mut self.recorder, &self.engine);
+        process_classes::follow(names, &mut self.recorder, &self.engine);
         if let Some(stream) = self.engine.stream() {
             for (cpu, position) in batch.given_up {
                 stream.release_to(cpu, position);

@@ -141,8 +141,9 @@ impl Settings {
                 .context("the rules cannot be planned")?,
         };
         let needs_processes = self.config.tells_ancestors() || self.config.tells_labels();
-        plan.hooks.processes = !is_kernel && needs_processes;
+        plan.hooks.processes |= !is_kernel && needs_processes;
         let labels = labels(&rules, &self.config.label_keys);
+        let plan = plan.with_labels(&labels);
         let urgent = urgent(&rules, &self.config.urgent_keys);
         let budgets = budgets(&rules, &self.config.rate_budgets);
         let generation = Generation::new(plan, identities, urgent);
@@ -179,11 +180,11 @@ impl Settings {
 
 /// Refuses rules that the kernel's audit cannot match.
 fn refuse_own_fields(rules: &[rules::Rule]) -> Result<()> {
-    let Some(rule) = rules.iter().find(|rule| plan::asks_workload(rule)) else {
+    let Some(rule) = rules.iter().find(|rule| plan::asks_own(rule)) else {
         return Ok(());
     };
     bail!(
-        "{}: the kernel's audit knows no units, slices and containers, so that --engine kernel cannot match \
+        "{}: the kernel's audit knows no units, containers, labels and ancestors, so that --engine kernel cannot match \
          `{rule}`: leave *.tarsier files out, or use an eBPF engine",
         rule.source.place()
     );

@@ -34,7 +34,7 @@ impl Workloads {
         self.told.clear();
         self.doubtful.clear();
         self.epoch = names.epoch();
-        if self.epoch == 0 {
+        if !names.ask_cgroups() {
             return;
         }
         for (cgroup, class) in recorder.classes(names) {
@@ -58,7 +58,7 @@ impl Workloads {
         engine: &Engine,
     ) {
         for cgroup in std::mem::take(&mut recorder.cgroups_asked) {
-            if self.epoch != names.epoch() || self.told.contains(&cgroup) {
+            if self.epoch != names.epoch() || !names.ask_cgroups() || self.told.contains(&cgroup) {
                 continue;
             }
             let class = recorder.class(cgroup, names);
@@ -82,7 +82,7 @@ impl Workloads {
         recorder: &mut Recorder,
         engine: &Engine,
     ) -> bool {
-        if self.epoch == 0 || self.epoch != names.epoch() {
+        if !names.ask_cgroups() || self.epoch != names.epoch() {
             return false;
         }
         let mut living = recorder.cgroups_living();

@@ -141,7 +141,8 @@ enum tarsier_part_tag {
 	TARSIER_PART_EXE = 1,
 	/* walked path of the current directory */
 	TARSIER_PART_CWD = 2,
-	/* path argument `index` as user space passed it, without NUL */
+	/* path argument `index` as user space passed it, without NUL; in a PROCESS frame, the script that
+	 * the process executes */
 	TARSIER_PART_PATH = 3,
 	/* struct tarsier_inode, then the walked path of the directory that path
 	 * argument `index` is relative to, when that is not the cwd */
@@ -344,14 +345,18 @@ struct tarsier_cgroup {
 enum tarsier_process_change {
 	/* fork, vfork, clone or clone3 has made it */
 	TARSIER_PROCESS_MADE = 1,
-	/* it runs another program; with the parts EXE and PROCTITLE */
+	/* it runs another program; with the parts EXE, EXEC_FILE and PROCTITLE and, if it is a script, PATH
+	 * and, if that is relative, CWD */
 	TARSIER_PROCESS_EXECUTED = 2,
 	/* its last thread has begun to end; late events of other threads may follow */
 	TARSIER_PROCESS_ENDED = 3,
-	/* it is there: an answer to the daemon, in no ring; with the part EXE */
+	/* it is there: an answer to the daemon, in no ring; with the parts EXE and EXEC_FILE */
 	TARSIER_PROCESS_FOUND = 4,
 	/* as FOUND: it is a thread of the kernel */
 	TARSIER_PROCESS_KERNEL = 5,
+	/* as FOUND: the daemon comes from it. It may come twice, since the daemon's pid namespace shows
+	 * it, or not */
+	TARSIER_PROCESS_ABOVE = 6,
 };
 
 /*

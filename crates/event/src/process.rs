@@ -12,6 +12,8 @@ pub struct Program {
     pub title: Box<[u8]>,
     /// Whether the command line is longer.
     pub is_title_cut: bool,
+    /// Path of the script that execve was given, whose interpreter runs; `None` if it was none.
+    pub script: Option<Box<[u8]>>,
 }
 
 /// A process that made another one.
@@ -79,10 +81,15 @@ fn put_enriched(out: &mut Vec<u8>, ancestor: &Ancestor<'_>) {
     let Some(exe) = &program.exe else {
         return put::text(out, "kernel");
     };
+    put_path(out, exe);
+}
+
+/// Appends a path; in hex if it is no plain one.
+fn put_path(out: &mut Vec<u8>, path: &[u8]) {
     let odd = |&byte: &u8| matches!(byte, b'"' | b',') || !(0x21..0x7f).contains(&byte);
-    match exe.iter().any(odd) {
-        true => put::hex_bytes(out, exe),
-        false => out.extend_from_slice(exe),
+    match path.iter().any(odd) {
+        true => put::hex_bytes(out, path),
+        false => out.extend_from_slice(path),
     }
 }
 
@@ -97,10 +104,18 @@ fn put_json(out: &mut Vec<u8>, ancestor: &Ancestor<'_>) {
         Some(program) => {
             put::text(out, ",\"exe\":");
             json::string(out, program.exe.as_deref().unwrap_or_default());
+            put_script(out, program.script.as_deref());
             put_title(out, program);
         }
     }
     out.push(b'}');
+}
+
+fn put_script(out: &mut Vec<u8>, script: Option<&[u8]>) {
+    if let Some(script) = script {
+        put::text(out, ",\"script\":");
+        json::string(out, script);
+    }
 }
 
 fn put_title(out: &mut Vec<u8>, program: &Program) {
@@ -124,6 +139,8 @@ pub struct ProcessText<'a> {
     pub boot: &'a [u8],
     /// Path of the program that it runs.
     pub exe: Option<&'a [u8]>,
+    /// Path of the script that the program is the interpreter of, if that is known.
+    pub script: Option<&'a [u8]>,
     /// Current directory, if the event has it.
     pub cwd: Option<&'a [u8]>,
     /// The processes that it comes from.
@@ -133,6 +150,11 @@ pub struct ProcessText<'a> {
 impl ProcessText<'_> {
     /// Appends the text of ENRICHED.
     pub(crate) fn enriched(&self, out: &mut Vec<u8>) {
+        if let Some(script) = self.script {
+            put::text(out, " SCRIPT=\"");
+            put_path(out, script);
+            out.push(b'"');
+        }
         out.extend_from_slice(&self.ancestors.enriched);
     }
 
@@ -145,6 +167,7 @@ impl ProcessText<'_> {
         let texts = [
             (",\"boot\":", Some(self.boot)),
             (",\"exe\":", self.exe),
+            (",\"script\":", self.script),
             (",\"cwd\":", self.cwd),
         ];
         for (name, value) in texts {

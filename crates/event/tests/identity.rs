@@ -87,6 +87,7 @@ fn programs() -> [Program; 3] {
         exe: exe.map(Box::from),
         title: title.into(),
         is_title_cut: title.len() > 10,
+        script: None,
     };
     [
         program(Some(b"/usr/sbin/sshd"), b"sshd: alice [priv]\0"),
@@ -124,6 +125,7 @@ fn process_text(ancestors: &AncestorsText) -> ProcessText<'_> {
         process: process(42),
         boot: b"53d1a22c",
         exe: Some(b"/usr/bin/cat"),
+        script: None,
         cwd: Some(b"/"),
         ancestors,
     }

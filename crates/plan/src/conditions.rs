@@ -43,6 +43,9 @@ pub enum Fact {
     Unit,
     Slice,
     Container,
+    /// One bit for each label, and for each executable of an ancestor, that rules ask about; not known for some processes.
+    Labels,
+    Ancestors,
     /// The marks at what the call reached: a set, not one value.
     Marks,
 }
@@ -79,12 +82,17 @@ impl Fact {
         Fact::Unit,
         Fact::Slice,
         Fact::Container,
+        Fact::Labels,
+        Fact::Ancestors,
         Fact::Marks,
     ];
 
     /// Whether the daemon decides if the programs do not know the fact.
     pub(crate) fn is_of_workload(self) -> bool {
-        matches!(self, Fact::Unit | Fact::Slice | Fact::Container)
+        matches!(
+            self,
+            Fact::Unit | Fact::Slice | Fact::Container | Fact::Labels | Fact::Ancestors
+        )
     }
 }
 
@@ -199,11 +207,12 @@ pub struct Executables {
 }
 
 impl Executables {
-    /// Numbers the executables of all `exe=` conditions, from 1.
+    /// Numbers the executables of all conditions, from 1: first those of `ancestor_exe=`, then those of `exe=`.
     pub fn of(rules: &[Rule], identities: &Identities) -> Executables {
         let mut executables = Executables::default();
         let mut last = 0;
-        for path in executable_paths(rules) {
+        let of = |field| executable_paths(rules, field);
+        for path in of(Field::AncestorExe).chain(of(Field::Exe)) {
             if executables.by_path.contains_key(path) {
                 continue;
             }
@@ -232,16 +241,16 @@ impl Executables {
         Marks::of_executables(objects, places, identities.root)
     }
 
-    fn number(&self, path: &[u8]) -> u32 {
+    pub(crate) fn number(&self, path: &[u8]) -> u32 {
         // Every path of the rules has a number.
         self.by_path.get(path).copied().unwrap_or(u32::MAX)
     }
 }
 
-fn executable_paths(rules: &[Rule]) -> impl Iterator<Item = &Vec<u8>> {
+fn executable_paths(rules: &[Rule], field: Field) -> impl Iterator<Item = &Vec<u8>> {
     let conditions = rules.iter().flat_map(|rule| &rule.conditions);
-    conditions.filter_map(|condition| match (&condition.field, &condition.value) {
-        (Field::Exe, Value::Text(path)) => Some(path),
+    conditions.filter_map(move |condition| match &condition.value {
+        Value::Text(path) if condition.field == field => Some(path),
         _ => None,
     })
 }
@@ -354,6 +363,7 @@ fn test(rule: &Rule, condition: &Condition, entry: Entry, nr: u32, context: Cont
                     let op = if op == Op::Eq { op } else { Op::Ne };
                     Known::Depends(compare(Fact::Exe, op, id))
                 }
+                field if field.is_of_process() => on_past(condition, text, context.workloads),
                 field if field.is_own() => on_workload(condition, context.workloads),
                 field if is_label(field) => Known::from(rule.action == Action::Always),
                 _ => Known::Fails,
@@ -419,7 +429,22 @@ impl Known {
     }
 }
 
-/// A condition on one of Tarsier's own fields.
+/// A condition on the past of a process.
+fn on_past(condition: &Condition, name: &[u8], names: &WorkloadNames) -> Known {
+    let Some(bit) = names.past.bit(condition.field, name) else {
+        return Known::Fails;
+    };
+    let fact = match condition.field {
+        Field::Label => Fact::Labels,
+        _ => Fact::Ancestors,
+    };
+    Known::Depends(match condition.op {
+        Op::Eq => bits(fact, BitOp::Any, bit),
+        _ => bits(fact, BitOp::None, bit),
+    })
+}
+
+/// A condition on the cgroup of a task.
 fn on_workload(condition: &Condition, names: &WorkloadNames) -> Known {
     let (Some(fact), Some((first, last))) = (fact_of(condition.field), names.range(condition))
     else {
@@ -535,6 +560,8 @@ pub(crate) fn field_name(fact: u32) -> &'static str {
         Some(Fact::Unit) => "unit",
         Some(Fact::Slice) => "slice",
         Some(Fact::Container) => "container",
+        Some(Fact::Labels) => "label",
+        Some(Fact::Ancestors) => "ancestor_exe",
         Some(Fact::Marks) => "path, dir",
         None => "?",
     }

@@ -277,7 +277,9 @@ fn text_condition_holds(
             let same = facts.exe.is_some() && identities.object(text) == facts.exe;
             same == (condition.op == Op::Eq)
         }
-        field if field.is_own() => workload::holds(condition, rule.action, &facts.workload),
+        field if field.is_own() => {
+            workload::holds(condition, rule.action, &facts.workload, identities)
+        }
         // A condition that cannot be decided rather selects too much than too little.
         field if is_label(field) => rule.action == Action::Always,
         _ => false,

@@ -3,7 +3,7 @@
 use crate::capabilities::{Capabilities, IoUring};
 use crate::evaluate::{is_label, is_task_field, needs_names};
 use crate::records::ending_field;
-use crate::workload::asks_workload;
+use crate::workload::asks_own;
 use abi::{Arch, Field};
 use rules::{Action, Condition, List, Rule};
 use serde::Serialize;
@@ -39,7 +39,7 @@ pub const TRAMPOLINE_NOTES: [&str; 2] = [
 
 /// Exactness with which the kernel's audit honours `rule`.
 pub(crate) fn kernel_exactness(rule: &Rule) -> Exactness {
-    match asks_workload(rule) {
+    match asks_own(rule) {
         true => Exactness::NotHonoured(
             "the kernel's audit knows no units, slices and containers: an eBPF engine is needed",
         ),
@@ -132,7 +132,7 @@ fn needs_missing_entry(rule: &Rule, capabilities: &Capabilities) -> bool {
 
 fn reasons(rule: &Rule, labels: &'static str, capabilities: &Capabilities) -> Exactness {
     let mut reasons = Vec::new();
-    if asks_workload(rule) && !capabilities.cgroup2 {
+    if asks_own(rule) && !capabilities.cgroup2 {
         reasons.push(
             "no cgroup2 hierarchy is mounted on this host: no task is in a unit, slice or container",
         );

@@ -24,8 +24,8 @@ pub struct Hooks {
     pub fork: bool,
     /// Whether `module_load` is needed, for the names of modules that init_module and finit_module load.
     pub module: bool,
-    /// Whether `sched_process_fork`, `sched_process_exec` and `sched_process_exit` are needed to tell the ancestors of
-    /// processes. Rules do not need that: the daemon sets it if the log is to name them.
+    /// Whether `sched_process_fork`, `sched_process_exec` and `sched_process_exit` are needed to follow processes: for
+    /// rules on labels and ancestors. The daemon sets it, too, if the log is to name these.
     pub processes: bool,
     /// Name of the hooks that see io_uring operations, if any is watched.
     pub uring: Option<&'static str>,

@@ -14,10 +14,12 @@ mod facts;
 mod gate;
 mod hooks;
 mod kernel;
+mod labelling;
 mod lint;
 mod marks;
 mod objects;
 mod optimise;
+mod past;
 mod plan;
 mod price;
 mod records;
@@ -50,12 +52,16 @@ pub use lint::{lint, lint_settings, Finding, Lint};
 pub use marks::{value as mark_value, Hit, Marks, Seen};
 pub use objects::{object_functions, ObjectClass, PARENT_LOOKUP};
 pub use optimise::{optimise, Cost, Effort, Optimised, Proof, Saving, Step, StepKind};
+pub use past::{
+    asks_past, PastNames, ProcessClass, RunExe, TaskPast, ANCESTORS_ARE_OPEN, LABELS_ARE_OPEN,
+    OWN_IS_OPEN, PAST_NAMES_MAX,
+};
 pub use plan::{records_something, Plan, Platform, RuleNote};
 pub use price::{predict, CallPrice, CallRates, Prediction, EVENT_NS, NULL_CALL_NS};
 pub use records::{excluded, user_drops, RecordFilter, Sender};
 pub use shape::{shape, shape_of_name, NameUse, PathArg, Shape, ShapeKind, NONE};
 pub use subject::{SecurityModule, Subject};
 pub use workload::{
-    asks_workload, TaskWorkload, WorkloadClass, WorkloadName, WorkloadNames, IS_LXC, IS_MACHINE,
-    IS_SETTLED, NAMES_MAX,
+    asks_cgroup, asks_own, TaskWorkload, WorkloadClass, WorkloadName, WorkloadNames, IS_LXC,
+    IS_MACHINE, IS_SETTLED, NAMES_MAX,
 };

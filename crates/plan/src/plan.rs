@@ -39,8 +39,10 @@ pub struct Plan {
     pub executables: Executables,
     /// The marks of the objects that paths of rules name.
     pub marks: Marks,
-    /// The units, slices and containers that rules name.
+    /// The units, slices, containers, labels and ancestors that rules name.
     pub workloads: WorkloadNames,
+    /// Bits of the labels that events of rules give, among those that rules ask about, by place of the rule.
+    pub labellings: BTreeMap<u32, u32>,
     /// Number that identifies this rule set; in row 0 of the tables.
     pub generation: u64,
     /// Whether some rule of the task list is in force.
@@ -91,9 +93,12 @@ impl Plan {
         let entries = capabilities.entries();
         let executables = Executables::of(&rules, identities);
         let marks = Marks::of_names(&rules, identities);
-        let workloads = WorkloadNames::of(&rules);
+        let workloads = WorkloadNames::of(&rules, &executables);
         if workloads.len() > workload::NAMES_MAX {
             return Err(TooLarge::Names);
+        }
+        if !workloads.past.fit() {
+            return Err(TooLarge::PastNames);
         }
         let context = Context {
             entries,
@@ -124,7 +129,8 @@ impl Plan {
         builder.marks(tables::MARKS, &marks);
         builder.marks(tables::EXECUTABLES, &executables.marks(identities));
         let notes = notes(&rules, &mut planner, entries, capabilities);
-        let hooks = Hooks::choose(&planner.calls, task_list, capabilities);
+        let mut hooks = Hooks::choose(&planner.calls, task_list, capabilities);
+        hooks.processes = !workloads.past.is_empty();
         Ok(Plan {
             rules,
             entries,
@@ -136,6 +142,7 @@ impl Plan {
             executables,
             marks,
             workloads,
+            labellings: BTreeMap::new(),
             generation,
             task_list,
             platform: Platform {
@@ -172,6 +179,7 @@ impl Plan {
             executables: Executables::default(),
             marks: Marks::default(),
             workloads: WorkloadNames::default(),
+            labellings: BTreeMap::new(),
             generation,
             task_list: false,
             platform: Platform {
@@ -215,7 +223,7 @@ impl Plan {
         bits
     }
 
-    fn call_row(&self, entry: Entry, nr: u32) -> tables::Call {
+    pub(crate) fn call_row(&self, entry: Entry, nr: u32) -> tables::Call {
         let row = self.rows.get(tables::call_row(entry, nr)).copied();
         tables::Call::from_row(row.unwrap_or_default())
     }
@@ -266,7 +274,7 @@ impl Plan {
             return Decision::Drop;
         };
         let row = self.call_row(facts.entry, facts.nr);
-        let mut values = Values::from_facts(facts, &call.shape, &self.executables, &self.workloads);
+        let mut values = self.values(facts, &call.shape, identities);
         values.marks = seen;
         if let Some(gate) = self.gate(facts.entry, facts.nr) {
             let exit = values.fact[crate::Fact::Exit as usize];
@@ -284,9 +292,15 @@ impl Plan {
         }
     }
 
+    /// The values that the programs compute for a call of this shape.
+    pub fn values(&self, facts: &Facts<'_>, shape: &Shape, identities: &Identities) -> Values {
+        let names = (&self.executables, &self.workloads);
+        Values::from_facts(facts, shape, names, identities)
+    }
+
     /// Decides among the candidates that the tables left. For io_uring operations, this is also
     /// where conditions on the result are tested, since the tables are read before it is known; for
-    /// tasks in cgroups that the programs do not know, those on the workload.
+    /// tasks of which the programs do not know cgroup or past, those on the workload.
     pub fn decide_remaining<'r>(
         &self,
         remaining: impl Iterator<Item = (u32, &'r Rule)>,
@@ -295,7 +309,8 @@ impl Plan {
     ) -> Decision {
         let is_possible = |rule: &Rule| facts.entry != Entry::Uring || result_holds(rule, facts);
         let remaining = remaining
-            .filter(|(_, rule)| is_possible(rule) && workload::all_hold(rule, &facts.workload));
+            .filter(|(_, rule)| is_possible(rule))
+            .filter(|(_, rule)| workload::all_hold(rule, &facts.workload, identities));
         decide_names(remaining, facts, identities)
     }
 

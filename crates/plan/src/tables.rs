@@ -110,6 +110,8 @@ pub const LOOKUP_NONE_OF: u32 = 3;
 /// A lookup of rules that require one of some marks.
 pub const LOOKUP_MARKS: u32 = 4;
 
+/// Bit of the second word of a page's second row: events of some rule of the page give labels that rules ask about.
+pub const PAGE_LABELS: u64 = 1 << 16;
 /// Number of rows of a page before its lookups.
 pub const PAGE_HEAD: usize = 2;
 /// Flag of a spec: `sockaddr_len` points to the length.
@@ -163,6 +165,8 @@ pub enum TooLarge {
     Rows,
     /// The rules name more units, slices and containers than [`crate::NAMES_MAX`].
     Names,
+    /// The rules ask about more labels, or executables of ancestors, than [`crate::PAST_NAMES_MAX`].
+    PastNames,
 }
 
 impl TooLarge {
@@ -170,7 +174,7 @@ impl TooLarge {
     pub fn rule(&self) -> Option<u32> {
         match self {
             TooLarge::Candidates(rule) | TooLarge::Lookups(rule) => Some(*rule),
-            TooLarge::Rows | TooLarge::Names => None,
+            TooLarge::Rows | TooLarge::Names | TooLarge::PastNames => None,
         }
     }
 }
@@ -196,6 +200,12 @@ impl std::fmt::Display for TooLarge {
                 "the rules name more than {} units, slices and containers: name fewer, for example \
                  a slice instead of its units",
                 crate::NAMES_MAX
+            ),
+            TooLarge::PastNames => write!(
+                f,
+                "the rules ask about more than {0} labels, or more than {0} executables of ancestors: \
+                 name fewer, for example one label for several keys (label_keys)",
+                crate::PAST_NAMES_MAX
             ),
             TooLarge::Rows => write!(
                 f,

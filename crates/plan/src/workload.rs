@@ -1,8 +1,11 @@
-//! Rules by workload: `unit=`, `slice=` and `container=`.
+//! Rules by workload: `unit=`, `slice=` and `container=`, and what they share with those by the past of a process.
 //!
 //! The programs keep a class of each cgroup: the numbers of those of its names that rules ask about
 //! (crates/bpf/programs/workloads.h). Where they do not know a cgroup, the daemon decides.
 
+use crate::conditions::Executables;
+use crate::facts::Identities;
+use crate::past::{self, PastNames, TaskPast};
 use abi::Field;
 use identity::Place;
 use rules::{Action, Condition, Op, Rule, Value};
@@ -39,17 +42,20 @@ pub struct TaskWorkload<'a> {
     pub slice: WorkloadName<'a>,
     /// The innermost container.
     pub container: WorkloadName<'a>,
+    /// The past of the process.
+    pub past: TaskPast<'a>,
 }
 
 impl<'a> TaskWorkload<'a> {
-    /// The cgroup is not known.
+    /// Nothing is known.
     pub const UNKNOWN: TaskWorkload<'static> = TaskWorkload {
         unit: WorkloadName::Unknown,
         slice: WorkloadName::Unknown,
         container: WorkloadName::Unknown,
+        past: TaskPast::UNKNOWN,
     };
 
-    /// The workload of a task in this cgroup. If the path is cut, containers may be missing.
+    /// The workload of a task in this cgroup, whose past is not known. If the path is cut, containers may be missing.
     pub fn at(place: &'a Place<'_>, is_cut: bool) -> TaskWorkload<'a> {
         let workload = &place.workload;
         let name = |name: Option<&'a [u8]>| name.map_or(WorkloadName::Nothing, WorkloadName::Is);
@@ -61,6 +67,7 @@ impl<'a> TaskWorkload<'a> {
                 true => WorkloadName::Unknown,
                 false => name(container.map(|container| &*container.id)),
             },
+            past: TaskPast::UNKNOWN,
         }
     }
 
@@ -74,7 +81,15 @@ impl<'a> TaskWorkload<'a> {
 }
 
 /// Whether a condition on one of Tarsier's own fields holds, in a rule with this action.
-pub(crate) fn holds(condition: &Condition, action: Action, workload: &TaskWorkload<'_>) -> bool {
+pub(crate) fn holds(
+    condition: &Condition,
+    action: Action,
+    workload: &TaskWorkload<'_>,
+    identities: &Identities,
+) -> bool {
+    if condition.field.is_of_process() {
+        return past::holds(condition, action, &workload.past, identities);
+    }
     let Value::Text(wanted) = &condition.value else {
         return false;
     };
@@ -88,17 +103,23 @@ pub(crate) fn holds(condition: &Condition, action: Action, workload: &TaskWorklo
 }
 
 /// Whether all conditions of the rule on Tarsier's own fields hold.
-pub(crate) fn all_hold(rule: &Rule, workload: &TaskWorkload<'_>) -> bool {
+pub(crate) fn all_hold(rule: &Rule, workload: &TaskWorkload<'_>, identities: &Identities) -> bool {
     let own = |condition: &&Condition| condition.field.is_own();
     let mut own = rule.conditions.iter().filter(own);
-    own.all(|condition| holds(condition, rule.action, workload))
+    own.all(|condition| holds(condition, rule.action, workload, identities))
 }
 
 /// Whether the rule has a condition on one of Tarsier's own fields.
-pub fn asks_workload(rule: &Rule) -> bool {
+pub fn asks_own(rule: &Rule) -> bool {
     rule.conditions
         .iter()
         .any(|condition| condition.field.is_own())
+}
+
+/// Whether the rule has a condition on the cgroup of a task.
+pub fn asks_cgroup(rule: &Rule) -> bool {
+    let mut fields = rule.conditions.iter().map(|condition| condition.field);
+    fields.any(Field::is_of_cgroup)
 }
 
 fn is_container(condition: &Condition, word: &[u8]) -> bool {
@@ -125,15 +146,20 @@ pub struct WorkloadClass {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkloadNames {
     numbers: BTreeMap<(Field, Vec<u8>), u32>,
+    /// Whether rules ask about cgroups.
+    ask_cgroups: bool,
+    /// Labels, and executables of ancestors.
+    pub past: PastNames,
     /// Tells these names from those of other rule sets; 0 if no rule asks.
     epoch: u64,
 }
 
 impl WorkloadNames {
     /// Numbers the names in the conditions of `rules`, in the order of their text.
-    pub fn of(rules: &[Rule]) -> WorkloadNames {
+    /// `executables` are those that they name.
+    pub fn of(rules: &[Rule], executables: &Executables) -> WorkloadNames {
         let conditions = rules.iter().flat_map(|rule| &rule.conditions);
-        let own: Vec<&Condition> = conditions.filter(|c| c.field.is_own()).collect();
+        let own: Vec<&Condition> = conditions.filter(|c| c.field.is_of_cgroup()).collect();
         let mut numbers = BTreeMap::new();
         for condition in &own {
             let is_word = [rules::ANY, rules::NONE].map(|word| is_container(condition, word));
@@ -146,11 +172,20 @@ impl WorkloadNames {
             .values_mut()
             .zip(above..)
             .for_each(|(number, next)| *number = next);
-        let epoch = match own.is_empty() {
+        let past = PastNames::of(rules, executables);
+        let of_cgroups = numbers
+            .iter()
+            .map(|((field, text), &number)| (*field, text.as_slice(), number));
+        let epoch = match own.is_empty() && past.is_empty() {
             true => 0,
-            false => epoch(numbers.keys()),
+            false => epoch(of_cgroups.chain(past.iter())),
         };
-        WorkloadNames { numbers, epoch }
+        WorkloadNames {
+            ask_cgroups: !own.is_empty(),
+            numbers,
+            past,
+            epoch,
+        }
     }
 
     /// Tells these names from those of other rule sets; 0 if no rule asks about workloads.
@@ -158,18 +193,23 @@ impl WorkloadNames {
         self.epoch
     }
 
-    /// Field, text and number of each name.
+    /// Whether rules ask about the cgroups of tasks.
+    pub fn ask_cgroups(&self) -> bool {
+        self.ask_cgroups
+    }
+
+    /// Field, text and number of each name of a unit, slice or container.
     pub fn iter(&self) -> impl Iterator<Item = (Field, &[u8], u32)> {
         let numbers = self.numbers.iter();
         numbers.map(|((field, text), &number)| (*field, text.as_slice(), number))
     }
 
-    /// Number of names.
+    /// Number of names of units, slices and containers.
     pub fn len(&self) -> usize {
         self.numbers.len()
     }
 
-    /// Whether there are no names.
+    /// Whether there are no names of units, slices and containers.
     pub fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }
@@ -230,13 +270,12 @@ impl WorkloadNames {
 }
 
 /// A number for a set of names, which is not 0: FNV-1a of 64 bits.
-fn epoch<'a>(names: impl Iterator<Item = &'a (Field, Vec<u8>)>) -> u64 {
+fn epoch<'a>(names: impl Iterator<Item = (Field, &'a [u8], u32)>) -> u64 {
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;
-    let bytes = names.flat_map(|(field, text)| {
-        let field = field.number().to_le_bytes();
-        let len = (text.len() as u32).to_le_bytes();
-        field.into_iter().chain(len).chain(text.iter().copied())
+    let bytes = names.flat_map(|(field, text, number)| {
+        let head = [field.number(), number, text.len() as u32].map(u32::to_le_bytes);
+        head.into_iter().flatten().chain(text.iter().copied())
     });
     let hash = bytes.fold(BASIS, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(PRIME)
@@ -260,7 +299,8 @@ mod tests {
 
     fn holds_at(line: &str, path: &str) -> bool {
         let place = Place::of(path.as_bytes());
-        all_hold(&rule(line), &TaskWorkload::at(&place, false))
+        let workload = TaskWorkload::at(&place, false);
+        all_hold(&rule(line), &workload, &Identities::default())
     }
 
     #[test]
@@ -290,20 +330,24 @@ mod tests {
         for condition in ["unit=a.service", "unit!=a.service", "container=none"] {
             for (action, expected) in [("always", true), ("never", false)] {
                 let rule = rule(&format!("-a {action},exit -F {condition}"));
-                assert_eq!(all_hold(&rule, &TaskWorkload::UNKNOWN), expected);
+                assert_eq!(
+                    all_hold(&rule, &TaskWorkload::UNKNOWN, &Identities::default()),
+                    expected
+                );
             }
         }
         let place = Place::of(b"/system.slice/a.service/n");
         let cut = TaskWorkload::at(&place, true);
-        assert!(all_hold(&rule("-a never,exit -F unit=a.service"), &cut));
-        assert!(!all_hold(&rule("-a never,exit -F container=none"), &cut));
+        let all_hold = |line: &str| all_hold(&rule(line), &cut, &Identities::default());
+        assert!(all_hold("-a never,exit -F unit=a.service"));
+        assert!(!all_hold("-a never,exit -F container=none"));
     }
 
     #[test]
     fn the_epoch_tells_sets_of_names_apart() {
         let names = |lines: &[&str]| {
             let rules: Vec<Rule> = lines.iter().map(|line| rule(line)).collect();
-            WorkloadNames::of(&rules)
+            WorkloadNames::of(&rules, &Executables::default())
         };
         let a = "-a never,exit -F unit=a.service";
         assert_eq!(names(&["-a never,exit -F uid=0"]).epoch(), 0);
@@ -327,7 +371,7 @@ mod tests {
             "-a never,exit -F container=inner",
         ];
         let rules: Vec<Rule> = lines.iter().map(|line| rule(line)).collect();
-        let names = WorkloadNames::of(&rules);
+        let names = WorkloadNames::of(&rules, &Executables::default());
         let class = |path: &str| names.class(&Place::of(path.as_bytes()));
         assert_eq!(class("/"), WorkloadClass::default());
         let found = class("/system.slice/a.service/lxc/inner");

@@ -113,6 +113,8 @@ fn check_operator(condition: &Condition) -> Result<(), String> {
         | Field::Unit
         | Field::Slice
         | Field::Container
+        | Field::Label
+        | Field::AncestorExe
             if !is_equality =>
         {
             Err(format!("`{}` only takes = and !=", field.name()))
@@ -151,11 +153,14 @@ fn check_text(field: Field, text: &[u8]) -> Result<(), String> {
     if text.is_empty() {
         return Err(format!("`{}` must not be empty", field.name()));
     }
-    let is_path = matches!(field, Field::Watch | Field::Dir | Field::Exe);
+    let is_path = matches!(
+        field,
+        Field::Watch | Field::Dir | Field::Exe | Field::AncestorExe
+    );
     if is_path && text[0] != b'/' {
         return Err(format!("the path of `{}` must start with /", field.name()));
     }
-    if matches!(field, Field::Watch | Field::Exe) && text.ends_with(b"/") {
+    if is_path && field != Field::Dir && text.ends_with(b"/") {
         return Err(format!(
             "the path of `{}` must not end with /",
             field.name()
@@ -219,7 +224,7 @@ fn missing_path(condition: &Condition, host: &dyn Host) -> Option<String> {
     };
     let needed = match condition.field {
         Field::Dir => path.as_slice(),
-        Field::Watch | Field::Exe => parent(path),
+        Field::Watch | Field::Exe | Field::AncestorExe => parent(path),
         _ => return None,
     };
     (host.path_kind(needed) == PathKind::Missing)

@@ -1,4 +1,4 @@
-//! Tarsier's own fields: `unit=`, `slice=` and `container=`.
+//! Tarsier's own fields: `unit=`, `slice=`, `container=`, `label=` and `ancestor_exe=`.
 
 use abi::Field;
 
@@ -9,12 +9,20 @@ pub const NONE: &[u8] = b"none";
 /// Longest name of a cgroup (`NAME_MAX`), and so of what these fields name, in bytes.
 const NAME_LEN_MAX: usize = 255;
 
+/// Longest path of an executable that `ancestor_exe=` takes, in bytes.
+const PATH_LEN_MAX: usize = 4095;
+
 /// Checks the value of one of Tarsier's own fields.
 ///
 /// # Errors
 /// No task can have the value. The text says what the field takes.
 pub(crate) fn check_name(field: Field, text: &[u8]) -> Result<(), &'static str> {
-    let is_short = text.len() <= NAME_LEN_MAX;
+    let is_short = text.len()
+        <= if field == Field::AncestorExe {
+            PATH_LEN_MAX
+        } else {
+            NAME_LEN_MAX
+        };
     let (is_fine, expected) = match field {
         Field::Unit => (
             identity::is_unit(text),
@@ -23,6 +31,14 @@ pub(crate) fn check_name(field: Field, text: &[u8]) -> Result<(), &'static str> 
         Field::Slice => (
             identity::is_slice(text),
             "the whole name of a slice, such as system.slice",
+        ),
+        Field::Label => (
+            is_label(text),
+            "a label of label_keys: letters, digits, '.', '_' and '-', at most 64",
+        ),
+        Field::AncestorExe => (
+            text.starts_with(b"/") && !text.ends_with(b"/"),
+            "the absolute path of a program, such as /usr/sbin/sshd",
         ),
         _ => (
             !text.is_empty() && !text.iter().any(|byte| b"/\0".contains(byte)),
@@ -33,6 +49,15 @@ pub(crate) fn check_name(field: Field, text: &[u8]) -> Result<(), &'static str> 
         true => Ok(()),
         false => Err(expected),
     }
+}
+
+/// Longest label, in bytes.
+const LABEL_LEN_MAX: usize = 64;
+
+/// Whether this can be a label of a process.
+fn is_label(text: &[u8]) -> bool {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
+    (1..=LABEL_LEN_MAX).contains(&text.len()) && text.iter().all(is_plain)
 }
 
 #[cfg(test)]
@@ -70,6 +95,7 @@ mod tests {
             "-a always,exit -F arch=b64 -S openat -F container=any -F key=c",
             "-a always,exit -S all -F container=debian-test",
             "-a always,io_uring -S openat -F container!=none",
+            "-a always,exit -F arch=b64 -S openat -F label=web -F ancestor_exe!=/usr/sbin/sshd -F key=d",
             r"-a always,exit -S all -F unit=dev-disk-by\x2dlabel.mount",
         ] {
             let rule = parsed(Dialect::Tarsier, line).expect(line);
@@ -115,6 +141,13 @@ mod tests {
         }
         assert!(refused("-a never,exit -F slice=system").contains("such as system.slice"));
         assert!(refused("-a never,exit -F container=a/b").contains("`any` or `none`"));
+        assert!(refused("-a never,exit -F label=a/b").contains("label_keys"));
+        let long = format!("-a never,exit -F label={}", "n".repeat(65));
+        assert!(refused(&long).contains("label_keys"));
+        for path in ["sshd", "/usr/sbin/"] {
+            let line = format!("-a never,exit -F ancestor_exe={path}");
+            assert!(refused(&line).contains("such as /usr/sbin/sshd"), "{path}");
+        }
         assert!(refused("-a never,exit -F unit>a.service").contains("only takes = or !="));
         let on_list = refused("-a never,task -F unit=a.service");
         assert!(on_list.contains("exit and io_uring"), "{on_list}");

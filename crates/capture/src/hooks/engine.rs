@@ -13,6 +13,7 @@ use super::load;
 use super::operations::Operations;
 use super::options::{Options, Overload};
 use super::overload::{rule_bits, Budgets};
+use super::process_classes::ProcessClasses;
 use super::processes;
 use super::programs::Programs;
 use super::shared_hooks::{Replacement, SharedHooks};
@@ -24,8 +25,9 @@ use crate::kernel::{entries, kernel_btf};
 use crate::pins::{Handover, Pins};
 use crate::rings::Stream;
 use bpf::load::refused;
+use event::wire::ProcessId;
 use libbpf_rs::{MapHandle, Object};
-use plan::{tables, Form, Gap, Plan, WorkloadClass};
+use plan::{tables, Form, Gap, Plan, ProcessClass, WorkloadClass};
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::os::fd::BorrowedFd;
@@ -42,6 +44,7 @@ pub struct EbpfEngine {
     counts: Counts,
     uring_requests: MapHandle,
     classes: Classes,
+    process_classes: ProcessClasses,
     intake: Intake,
     bell: Doorbell,
     budgets: Budgets,
@@ -120,6 +123,7 @@ impl EbpfEngine {
         control.set_muted(options.is_muted && from.is_none());
         let uring_requests = handle(&object, "uring_requests")?;
         let classes = Classes::new(handle(&object, "workloads")?);
+        let process_classes = ProcessClasses::new(handle(&object, "process_classes")?);
         let budgets = Budgets::new(handle(&object, "budgets")?);
         let programs = Programs::new(object, form, pins);
         let operations = Operations::new(uring);
@@ -135,6 +139,7 @@ impl EbpfEngine {
             counts,
             uring_requests,
             classes,
+            process_classes,
             intake: Intake::new(stream),
             bell,
             budgets,
@@ -371,6 +376,24 @@ impl EbpfEngine {
     /// Epoch and class that the programs have for a cgroup.
     pub fn class(&self, cgroup: u64) -> Option<(u64, WorkloadClass)> {
         self.classes.get(cgroup)
+    }
+
+    /// Tells the programs the class of a process, for rules whose names have this epoch, unless they know it.
+    ///
+    /// # Errors
+    /// There is no room, or no memory: its events are then left undecided.
+    pub fn classify_process(
+        &self,
+        process: ProcessId,
+        epoch: u64,
+        class: &ProcessClass,
+    ) -> Result<(), CaptureError> {
+        self.process_classes.set(process, epoch, class)
+    }
+
+    /// Makes the programs forget the class of a process.
+    pub fn forget_process(&self, process: ProcessId) {
+        self.process_classes.forget(process);
     }
 
     /// A FOUND frame of each process that this one's pid namespace shows, one after the other: see

@@ -12,6 +12,7 @@ use super::map_options::map_options;
 use super::operation_probes::OperationProbes;
 use super::operations::Operations;
 use super::probes::CallProbes;
+use super::process_classes;
 use super::programs::Programs;
 use super::trampoline::{Hook, Trampolines};
 use super::vfs_hooks::VfsHooks;
@@ -82,10 +83,12 @@ impl Hooks {
         let tables = self.programs.map("tables")?;
         let names = &plan.workloads;
         let epoch = workloads::announce(names, &self.programs, &self.control)?;
+        process_classes::announce(plan, &self.programs)?;
         let put = tables.put(&0u32.to_ne_bytes(), &fd.to_ne_bytes());
         put.map_err(refused("match tables"))
             .inspect_err(|_| self.control.set_workload_epoch(epoch))?;
         workloads::keep_only(names.epoch(), &self.programs)?;
+        process_classes::keep_only(plan.generation, &self.programs)?;
         let is_every = plan.hooks.sys_exit == SysExit::Every;
         self.control.set_every(is_every);
         self.control.set_task_list(plan.task_list);

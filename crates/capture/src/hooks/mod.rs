@@ -27,6 +27,7 @@ mod options;
 mod overload;
 mod perf;
 pub(crate) mod probes;
+mod process_classes;
 mod processes;
 mod programs;
 mod shared_hooks;

@@ -598,6 +598,7 @@ pub const TARSIER_PROCESS_EXECUTED: tarsier_process_change = 2;
 pub const TARSIER_PROCESS_ENDED: tarsier_process_change = 3;
 pub const TARSIER_PROCESS_FOUND: tarsier_process_change = 4;
 pub const TARSIER_PROCESS_KERNEL: tarsier_process_change = 5;
+pub const TARSIER_PROCESS_ABOVE: tarsier_process_change = 6;
 pub type tarsier_process_change = ::core::ffi::c_uint;
 #[repr(C)]
 #[derive(

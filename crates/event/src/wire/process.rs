@@ -2,7 +2,8 @@
 
 use super::{
     check_parts, frame_kind, read, tarsier_process, Event, FrameKind, Part, Parts, WireError,
-    TARSIER_PART_EXE, TARSIER_PART_PROCTITLE, TARSIER_PROCESS_ENDED, TARSIER_PROCESS_EXECUTED,
+    TARSIER_PART_CWD, TARSIER_PART_EXE, TARSIER_PART_EXEC_FILE, TARSIER_PART_PATH,
+    TARSIER_PART_PROCTITLE, TARSIER_PROCESS_ABOVE, TARSIER_PROCESS_ENDED, TARSIER_PROCESS_EXECUTED,
     TARSIER_PROCESS_FOUND, TARSIER_PROCESS_KERNEL, TARSIER_PROCESS_MADE,
 };
 use core::mem::size_of;
@@ -38,6 +39,8 @@ pub enum ProcessChange<'a> {
     Ended,
     /// Existing process: its parent, and the program that it executes, whose command line is not known.
     Found(ProcessId, Executed<'a>),
+    /// Existing process that the daemon comes from, in its pid namespace or not: as [`ProcessChange::Found`].
+    Above(ProcessId, Executed<'a>),
     /// Existing kernel thread: its parent.
     Kernel(ProcessId),
 }
@@ -47,8 +50,14 @@ pub enum ProcessChange<'a> {
 pub struct Executed<'a> {
     /// Walked path of the program; `None` if it is not known.
     pub exe: Option<Part<'a>>,
+    /// Its file: device, in the kernel's encoding, and inode number; `None` if they are not known.
+    pub file: Option<(u32, u64)>,
     /// Start of the command line: arguments separated by NUL.
     pub title: Option<Part<'a>>,
+    /// Path of the script, as execve was given it; `None` if it was none. The program then is its interpreter.
+    pub script: Option<Part<'a>>,
+    /// Walked path of the directory that a relative path of the script is relative to.
+    pub cwd: Option<Part<'a>>,
 }
 
 impl<'a> ProcessFrame<'a> {
@@ -67,7 +76,13 @@ impl<'a> ProcessFrame<'a> {
         };
         let executed = || Executed {
             exe: part(TARSIER_PART_EXE),
+            file: part(TARSIER_PART_EXEC_FILE)
+                .and_then(|part| part.exec_file())
+                .filter(|file| file.inode.valid != 0)
+                .map(|file| (file.inode.dev, file.inode.ino)),
             title: part(TARSIER_PART_PROCTITLE),
+            script: part(TARSIER_PART_PATH),
+            cwd: part(TARSIER_PART_CWD),
         };
         let maker = ProcessId {
             pid: header.maker,
@@ -78,6 +93,7 @@ impl<'a> ProcessFrame<'a> {
             TARSIER_PROCESS_EXECUTED => ProcessChange::Executed(executed()),
             TARSIER_PROCESS_ENDED => ProcessChange::Ended,
             TARSIER_PROCESS_FOUND => ProcessChange::Found(maker, executed()),
+            TARSIER_PROCESS_ABOVE => ProcessChange::Above(maker, executed()),
             TARSIER_PROCESS_KERNEL => ProcessChange::Kernel(maker),
             other => return Err(WireError::Process(other)),
         };

@@ -2,7 +2,7 @@
 
 use crate::conditions::{Executables, Fact, FACTS};
 use crate::evaluate::own_id;
-use crate::facts::Facts;
+use crate::facts::{Facts, Identities};
 use crate::marks::Seen;
 use crate::shape::{Shape, ShapeKind, NONE};
 use crate::workload::{TaskWorkload, WorkloadNames};
@@ -22,11 +22,11 @@ pub struct Values {
 impl Values {
     /// The values that the programs compute for a call of this shape: crates/bpf/programs/facts.h
     /// and, for those computed on demand, match.h.
-    pub fn from_facts(
+    pub(crate) fn from_facts(
         facts: &Facts<'_>,
         shape: &Shape,
-        executables: &Executables,
-        names: &WorkloadNames,
+        (executables, names): (&Executables, &WorkloadNames),
+        identities: &Identities,
     ) -> Values {
         let mut values = Values {
             fact: [None; FACTS],
@@ -57,10 +57,14 @@ impl Values {
             unit,
             slice,
             container,
+            past,
         } = facts.workload;
         values.fact[Fact::Unit as usize] = names.value(Field::Unit, unit);
         values.fact[Fact::Slice as usize] = names.value(Field::Slice, slice);
         values.fact[Fact::Container as usize] = names.value(Field::Container, container);
+        let value = |field| names.past.value(field, &past, identities);
+        values.fact[Fact::Labels as usize] = value(Field::Label);
+        values.fact[Fact::Ancestors as usize] = value(Field::AncestorExe);
         values
     }
 

@@ -3,7 +3,7 @@
 
 use abi::{Arch, Field};
 use plan::{Capabilities, Entries, Entry, Facts, Identities, Inode, Name, ObjectId, ShapeKind};
-use plan::{Marks, PathIdentity, Plan, Seen, TaskWorkload, WorkloadName, NONE};
+use plan::{Marks, PathIdentity, Plan, RunExe, Seen, TaskPast, TaskWorkload, WorkloadName, NONE};
 use proptest::prelude::*;
 use proptest::sample::select;
 use rules::{Action, Condition, List, Op, Rule, Source, SyscallSet, Value};
@@ -182,12 +182,51 @@ fn work(named: &'static [&'static str]) -> BoxedStrategy<WorkloadName<'static>> 
 /// The programs know all of a cgroup, or nothing.
 fn workload() -> BoxedStrategy<TaskWorkload<'static>> {
     let known = (work(&UNITS), work(&SLICES), work(&CONTAINERS[2..]));
-    let known = known.prop_map(|(unit, slice, container)| TaskWorkload {
+    let past = select(PASTS.to_vec());
+    let known = (known, past).prop_map(|((unit, slice, container), past)| TaskWorkload {
         unit,
         slice,
         container,
+        past,
     });
     prop_oneof![4 => known, 1 => Just(TaskWorkload::UNKNOWN)].boxed()
+}
+
+/// What may be known of a process: labels, or ancestors, all of them or not. The executables are those of [`PATHS`], or
+/// files that were once at these paths.
+const PASTS: [TaskPast<'static>; 6] = [
+    TaskPast::UNKNOWN,
+    past(&[], &[], true),
+    past(&[b"web"], &[RAN[0]], true),
+    past(&[b"web", b"db"], &[RAN[1], RAN[2]], true),
+    past(&[b"db"], &[RAN[0]], false),
+    past(&[b"other"], &[RAN[2]], true),
+];
+const LABELS: [&str; 3] = ["web", "db", "none"];
+const RAN: [RunExe<'static>; 3] = [
+    ran(PATHS[0], OBJECTS[0]),
+    ran(PATHS[1], OBJECTS[1]),
+    ran(PATHS[0], OBJECTS[4]),
+];
+
+const fn ran(path: &'static str, object: ObjectId) -> RunExe<'static> {
+    RunExe {
+        path: path.as_bytes(),
+        object,
+    }
+}
+
+const fn past(
+    labels: &'static [&'static [u8]],
+    ancestors: &'static [RunExe<'static>],
+    are_all: bool,
+) -> TaskPast<'static> {
+    TaskPast {
+        labels,
+        are_all_labels: are_all,
+        ancestors,
+        are_all_ancestors: are_all,
+    }
 }
 
 const EQ: &[Op] = &[Op::Eq, Op::Eq, Op::Eq, Op::Ne];
@@ -221,6 +260,8 @@ pub(crate) fn condition() -> Cond {
         3 => text(&[Unit], EQ, &UNITS),
         1 => text(&[Slice], EQ, &SLICES),
         2 => text(&[Container], EQ, &CONTAINERS),
+        2 => text(&[Label], EQ, &LABELS),
+        2 => text(&[AncestorExe], EQ, &PATHS),
     ]
     .boxed()
 }

@@ -103,7 +103,7 @@ fn text(rule: &Rule) -> String {
 
 /// Writes a rules file that can be loaded in place of those read; an existing file is replaced.
 fn write_file(path: &Path, set: &RuleSet, rules: &[Rule]) -> Result<()> {
-    if rules.iter().any(plan::asks_workload) && !rules::is_own_file(&path.to_string_lossy()) {
+    if rules.iter().any(plan::asks_own) && !rules::is_own_file(&path.to_string_lossy()) {
         bail!(
             "{}: some rules have fields of Tarsier's own: give the file a name that ends with .tarsier",
             path.display()

@@ -33,6 +33,7 @@ mod loss;
 mod makers;
 mod memory;
 mod nice;
+mod past_rules;
 mod plugins;
 mod rates;
 mod readers;

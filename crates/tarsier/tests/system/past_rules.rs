@@ -1,0 +1,269 @@
+//! Rules by the past of a process: what they select from its first call on, and who tries to hide behind them.
+
+use crate::daemon::{Daemon, Run, Setup};
+use crate::log::{events, Event};
+use crate::machine;
+use rustix::process::Signal;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// The calls of the test's processes.
+const CALLS: &str = "-F arch=b64 -S chmod,fchmodat -F gid=61335";
+const GROUP: &str = "61335";
+
+fn tarsier(setup: &Setup, rules: &str) -> Run {
+    let run = setup.tarsier("");
+    setup.configure("flush = NONE\nmax_log_file_action = IGNORE\nlabel_keys = give:web\n");
+    let rules = rules
+        .replace("CALLS", CALLS)
+        .replace("GATE", &gate(setup).to_string_lossy());
+    let rules = setup.write("own.tarsier", &rules);
+    run.rules(rules).option("--no-kernel-records")
+}
+
+/// The path of a shell that is the test's own.
+fn gate(setup: &Setup) -> PathBuf {
+    setup.path("gate")
+}
+
+/// Makes that shell, and an empty file for each name.
+fn make(setup: &Setup, names: &[&str]) {
+    std::fs::copy("/bin/sh", gate(setup)).expect("a shell");
+    for name in names {
+        setup.write(name, "");
+    }
+}
+
+/// A process of the test's group, in its directory.
+fn process(setup: &Setup, words: &[&str]) -> Command {
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--regid", GROUP, "--keep-groups", "--"])
+        .args(words);
+    command.current_dir(setup.path(""));
+    command
+}
+
+fn run(setup: &Setup, words: &[&str]) {
+    let status = process(setup, words).status().expect("the process");
+    assert!(status.success(), "{words:?}: {status}");
+}
+
+/// A process that runs lines of shell as it is given them.
+struct Waiting(Child);
+
+impl Waiting {
+    fn start(setup: &Setup, words: &[&str]) -> Waiting {
+        let mut command = process(setup, words);
+        Waiting(command.stdin(Stdio::piped()).spawn().expect("a shell"))
+    }
+
+    fn give(&mut self, line: &str) {
+        let input = self.0.stdin.as_mut().expect("a pipe");
+        writeln!(input, "{line}").expect("the shell reads");
+    }
+
+    fn end(mut self) {
+        drop(self.0.stdin.take());
+        assert!(self.0.wait().expect("the shell").success());
+    }
+}
+
+/// The key of each recorded call, by the last name of the file.
+fn recorded(log: &Path) -> BTreeMap<String, String> {
+    let one = |event: &Event| {
+        let key = event
+            .record("SYSCALL")?
+            .field("key")?
+            .trim_matches('"')
+            .to_owned();
+        let path = event
+            .record("PATH")?
+            .field("name")?
+            .trim_matches('"')
+            .to_owned();
+        Some((path.rsplit('/').next()?.to_owned(), key))
+    };
+    events(log).iter().filter_map(one).collect()
+}
+
+fn expect(log: &Path, expected: &[(&str, &str)]) {
+    let expected = expected.iter();
+    let expected = expected.map(|(name, key)| ((*name).to_owned(), (*key).to_owned()));
+    assert_eq!(recorded(log), expected.collect::<BTreeMap<_, _>>());
+}
+
+fn undecided(daemon: &Daemon) -> u64 {
+    let status = daemon.status();
+    status["events_candidate"].as_u64().expect("a number")
+}
+
+#[test]
+fn descendants_of_a_program_match_however_they_descend_and_nobody_else() {
+    machine::test("rules on ancestors", |setup| {
+        let names = [
+            "before", "again", "plain", "child", "deep", "itself", "orphan", "other",
+        ];
+        make(setup, &names);
+        let shell = gate(setup);
+        let shell = shell.to_str().expect("a path");
+        let mut early = Waiting::start(setup, &[shell]);
+        early.give("true");
+        let daemon = tarsier(
+            setup,
+            "-a always,exit CALLS -F ancestor_exe=GATE -k below\n",
+        )
+        .start();
+        run(setup, &["sh", "-c", "chmod 600 plain; true"]);
+        run(setup, &[shell, "-c", "chmod 600 child; true"]);
+        run(
+            setup,
+            &[
+                shell,
+                "-c",
+                "sh -c 'sh -c \"chmod 600 deep; true\"; true'; true",
+            ],
+        );
+        // It ran the shell itself, but nobody above it.
+        run(setup, &[shell, "-c", "exec chmod 600 itself"]);
+        run(
+            setup,
+            &[shell, "-c", "(sleep 0.3; chmod 600 orphan; true) & true"],
+        );
+        std::fs::copy("/bin/sh", setup.path("copy")).expect("a shell");
+        run(setup, &["./copy", "-c", "chmod 600 other; true"]);
+        early.give("chmod 600 before; true");
+        early.give("chmod 600 again; true");
+        early.end();
+        daemon.wait_for_record("name=\"orphan\"");
+        // Of processes from before the start, the programs ask the daemon once: here the test and its ancestors, the early
+        // shell, and what these made before the answer.
+        let asked = undecided(&daemon);
+        println!("{asked} calls decided by the daemon");
+        let ended = daemon.stop();
+        let below = ["before", "again", "child", "deep", "orphan"];
+        expect(&ended.log, &below.map(|name| (name, "below")));
+    });
+}
+
+/// Makes calls before and after the one that labels it, and starts a program before and after.
+const LABELLED: &str = r#"
+for my $n (1 .. $ARGV[0]) {
+    my $pid = fork();
+    if ($pid == 0) {
+        chmod 0600, "early";
+        my $child = fork();
+        if ($child == 0) { select undef, undef, undef, 0.002; chmod 0600, "elder"; exit 0 }
+        chmod 0640, "give";
+        chmod 0600, "own";
+        my $late = fork();
+        if ($late == 0) { exec "chmod", "600", "younger" }
+        waitpid $late, 0;
+        waitpid $child, 0;
+        exit 0;
+    }
+    waitpid $pid, 0;
+}
+"#;
+
+#[test]
+fn a_label_counts_from_the_next_call_on_for_the_process_and_what_it_makes() {
+    machine::test("rules on labels", |setup| {
+        let names = ["early", "elder", "give", "own", "younger"];
+        make(setup, &names);
+        let rules = "-a always,exit CALLS -F a1=0640 -k give\n\
+                     -a always,exit CALLS -F label=web -k labelled\n\
+                     -a always,exit CALLS -F label!=web -k rest\n";
+        let daemon = tarsier(setup, rules).start();
+        let script = setup.write("labelled.pl", LABELLED);
+        let script = script.to_str().expect("a path");
+        run(setup, &["perl", script, "300"]);
+        let asked = undecided(&daemon);
+        let ended = daemon.stop();
+        let mut counts: BTreeMap<(String, String), u64> = BTreeMap::new();
+        for event in events(&ended.log) {
+            let (Some(call), Some(path)) = (event.record("SYSCALL"), event.record("PATH")) else {
+                continue;
+            };
+            let field = |record: &crate::log::Record, name: &str| {
+                let value = record.field(name).unwrap_or_default();
+                value.trim_matches('"').to_owned()
+            };
+            *counts
+                .entry((field(path, "name"), field(call, "key")))
+                .or_default() += 1;
+        }
+        let expected = [
+            ("early", "rest"),
+            ("elder", "rest"),
+            ("give", "give"),
+            ("own", "labelled"),
+            ("younger", "labelled"),
+        ];
+        let expected = expected.map(|(name, key)| ((name.to_owned(), key.to_owned()), 300));
+        assert_eq!(counts, BTreeMap::from(expected));
+        println!("1500 of 1500 right, {asked} decided by the daemon");
+        assert!(asked < 100, "{asked} calls were left to the daemon");
+    });
+}
+
+#[test]
+fn labels_stay_when_rules_with_other_names_replace_these() {
+    machine::test("rules on labels, replaced", |setup| {
+        make(setup, &["early", "give", "own", "later"]);
+        let rules = "-a always,exit CALLS -F a2=0640 -k give\n\
+                     -a always,exit CALLS -F a1=0640 -k give\n\
+                     -a always,exit CALLS -F label=web -k labelled\n";
+        let daemon = tarsier(setup, rules).start();
+        // Its own calls: a shell's chmod is another process.
+        let script = setup.write("waiting.pl", "while (<STDIN>) { chomp; eval $_; }\n");
+        let mut process = Waiting::start(setup, &["perl", script.to_str().expect("a path")]);
+        process.give("chmod 0600, 'early'");
+        process.give("chmod 0640, 'give'");
+        daemon.wait_for_record("key=\"give\"");
+        let own = setup.read("own.tarsier");
+        let more = own.replace(
+            "label=web -k labelled",
+            "label=web -F ancestor_exe!=/nowhere -k after",
+        );
+        setup.write("own.tarsier", &more);
+        let before = daemon.generation();
+        daemon.signal(Signal::HUP);
+        while daemon.generation() == before {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        process.give("chmod 0600, 'own'");
+        process.give("chmod 0600, 'later'");
+        process.end();
+        daemon.wait_for_record("name=\"later\"");
+        let ended = daemon.stop();
+        expect(
+            &ended.log,
+            &[("give", "give"), ("own", "after"), ("later", "after")],
+        );
+    });
+}
+
+#[test]
+fn nobody_hides_behind_a_rule_that_leaves_out_descendants() {
+    machine::test("hiding behind ancestors", |setup| {
+        make(setup, &["left-out", "bound", "renamed"]);
+        let shell = gate(setup);
+        let shell = shell.to_str().expect("a path");
+        let rules = "-a never,exit CALLS -F ancestor_exe=GATE\n-a always,exit CALLS -k seen\n";
+        let daemon = tarsier(setup, rules).start();
+        run(setup, &[shell, "-c", "chmod 600 left-out; true"]);
+        // The path of the program leads to another one, in a mount namespace of one's own.
+        std::fs::copy("/bin/sh", setup.path("copy")).expect("a shell");
+        let hidden = format!("mount --bind copy {shell} && {shell} -c 'chmod 600 bound; true'");
+        run(setup, &["unshare", "--mount", "sh", "-c", &hidden]);
+        // A process that calls itself so.
+        let named = "exec -a GATE sh -c 'chmod 600 renamed; true'".replace("GATE", shell);
+        run(setup, &["bash", "-c", &named]);
+        daemon.wait_for_record("name=\"renamed\"");
+        let ended = daemon.stop();
+        expect(&ended.log, &[("bound", "seen"), ("renamed", "seen")]);
+    });
+}
