@@ -49,7 +49,7 @@ static __always_inline bool call_admitted(struct call *call, struct task_struct 
 {
 	__u32 row = call->what.gate;
 
-	if (!row)
+	if (!row || row & TABLE_GATE_LATER)
 		return true;
 	return halves_admit((const __u32 *)row_at(call->table, row),
 			    (const __u32 *)row_at(call->table, row + 1), untrusted(task), regs,
@@ -71,6 +71,8 @@ static __always_inline struct work *work_for(struct cpu_state *cpu)
 static __always_inline __u32 matched(struct call *call, struct work *w, struct task_struct *task,
 				     struct cpu_state *cpu, bool returned)
 {
+	if (call->what.gate & TABLE_GATE_LATER && !workload_admits(w, call->table, call->what.gate))
+		return VERDICT_DROP;
 	task_facts(w, task);
 	call_facts(w, returned);
 	__sync_fetch_and_add(&cpu->evaluated, 1);

@@ -36,6 +36,7 @@
 #define TABLE_SUMMARY_ENTRIES_MAX 8192
 #define TABLE_UNDECIDED_MAX TABLE_PAGES_MAX
 #define TABLE_MARK_PROBES 4
+#define TABLE_GATE_LATER 2147483648 /* the gate asks about the workload, which takes a work area */
 #define TABLE_MARK_PROOF_BIT 32 /* of the second word of a mark */
 
 struct table_row {
@@ -51,7 +52,7 @@ struct table {
 /* The entry for one pair of entry point and call number. */
 struct table_call {
 	__u32 pages; /* first row of the list of pages; 0: no rule watches the call */
-	__u32 gate; /* first of the two rows of its struct gate; 0: none */
+	__u32 gate; /* first of the two rows of its struct gate, and TABLE_GATE_LATER; 0: none */
 	__u32 spec; /* row of its struct table_spec */
 	__u16 npages;
 	__u16 list; /* number of the candidate list, for CANDIDATES parts */

@@ -54,4 +54,24 @@ __noinline int find_workload(struct work *w, struct table *table)
 	return 0;
 }
 
+/* Tests a gate that asks about the workload. Who is in an unknown cgroup may be selected. */
+__noinline int workload_admits(struct work *w, struct table *table, __u32 gate)
+{
+	struct table_row *first, *second;
+	__u32 fact, value;
+
+	if (!w || !table)
+		return 0;
+	first = row_at(table, gate & ~TABLE_GATE_LATER);
+	second = row_at(table, (gate & ~TABLE_GATE_LATER) + 1);
+	fact = first->a;
+	w->absent = 0;
+	find_workload(w, table);
+	if (fact < FACT_UNIT || fact > FACT_CONTAINER || w->absent)
+		return 1;
+	value = w->fact[fact];
+	return value - (__u32)first->b <= first->b >> 32 ||
+	       value - (__u32)second->a <= second->a >> 32;
+}
+
 #endif /* TARSIER_WORKLOADS_H */

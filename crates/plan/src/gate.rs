@@ -44,9 +44,9 @@ const NO_RESULTS: (u32, u32) = (1 << 31, 1 << 31);
 /// A set of ids up to this size means a few ids, rather than all but a few.
 const FEW: u64 = 1 << 16;
 
-/// The facts that a gate can test: `gate_value()` of crates/bpf/programs/gate.h. Among equally good
-/// gates, the first one is used.
-const ASKED: [Fact; 11] = [
+/// The facts that a gate can test: `gate_value()` of crates/bpf/programs/gate.h and, for the last three,
+/// `workload_admits()` of workloads.h. Among equally good gates, the first one is used.
+const ASKED: [Fact; 14] = [
     Fact::Auid,
     Fact::Uid,
     Fact::Euid,
@@ -58,6 +58,9 @@ const ASKED: [Fact; 11] = [
     Fact::A1,
     Fact::A2,
     Fact::A3,
+    Fact::Unit,
+    Fact::Slice,
+    Fact::Container,
 ];
 
 impl Gate {
@@ -82,17 +85,24 @@ impl Gate {
     }
 
     /// Whether a call whose fact has this value, and which has this result, may be selected. `value` is `None` if the
-    /// call does not have the fact.
+    /// call does not have the fact; a workload is then not known, and any rule may select the call.
     pub fn admits(&self, value: Option<u32>, result: Option<u32>) -> bool {
         let within = |value: u32, (first, last): (u32, u32)| (first..=last).contains(&value);
         let fact = value.map(|value| value & self.mask);
-        fact.is_some_and(|fact| self.ranges.iter().any(|&range| within(fact, range)))
+        (fact.is_none() && self.asks_workload())
+            || fact.is_some_and(|fact| self.ranges.iter().any(|&range| within(fact, range)))
             || result.is_some_and(|result| within(result, self.results))
     }
 
     /// Whether the gate depends on the result of the call.
     pub fn asks_result(&self) -> bool {
         matches!(self.fact, Fact::Exit | Fact::Success) || self.results != NO_RESULTS
+    }
+
+    /// Whether the gate asks about the cgroup of the task, which takes a work area. Hooks on functions leave it to what
+    /// they call.
+    pub fn asks_workload(&self) -> bool {
+        self.fact.is_of_workload()
     }
 
     fn on(fact: Fact, candidates: &[Candidate], shape: &Shape) -> Option<Gate> {

@@ -233,7 +233,7 @@ impl Plan {
         if nr as usize >= tables::CALLS {
             return None;
         }
-        let at = self.call_row(entry, nr).gate as usize;
+        let at = (self.call_row(entry, nr).gate & !tables::GATE_LATER) as usize;
         let rows = self.rows.get(at..at + 2).filter(|_| at != 0)?;
         Gate::from_words([rows[0].a, rows[0].b, rows[1].a, rows[1].b])
     }
@@ -469,12 +469,16 @@ impl Planner {
 
     fn gate(&mut self, gate: Gate) -> u32 {
         let builder = &mut self.builder;
-        *self.by_gate.entry(gate).or_insert_with(|| {
+        let row = *self.by_gate.entry(gate).or_insert_with(|| {
             let [a, b, c, d] = gate.words();
             let row = builder.push(Row { a, b });
             builder.push(Row { a: c, b: d });
             row
-        })
+        });
+        match gate.asks_workload() {
+            true => row | tables::GATE_LATER,
+            false => row,
+        }
     }
 
     fn spec(&mut self, shape: &Shape) -> u32 {

@@ -43,12 +43,15 @@ pub const MARK_PROBES: u32 = crate::marks::PROBES as u32;
 /// Bit of the second word of a mark: an object with this mark proves its path.
 pub const MARK_PROOF_BIT: u32 = crate::marks::PROOF_BIT;
 
+/// Bit of a call's gate: it asks about the workload.
+pub const GATE_LATER: u32 = 1 << 31;
+
 /// `struct table_call` of tables.h: the entry of a call in the tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Call {
     /// First row of the list of pages; 0 if no rule watches the call.
     pub pages: u32,
-    /// First row of the gate; 0 if there is none.
+    /// First row of the gate, and [`GATE_LATER`]; 0 if there is none.
     pub gate: u32,
     /// Row of the spec.
     pub spec: u32,

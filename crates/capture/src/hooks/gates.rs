@@ -11,7 +11,8 @@ pub(super) type Gates = BTreeMap<usize, Option<Gate>>;
 
 /// The gate of each hooked function, if all calls of the function have the same one. Gates on the result are left
 /// out for calls with notes of objects: such notes must be closed when the call ends, whatever its result, so that
-/// the next equal call does not get them. An open begins its note anew.
+/// the next equal call does not get them. An open begins its note anew. Gates on the workload are left out, too: what
+/// the function calls tests them.
 pub(super) fn of(plan: &Plan) -> Gates {
     let mut gates = BTreeMap::new();
     let Some(functions) = syscall_functions::of_this_kernel() else {
@@ -25,7 +26,8 @@ pub(super) fn of(plan: &Plan) -> Gates {
         let has_objects = classes
             .and_then(|classes| classes.get(call.1 as usize))
             .is_some_and(has_objects);
-        let gate = canary::gate(plan, call).filter(|gate| !(has_objects && gate.asks_result()));
+        let gate = canary::gate(plan, call)
+            .filter(|gate| !(has_objects && gate.asks_result()) && !gate.asks_workload());
         for &place in functions.of(call) {
             gates
                 .entry(place)
