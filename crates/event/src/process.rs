@@ -151,9 +151,8 @@ impl ProcessText<'_> {
     /// Appends the text of ENRICHED.
     pub(crate) fn enriched(&self, out: &mut Vec<u8>) {
         if let Some(script) = self.script {
-            put::text(out, " SCRIPT=\"");
-            put_path(out, script);
-            out.push(b'"');
+            put::text(out, " SCRIPT=");
+            put::untrusted(out, script);
         }
         out.extend_from_slice(&self.ancestors.enriched);
     }

@@ -125,7 +125,7 @@ fn process_text(ancestors: &AncestorsText) -> ProcessText<'_> {
         process: process(42),
         boot: b"53d1a22c",
         exe: Some(b"/usr/bin/cat"),
-        script: None,
+        script: Some(b"/opt/run me"),
         cwd: Some(b"/"),
         ancestors,
     }
@@ -294,6 +294,7 @@ fn ancestors_are_named_in_each_format_and_none_can_be_forged() {
         event.syscall(&syscall(42));
         event.end();
         let line = String::from_utf8(out).expect("UTF-8");
+        assert!(line.contains(" SCRIPT=2F6F70742F72756E206D65 "), "{line}");
         let (_, told) = line.split_once(" ANCESTORS=").expect("ancestors");
         told.trim_end().to_owned()
     };
@@ -308,7 +309,7 @@ fn ancestors_are_named_in_each_format_and_none_can_be_forged() {
     assert_eq!(
         event["process"],
         json!({
-            "pid": 42, "start": 420, "boot": "53d1a22c", "exe": "/usr/bin/cat", "cwd": "/",
+            "pid": 42, "start": 420, "boot": "53d1a22c", "exe": "/usr/bin/cat", "script": "/opt/run me", "cwd": "/",
             "ancestors": [
                 {"pid": 4, "start": 40, "exe": "/usr/sbin/sshd", "argv": ["sshd: alice [priv]"],
                  "argv_cut": true},

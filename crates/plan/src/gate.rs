@@ -375,6 +375,29 @@ mod tests {
     }
 
     #[test]
+    fn a_gate_on_a_unit_admits_its_tasks_and_those_of_whom_it_is_not_known() {
+        let on_unit = Candidate {
+            rule: 0,
+            tests: vec![Test::Range {
+                fact: Fact::Unit,
+                first: 2,
+                last: 2,
+                inside: true,
+            }],
+            stage2: false,
+            never: false,
+            by_inode: false,
+            marks: None,
+            is_decided_by_marks: false,
+        };
+        let shape = crate::shape_of_name("getppid");
+        let gate = Gate::of(&[on_unit], &shape).expect("a gate");
+        assert!(gate.asks_workload());
+        let admitted = [Some(2), Some(0), None].map(|unit| gate.admits(unit, Some(0)));
+        assert_eq!(admitted, [true, false, true]);
+    }
+
+    #[test]
     fn words_say_the_gate() {
         let gate = Gate {
             fact: Fact::A2,

@@ -1,6 +1,8 @@
 use super::*;
 use crate::lineage::ANCESTORS_MAX;
-use event::wire::{Part, TARSIER_PART_EXE, TARSIER_PART_PROCTITLE};
+use event::wire::{
+    Part, TARSIER_PART_CWD, TARSIER_PART_EXE, TARSIER_PART_PATH, TARSIER_PART_PROCTITLE,
+};
 use event::{Encoder, Format, NoNames, ProcessText, Stamp};
 use serde_json::Value;
 
@@ -132,6 +134,76 @@ fn a_number_that_is_used_again_is_another_process() {
     // A late event of the earlier one.
     assert_eq!(names(&mut processes, earlier), ["7:/bin/sh", "1:/init"]);
     assert_eq!(processes.living[&8], 85);
+}
+
+#[test]
+fn a_script_is_told_beside_its_interpreter() {
+    let (mut processes, shell) = with_shell();
+    let part = |tag, data: &'static [u8]| Part {
+        tag,
+        index: 0,
+        flags: 0,
+        data,
+    };
+    let mut execute = |script: Option<&'static [u8]>| {
+        let change = ProcessChange::Executed(Executed {
+            script: script.map(|path| part(TARSIER_PART_PATH, path)),
+            cwd: Some(part(TARSIER_PART_CWD, b"work\0home\0")),
+            ..executed(b"sh\0bin\0", b"sh\0")
+        });
+        processes.take(&frame(shell, 2, change));
+        processes.script(shell).map(<[u8]>::to_vec)
+    };
+    let cases: [(&[u8], &[u8]); 3] = [
+        (b"/opt/run", b"/opt/run"),
+        (b"./run", b"/home/work/run"),
+        (b"../run", b"/home/work/../run"),
+    ];
+    for (given, expected) in cases {
+        assert_eq!(execute(Some(given)).as_deref(), Some(expected));
+    }
+    let child = process(8, 80);
+    make(&mut processes, child, shell, 2);
+    let told = told(&mut processes, child);
+    assert_eq!(told["ancestors"][0]["exe"], "/bin/sh");
+    assert_eq!(told["ancestors"][0]["script"], "/home/work/../run");
+    // The next program is none.
+    let next = ProcessChange::Executed(executed(b"cat\0bin\0", b"cat\0"));
+    processes.take(&frame(shell, 3, next));
+    assert_eq!(processes.script(shell), None);
+}
+
+#[test]
+fn the_past_of_a_process_is_whole_if_its_ancestors_lead_to_the_first() {
+    let (mut processes, shell) = with_shell();
+    let first = frame(
+        process(1, 1),
+        1,
+        ProcessChange::Executed(Executed {
+            file: Some((1, 10)),
+            ..executed(b"init\0", b"")
+        }),
+    );
+    processes.take(&first);
+    let child = process(8, 80);
+    make(&mut processes, child, process(1, 1), 1);
+    let past = |processes: &Processes, process| {
+        let past = processes.past(process);
+        let ancestors = past.ancestors.iter().map(|exe| exe.object.ino);
+        (ancestors.collect::<Vec<u64>>(), past.are_all_ancestors)
+    };
+    assert_eq!(past(&processes, child), (vec![10], true));
+    // Of the shell, the file of the first process was not known yet.
+    assert_eq!(past(&processes, shell), (vec![], false));
+    assert_eq!(past(&processes, process(9, 90)), (vec![], false));
+    let mut last = child;
+    for step in 1..=ANCESTORS_MAX as u32 {
+        let next = process(100 + step, 1000 + u64::from(step));
+        make(&mut processes, next, last, 1);
+        last = next;
+    }
+    // There are more than are told.
+    assert_eq!(past(&processes, last), (vec![10; ANCESTORS_MAX], false));
 }
 
 #[test]

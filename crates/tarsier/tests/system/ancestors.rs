@@ -130,3 +130,43 @@ fn lost_word_of_processes_makes_ancestors_partial_never_wrong() {
         assert!(judged.partial > 0, "{judged}");
     });
 }
+
+#[test]
+fn scripts_are_told_beside_their_interpreters() {
+    use std::os::unix::fs::PermissionsExt;
+    machine::test("scripts", |setup| {
+        let daemon = tarsier(setup).start();
+        // Relative, by a path, and found in PATH.
+        let script = setup.write("script", "#!/bin/sh\nchmod 600 \"$1\"; true\n");
+        let executable = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(&script, executable).expect("a script");
+        let dir = script.parent().expect("a directory").to_owned();
+        for (place, given) in ["./script", script.to_str().expect("a path"), "script"]
+            .iter()
+            .enumerate()
+        {
+            let file = setup.write(&format!("file-{place}"), "");
+            let mut command = Command::new("setpriv");
+            command.args(["--regid", "61334", "--keep-groups", "--", given]);
+            command.arg(&file).current_dir(&dir).env(
+                "PATH",
+                format!("{}:{}", dir.display(), std::env::var("PATH").expect("PATH")),
+            );
+            assert!(command.status().expect("the script").success(), "{given}");
+        }
+        let ended = daemon.stop();
+        let text = std::fs::read_to_string(&ended.log).expect("the log");
+        let events = text.lines().filter(|line| line.contains("file-"));
+        let scripts: Vec<String> = events
+            .map(|line| {
+                let event: serde_json::Value = serde_json::from_str(line).expect("JSON");
+                assert_eq!(event["process"]["script"], serde_json::Value::Null);
+                let maker = &event["process"]["ancestors"][0];
+                assert_ne!(maker["exe"], maker["script"], "{maker}");
+                maker["script"].as_str().expect("a script").to_owned()
+            })
+            .collect();
+        let expected = script.to_str().expect("a path").to_owned();
+        assert_eq!(scripts, [expected.clone(), expected.clone(), expected]);
+    });
+}
