@@ -198,16 +198,11 @@ static __always_inline int process_changed(struct task_struct *task, __u32 chang
 	struct cpu_state *cpu = state_of_cpu();
 	struct work *w;
 
-	if (!cpu)
+	if (!cpu || !process_is_new(task, change))
 		return 0;
 	w = work_take();
 	if (bprm)
 		class_executes(w);
-	if (!process_is_new(task, change)) {
-		if (w)
-			work_leave(w);
-		return 0;
-	}
 	if (w) {
 		process_begin(w, task, change);
 		if (change == TARSIER_PROCESS_MADE)

@@ -6,7 +6,8 @@
 
 use crate::system::{Cgroup, System};
 use event::wire::CgroupFrame;
-use event::WorkloadText;
+use event::{ContainerNames, WorkloadText};
+use identity::Workload;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
@@ -15,6 +16,10 @@ use std::sync::Arc;
 const REMOVED_MAX: usize = 16_384;
 /// Cgroups that are kept, removed ones included; the kernel needs far more memory for each. Others are looked up.
 const KNOWN_MAX: usize = 1 << 18;
+/// Length of the ids of containers whose names are elsewhere: 32 bytes in hexadecimal digits.
+const ID_DIGITS: usize = 64;
+/// Containers whose names are kept.
+const CONTAINERS_MAX: usize = 4096;
 /// Ids that are known to be unknown.
 const MISSING_MAX: usize = 4096;
 /// Limit of the bytes of a path that are logged. A longer path is cut at the end of a name, so that units, which come
@@ -30,6 +35,8 @@ pub struct CgroupCounts {
     pub unknown_events: u64,
     /// Lookups of cgroups that no frame told of.
     pub looked_up: u64,
+    /// Containers of which no runtime's file tells a name.
+    pub unnamed_containers: u64,
 }
 
 struct Known {
@@ -47,6 +54,8 @@ pub(crate) struct Cgroups {
     missing: HashSet<u64>,
     /// Cgroups that were removed since the caller last took them out, as far as there is room.
     gone: Vec<u64>,
+    /// Names by ids of container and pod, as far as they are known.
+    containers: HashMap<(Vec<u8>, Vec<u8>), ContainerNames>,
     counts: CgroupCounts,
 }
 
@@ -93,23 +102,65 @@ impl Cgroups {
 
     /// The workload of an event with this cgroup; for an unknown cgroup, the text that says so. Such events are counted.
     pub(crate) fn text(&mut self, id: u64, system: &dyn System) -> Arc<WorkloadText> {
-        self.find(id, system).unwrap_or_else(|| {
+        self.find(id, system, true).unwrap_or_else(|| {
             self.counts.unknown_events += 1;
             Arc::new(WorkloadText::unknown())
         })
     }
 
-    /// The workload of the events with this cgroup; `None` for an unknown cgroup.
-    pub(crate) fn find(&mut self, id: u64, system: &dyn System) -> Option<Arc<WorkloadText>> {
+    /// The workload of the events with this cgroup; `None` for an unknown cgroup. `is_named`: the names of its container
+    /// are wanted, too.
+    pub(crate) fn find(
+        &mut self,
+        id: u64,
+        system: &dyn System,
+        is_named: bool,
+    ) -> Option<Arc<WorkloadText>> {
         if let Some(text) = self.known.get(&id).and_then(|known| known.text.as_ref()) {
             return Some(Arc::clone(text));
         }
         let (path, is_cut) = self.path(id, system)?;
-        let text = Arc::new(WorkloadText::of(&path, is_cut));
+        let names = match is_named {
+            true => self.names(&path, system),
+            false => None,
+        };
+        let text = Arc::new(WorkloadText::of(&path, is_cut, names.as_ref()));
         if let Some(known) = self.known.get_mut(&id) {
             known.text = Some(Arc::clone(&text));
         }
         Some(text)
+    }
+
+    /// Asks for the names of a container as soon as there is a cgroup of it: its files may be gone by its first event.
+    pub(crate) fn name(&mut self, id: u64, system: &dyn System) {
+        if let Some((path, _)) = self.path(id, system) {
+            self.names(&path, system);
+        }
+    }
+
+    /// The names of the container and pod of a path, from their runtime. Who is in a container may have chosen the ids of
+    /// others below it, so that these are not named. `None` if it is no container that a runtime's file could tell of.
+    fn names(&mut self, path: &[u8], system: &dyn System) -> Option<ContainerNames> {
+        let workload = Workload::of(path);
+        let is_outermost = workload.outer.is_none();
+        let container = workload.container.filter(|_| is_outermost)?;
+        if container.id.len() != ID_DIGITS {
+            // That of LXC or systemd-nspawn is its name.
+            return None;
+        }
+        let pod = workload.pod.unwrap_or_default();
+        let key = (container.id.into_owned(), pod.into_owned());
+        if let Some(names) = self.containers.get(&key) {
+            return Some(names.clone());
+        }
+        let names = system.container_names(&key.0, &key.1);
+        self.counts.unnamed_containers += u64::from(names.is_none());
+        let names = names.unwrap_or_default();
+        if self.containers.len() >= CONTAINERS_MAX {
+            self.containers.clear();
+        }
+        self.containers.insert(key, names.clone());
+        Some(names)
     }
 
     pub(crate) fn counts(&self) -> CgroupCounts {
@@ -230,7 +281,7 @@ mod tests {
     }
 
     fn path(path: &str) -> Arc<WorkloadText> {
-        Arc::new(WorkloadText::of(path.as_bytes(), false))
+        Arc::new(WorkloadText::of(path.as_bytes(), false, None))
     }
 
     #[test]
@@ -312,7 +363,7 @@ mod tests {
         let unit = "/system.slice/a.service";
         let below = |depth| format!("{unit}{}", format!("/{}", "n".repeat(200)).repeat(depth));
         assert_eq!(told(&mut cgroups, 53, &system), path(&below(50)));
-        let cut = WorkloadText::of(below(81).as_bytes(), true);
+        let cut = WorkloadText::of(below(81).as_bytes(), true, None);
         assert_eq!(*told(&mut cgroups, 103, &system), cut);
     }
 

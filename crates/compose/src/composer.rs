@@ -129,6 +129,15 @@ pub struct Composed<'a> {
     pub key: Option<&'a [u8]>,
 }
 
+/// Those of which the past or the workload decided an event because the programs may not know it.
+#[derive(Default)]
+pub struct Asked {
+    /// Ids of cgroups.
+    pub cgroups: Vec<u64>,
+    /// Processes.
+    pub processes: Vec<ProcessId>,
+}
+
 /// Turns frames into log lines.
 pub struct Composer<T> {
     /// Writes the lines; also used for records that are made elsewhere.
@@ -145,10 +154,8 @@ pub struct Composer<T> {
     pub cut_events: u64,
     /// Ids of the BPF programs whose loading was recorded. The caller takes them out.
     pub programs: Vec<u32>,
-    /// Cgroups whose workload decided an event because the programs may not know them. The caller takes them out.
-    pub cgroups_asked: Vec<u64>,
-    /// Processes whose past decided an event because the programs may not know it. The caller takes them out.
-    pub processes_asked: Vec<ProcessId>,
+    /// Cgroups and processes that the programs may not know. The caller takes them out.
+    pub asked: Asked,
     host: Host,
     processes: Processes,
     resolver: Resolver,
@@ -176,8 +183,7 @@ impl<T: Tally> Composer<T> {
             rate: RecordRate::default(),
             cut_events: 0,
             programs: Vec::new(),
-            cgroups_asked: Vec::new(),
-            processes_asked: Vec::new(),
+            asked: Asked::default(),
             processes: Processes::default(),
             resolver: Resolver::new(&system),
             chunks: Chunks::default(),
@@ -297,7 +303,11 @@ impl<T: Tally> Composer<T> {
                 Ok(Outcome::Part)
             }
             FrameKind::Cgroup => {
-                self.host.take_cgroup(&CgroupFrame::parse(frame)?);
+                let frame = CgroupFrame::parse(frame)?;
+                self.host.take_cgroup(&frame);
+                if self.encoder.tells_workload() {
+                    self.host.name_container(&frame);
+                }
                 Ok(Outcome::Part)
             }
             FrameKind::Process => {
@@ -404,15 +414,15 @@ impl<T: Tally> Composer<T> {
         let mut path = None;
         if generation.asks_cgroup(event) {
             let cgroup = event.header().cgroup_id;
-            if self.cgroups_asked.last() != Some(&cgroup) {
-                self.cgroups_asked.push(cgroup);
+            if self.asked.cgroups.last() != Some(&cgroup) {
+                self.asked.cgroups.push(cgroup);
             }
             path = self.host.cgroup_path(cgroup);
         }
         let mut past = None;
         if let Some(process) = event.process().filter(|_| generation.asks_past(event)) {
-            if self.processes_asked.last() != Some(&process) {
-                self.processes_asked.push(process);
+            if self.asked.processes.last() != Some(&process) {
+                self.asked.processes.push(process);
             }
             past = Some(self.processes.past(process));
         }

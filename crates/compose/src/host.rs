@@ -68,6 +68,13 @@ impl Host {
         self.cgroups.take(frame);
     }
 
+    /// Asks for the names of the container that a new cgroup is of, if it is of one.
+    pub(crate) fn name_container(&mut self, frame: &CgroupFrame<'_>) {
+        if !frame.is_removed {
+            self.cgroups.name(frame.id, &*self.system);
+        }
+    }
+
     /// Counts of cgroups.
     pub(crate) fn cgroup_counts(&self) -> CgroupCounts {
         self.cgroups.counts()
@@ -90,6 +97,6 @@ impl Host {
 
     /// The workload of the cgroup with this id; `None` if it is not known.
     pub(crate) fn known_workload(&mut self, cgroup_id: u64) -> Option<Arc<WorkloadText>> {
-        self.cgroups.find(cgroup_id, &*self.system)
+        self.cgroups.find(cgroup_id, &*self.system, false)
     }
 }

@@ -15,6 +15,7 @@ mod identify;
 mod labels;
 mod lineage;
 mod names;
+mod past;
 mod pending_operations;
 mod process_labels;
 mod processes;
@@ -31,7 +32,7 @@ mod test_frame;
 
 pub use cgroups::CgroupCounts;
 pub use clock::Serials;
-pub use composer::{Composed, Composer, Maker, Outcome, Tally, Watcher};
+pub use composer::{Asked, Composed, Composer, Maker, Outcome, Tally, Watcher};
 pub use filter::{drops_message, drops_sent};
 pub use generation::Generation;
 pub use identify::{identify, names_paths};

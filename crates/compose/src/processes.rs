@@ -5,11 +5,12 @@
 //! make an ancestor wrong: each frame of a new process has the number of its maker's program, which each execve changes.
 
 use crate::lineage::{Budget, KeptProgram, Lineage, INIT};
+use crate::past::Past;
 use crate::process_labels::{LabelNames, ProcessLabels};
 use crate::second_stage;
 use event::wire::{Executed, ProcessChange, ProcessFrame, ProcessId};
 use event::AncestorsText;
-use plan::{ProcessClass, RunExe, TaskPast};
+use plan::ProcessClass;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
@@ -59,25 +60,6 @@ impl Known {
             class_epoch: 0,
             is_told: false,
             has_ended: false,
-        }
-    }
-}
-
-/// What is known of the past of a process, as rules compare it.
-pub(crate) struct Past<'a> {
-    labels: Vec<&'a [u8]>,
-    are_all_labels: bool,
-    ancestors: Vec<RunExe<'a>>,
-    are_all_ancestors: bool,
-}
-
-impl Past<'_> {
-    pub(crate) fn of_task(&self) -> TaskPast<'_> {
-        TaskPast {
-            labels: &self.labels,
-            are_all_labels: self.are_all_labels,
-            ancestors: &self.ancestors,
-            are_all_ancestors: self.are_all_ancestors,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The second stage of matching: finds the rule that selects an event, once the names of the event are known.
 
 use crate::generation::Generation;
-use crate::processes::Past;
+use crate::past::Past;
 use crate::resolve::{Item, Resolver};
 use abi::Field;
 use event::record::NameType;

@@ -2,7 +2,7 @@
 
 use crate::system::{Cgroup, ExecutedFile, KernelFile, Sign, System};
 use event::record::Inode;
-use event::{Digests, NameAnswer, NoDigest, SHA256_BYTES};
+use event::{ContainerNames, Digests, NameAnswer, NoDigest, SHA256_BYTES};
 use plan::ObjectId;
 use std::collections::BTreeMap;
 use std::ffi::CStr;
@@ -34,6 +34,8 @@ pub struct StaticSystem {
     pub monotonic_ns: AtomicU64,
     /// See [`System::release`].
     pub release: (u32, u32),
+    /// Names of containers, by id.
+    pub containers: BTreeMap<&'static str, ContainerNames>,
     /// Cgroups by id, each after the one that it is in.
     pub cgroups: BTreeMap<u64, Cgroup>,
     /// See [`System::kernel_has`].
@@ -137,6 +139,11 @@ impl System for StaticSystem {
 
     fn cgroup(&self, id: u64) -> Option<Cgroup> {
         self.cgroups.get(&id).cloned()
+    }
+
+    fn container_names(&self, id: &[u8], _: &[u8]) -> Option<ContainerNames> {
+        let id = std::str::from_utf8(id).ok()?;
+        self.containers.get(id).cloned()
     }
 
     fn mount_namespace(&self, pid: Option<u32>) -> Option<u64> {

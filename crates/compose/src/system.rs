@@ -1,7 +1,7 @@
 //! The interface through which composing reads the running system.
 
 use event::record::Inode;
-use event::{Digests, HashedFile, NameAnswer};
+use event::{ContainerNames, Digests, HashedFile, NameAnswer};
 use plan::ObjectId;
 use std::borrow::Cow;
 use std::ffi::{CStr, CString};
@@ -62,6 +62,10 @@ pub trait System: Send + Sync {
 
     /// The cgroup of the cgroup2 hierarchy with this id.
     fn cgroup(&self, id: u64) -> Option<Cgroup>;
+
+    /// The names of the container with this id, and of the pod with this uid, which may be empty, from the files of their
+    /// runtimes; `None` if none is known.
+    fn container_names(&self, id: &[u8], pod: &[u8]) -> Option<ContainerNames>;
 
     /// Inode number of the mount namespace of process `pid`, or of this system if that is `None`.
     fn mount_namespace(&self, pid: Option<u32>) -> Option<u64>;

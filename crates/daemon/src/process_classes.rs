@@ -10,7 +10,7 @@ use plan::WorkloadNames;
 /// After events were read: tells the classes of processes that the programs did not know, and makes them forget
 /// processes that are gone. All earlier events of these processes have been read: the classes have their labels.
 pub(super) fn follow(names: &WorkloadNames, recorder: &mut Recorder, engine: &Engine) {
-    let mut asked = std::mem::take(&mut recorder.processes_asked);
+    let mut asked = std::mem::take(&mut recorder.asked.processes);
     asked.sort_unstable();
     asked.dedup();
     if !names.past.is_empty() {

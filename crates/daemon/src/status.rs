@@ -66,6 +66,7 @@ pub(super) fn of(recording: &Recording) -> Status {
         cgroups_known: cgroups.known,
         cgroups_unknown: cgroups.unknown_events,
         cgroups_lost: counters.cgroups_lost,
+        containers_unnamed: cgroups.unnamed_containers,
         processes_known: processes.known,
         processes_bytes: processes.bytes,
         ancestors_partial: processes.partial_events,

@@ -57,7 +57,7 @@ impl Workloads {
         recorder: &mut Recorder,
         engine: &Engine,
     ) {
-        for cgroup in std::mem::take(&mut recorder.cgroups_asked) {
+        for cgroup in std::mem::take(&mut recorder.asked.cgroups) {
             if self.epoch != names.epoch() || !names.ask_cgroups() || self.told.contains(&cgroup) {
                 continue;
             }

@@ -8,7 +8,7 @@ use identity::Workload;
 use crate::pending::Pending;
 use crate::record::Execve;
 use crate::text::{self, fields, Field};
-use crate::{put, sockaddr, RecordType, SockaddrView, Stamp};
+use crate::{put, sockaddr, ContainerNames, RecordType, SockaddrView, Stamp};
 
 /// Appends the object of the event whose bodies are pending, and a newline. Clears the bodies.
 pub(crate) fn event(out: &mut Vec<u8>, node: &[u8], stamp: Stamp, pending: &mut Pending) {
@@ -83,7 +83,12 @@ pub(crate) fn event(out: &mut Vec<u8>, node: &[u8], stamp: Stamp, pending: &mut 
 }
 
 /// The object that says whose work an event is. `is_cut`: there is more of the path.
-pub(crate) fn workload(workload: &Workload<'_>, path: &[u8], is_cut: bool) -> Vec<u8> {
+pub(crate) fn workload(
+    workload: &Workload<'_>,
+    names: Option<&ContainerNames>,
+    path: &[u8],
+    is_cut: bool,
+) -> Vec<u8> {
     let mut out = b"{".to_vec();
     let texts = [
         ("\"unit\":", workload.unit.as_deref()),
@@ -100,6 +105,10 @@ pub(crate) fn workload(workload: &Workload<'_>, path: &[u8], is_cut: bool) -> Ve
     if let Some(container) = &workload.container {
         put::text(&mut out, "\"container\":{\"id\":");
         string(&mut out, &container.id);
+        if let Some(names) = names {
+            put_name(&mut out, ",\"name\":", &names.container);
+            put_name(&mut out, ",\"image\":", &names.image);
+        }
         if let Some(runtime) = container.runtime {
             put::text(&mut out, ",\"runtime\":");
             string(&mut out, runtime.name().as_bytes());
@@ -113,6 +122,10 @@ pub(crate) fn workload(workload: &Workload<'_>, path: &[u8], is_cut: bool) -> Ve
     if let Some(pod) = &workload.pod {
         put::text(&mut out, "\"pod\":{\"uid\":");
         string(&mut out, pod);
+        if let Some(names) = names {
+            put_name(&mut out, ",\"name\":", &names.pod);
+            put_name(&mut out, ",\"namespace\":", &names.namespace);
+        }
         put::text(&mut out, "},");
     }
     put::text(&mut out, "\"cgroup\":");
@@ -122,6 +135,15 @@ pub(crate) fn workload(workload: &Workload<'_>, path: &[u8], is_cut: bool) -> Ve
     }
     out.push(b'}');
     out
+}
+
+/// Appends a name, or `null` if it is not known.
+fn put_name(out: &mut Vec<u8>, label: &str, name: &Option<String>) {
+    put::text(out, label);
+    match name {
+        Some(name) => string(out, name.as_bytes()),
+        None => put::text(out, "null"),
+    }
 }
 
 /// Appends the object of a message without a valid stamp.

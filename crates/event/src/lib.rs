@@ -8,6 +8,7 @@
 //!
 //! Encoding an event allocates nothing once the reused buffers have grown (see `tests/allocation.rs`).
 
+mod container_names;
 mod controls;
 mod encode;
 mod enrich;
@@ -28,6 +29,7 @@ pub mod text;
 pub mod wire;
 mod workload;
 
+pub use container_names::ContainerNames;
 pub use controls::without_controls;
 pub use encode::{Encoder, EventWriter, Format};
 pub use hashes::{Digests, FileHash, HashedFile, NoDigest, Verity, SHA256_BYTES};

@@ -1,6 +1,6 @@
 //! Workload of an event, as the log tells it.
 
-use crate::{json, put};
+use crate::{json, put, ContainerNames};
 use identity::Workload;
 use std::sync::Arc;
 
@@ -16,13 +16,14 @@ pub struct WorkloadText {
 }
 
 impl WorkloadText {
-    /// The text for a cgroup with this path; `is_cut` tells that the whole path is longer.
-    pub fn of(path: &[u8], is_cut: bool) -> WorkloadText {
+    /// The text for a cgroup with this path; `is_cut` tells that the whole path is longer. `names` are those of the
+    /// container and pod, as far as they are known; `None` if nobody was asked for them.
+    pub fn of(path: &[u8], is_cut: bool, names: Option<&ContainerNames>) -> WorkloadText {
         let workload = Workload::of(path);
         let container = workload.container.as_ref();
         WorkloadText {
-            enriched: enriched(&workload),
-            json: json::workload(&workload, path, is_cut),
+            enriched: enriched(&workload, names),
+            json: json::workload(&workload, names, path, is_cut),
             unit: workload.unit.as_deref().map(Arc::from),
             container: container.map(|container| Arc::from(&*container.id)),
         }
@@ -59,13 +60,19 @@ impl WorkloadText {
     }
 }
 
-fn enriched(workload: &Workload<'_>) -> Vec<u8> {
+fn enriched(workload: &Workload<'_>, names: Option<&ContainerNames>) -> Vec<u8> {
+    let unknown = ContainerNames::default();
+    let names = names.unwrap_or(&unknown);
     let container = workload.container.as_ref();
     let fields = [
         (" UNIT=", workload.unit.as_deref()),
         (" USER_UNIT=", workload.user_unit.as_deref()),
         (" CONTAINER=", container.map(|container| &*container.id)),
+        (" CONTAINER_NAME=", text(&names.container)),
+        (" CONTAINER_IMAGE=", text(&names.image)),
         (" POD=", workload.pod.as_deref()),
+        (" POD_NAME=", text(&names.pod)),
+        (" POD_NAMESPACE=", text(&names.namespace)),
     ];
     let mut out = Vec::new();
     for (name, value) in fields {
@@ -76,6 +83,10 @@ fn enriched(workload: &Workload<'_>) -> Vec<u8> {
         put_value(&mut out, value);
     }
     out
+}
+
+fn text(name: &Option<String>) -> Option<&[u8]> {
+    name.as_deref().map(str::as_bytes)
 }
 
 /// Appends `"VALUE"`, or hex if a byte is not allowed in quotes (audit_encode_nv_string()): whoever chose the value must

@@ -4,8 +4,9 @@
 use event::record::{Cwd, Proctitle, Syscall};
 use event::wire::ProcessId;
 use event::{
-    Ancestor, AncestorsText, Digests, Encoder, FileHash, Format, HashedFile, NameTable, NoDigest,
-    ProcessText, Program, RecordType, Stamp, Verity, WorkloadText, SHA256_BYTES,
+    Ancestor, AncestorsText, ContainerNames, Digests, Encoder, FileHash, Format, HashedFile,
+    NameTable, NoDigest, ProcessText, Program, RecordType, Stamp, Verity, WorkloadText,
+    SHA256_BYTES,
 };
 use serde_json::{json, Value};
 use std::path::{Path, PathBuf};
@@ -147,7 +148,7 @@ fn whole_log(format: Format, is_told: bool, has_hashes: bool, has_process: bool)
             serial: number,
         };
         let mut event = encoder.begin(&mut log, stamp);
-        event.workload(&WorkloadText::of(path, false));
+        event.workload(&WorkloadText::of(path, false, None));
         if has_process {
             event.process(&process_text(&ancestors(true)));
         }
@@ -251,6 +252,45 @@ fn json_has_an_object_for_it() {
 }
 
 #[test]
+fn names_of_container_and_pod_are_told_as_far_as_they_are_known() {
+    const UID: &str = "b6a16766-05ee-446a-8ee5-ff96a817f47c";
+    let path = format!("/kubepods/burstable/pod{UID}/{ID}");
+    let told = |format, names: &ContainerNames| {
+        let mut encoder = Encoder::new(format, Box::new(event::NoNames));
+        encoder.set_workload(true);
+        let (mut out, stamp) = (Vec::new(), Stamp::from_unix_ns(0, 1));
+        let mut event = encoder.begin(&mut out, stamp);
+        event.workload(&WorkloadText::of(path.as_bytes(), false, Some(names)));
+        event.syscall(&syscall(42));
+        event.end();
+        String::from_utf8(out).expect("UTF-8")
+    };
+    let names = ContainerNames {
+        container: Some("web".to_owned()),
+        image: Some("nginx\" UID=\"root".to_owned()),
+        pod: None,
+        namespace: Some("shop".to_owned()),
+    };
+    let line = told(Format::Enriched, &names);
+    let image = "6E67696E7822205549443D22726F6F74";
+    let expected = format!(" CONTAINER_NAME=\"web\" CONTAINER_IMAGE={image} POD=");
+    assert!(line.contains(&expected), "{line}");
+    assert!(line.contains(" POD_NAMESPACE=\"shop\""), "{line}");
+    assert!(!line.contains("POD_NAME="), "{line}");
+    let event: Value = serde_json::from_str(&told(Format::Json, &names)).expect("JSON");
+    let workload = &event["workload"];
+    assert_eq!(workload["container"]["name"], "web");
+    assert_eq!(workload["container"]["image"], "nginx\" UID=\"root");
+    let pod = json!({"uid": UID, "name": null, "namespace": "shop"});
+    assert_eq!(workload["pod"], pod);
+    let sent = ContainerNames::from_bytes(&names.to_bytes());
+    assert_eq!(sent, Some(names));
+    for bytes in [&b""[..], b"a\0b\0c\0", b"a\0b\0c\0d", b"\xff\0\0\0\0"] {
+        assert_eq!(ContainerNames::from_bytes(bytes), None);
+    }
+}
+
+#[test]
 fn what_is_unknown_is_said_to_be() {
     let mut encoder = Encoder::new(Format::Json, Box::new(event::NoNames));
     encoder.set_workload(true);
@@ -272,7 +312,7 @@ fn what_is_unknown_is_said_to_be() {
         || -> Value { serde_json::from_str(lines.next().expect("a line")).expect("JSON") };
     assert_eq!(line()["workload"], json!({"cgroup": null}));
     assert_eq!(line()["workload"], Value::Null);
-    let cut = WorkloadText::of(b"/system.slice/a.service/b", true);
+    let cut = WorkloadText::of(b"/system.slice/a.service/b", true, None);
     let mut cut_out = Vec::new();
     let mut event = encoder.begin(&mut cut_out, stamp);
     event.workload(&cut);

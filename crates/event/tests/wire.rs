@@ -488,7 +488,9 @@ fn a_process_frame_tells_what_became_of_a_process() {
         let parsed = ProcessFrame::parse(&frame).expect("a frame");
         assert_eq!((parsed.process, parsed.image), (process(7, 70), 3));
         match parsed.change {
-            ProcessChange::Executed(executed) | ProcessChange::Found(_, executed) => {
+            ProcessChange::Executed(executed)
+            | ProcessChange::Found(_, executed)
+            | ProcessChange::Above(_, executed) => {
                 assert_eq!(executed.exe.map(|part| part.data), Some(&b"sh\0bin\0"[..]));
                 assert_eq!(executed.title.map(|part| part.data), Some(&b"sh\0-x\0"[..]));
                 None
@@ -503,11 +505,13 @@ fn a_process_frame_tells_what_became_of_a_process() {
     for change in [
         TARSIER_PROCESS_EXECUTED,
         TARSIER_PROCESS_FOUND,
+        TARSIER_PROCESS_ABOVE,
+        TARSIER_PROCESS_ABOVE,
         TARSIER_PROCESS_ENDED,
     ] {
         assert_eq!(parse(change), None);
     }
-    for change in [0, 6] {
+    for change in [0, 7] {
         let frame = process_frame(change, b"");
         assert_eq!(
             ProcessFrame::parse(&frame).err(),

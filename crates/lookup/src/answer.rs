@@ -1,5 +1,6 @@
 //! Answers questions in the calling process.
 
+use crate::containers::{self, Files};
 use crate::devices::Devices;
 use crate::digest::{self, Hasher};
 use crate::files;
@@ -45,6 +46,9 @@ pub(crate) fn to(
         let found = hasher.digests(&question, gate, devices);
         return Ok(Answer::Bytes(digest::answer(&found)));
     }
+    if let Question::Container(path) = question {
+        return container(path, &mut OnDisk { gate, devices });
+    }
     let mut access = Access::to(question.path(), gate, devices);
     let access = &mut access;
     Ok(match question {
@@ -63,8 +67,37 @@ pub(crate) fn to(
             Answer::Number(number.ok_or(Fault::Missing)?)
         }
         Question::Executable(pid) => Answer::Bytes(kernel::executable(pid).ok_or(Fault::Missing)?),
-        Question::Digests(_) => return Err(Fault::NotNow),
+        Question::Digests(_) | Question::Container(_) => return Err(Fault::NotNow),
     })
+}
+
+/// The files of runtimes on this system.
+struct OnDisk<'a> {
+    gate: &'a mut dyn Gate,
+    devices: &'a mut Devices,
+}
+
+impl Files for OnDisk<'_> {
+    fn read(&mut self, path: &str) -> Result<Vec<u8>, Fault> {
+        let path = path.as_bytes();
+        let mut access = Access::to(path, self.gate, self.devices);
+        files::read(path, None, containers::FILE_BYTES_MAX, &mut access)
+    }
+
+    fn list(&mut self, path: &str) -> Result<Vec<Vec<u8>>, Fault> {
+        let path = path.as_bytes();
+        let mut access = Access::to(path, self.gate, self.devices);
+        files::entries(path, &mut access)
+    }
+}
+
+/// The names of the container and pod in a question, `/ID/UID`.
+fn container(path: &[u8], files: &mut dyn Files) -> Result<Answer, Fault> {
+    let text = std::str::from_utf8(path).map_err(|_| Fault::Missing)?;
+    let mut parts = text.split('/').skip(1);
+    let (id, pod) = (parts.next(), parts.next());
+    let names = containers::names(id.unwrap_or_default(), pod.unwrap_or_default(), files)?;
+    Ok(Answer::Bytes(names.to_bytes()))
 }
 
 fn user(uid: u32) -> Result<Vec<u8>, Fault> {

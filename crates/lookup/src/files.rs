@@ -7,12 +7,14 @@ use compose::{directories_above, HEAD_BYTES_MAX};
 use event::record::Inode;
 use plan::ObjectId;
 use rustix::fd::{AsRawFd, OwnedFd};
-use rustix::fs::{fstatfs, getxattr, openat, readlinkat, Mode, OFlags, Statx, CWD};
+use rustix::fs::{fstatfs, getxattr, openat, readlinkat, Dir, Mode, OFlags, Statx, CWD};
 use std::fs::File;
 use std::io::Read;
 
 const S_IFMT: u16 = 0o170000;
 const S_IFREG: u16 = 0o100000;
+/// Most names of a directory that are looked at.
+const ENTRIES_MAX: usize = 10_000;
 /// Suffix that the kernel appends to the path of a removed object.
 const REMOVED: &[u8] = b" (deleted)";
 
@@ -99,6 +101,16 @@ pub(crate) fn head(
     bytes_max: u32,
     access: &mut Access<'_>,
 ) -> Result<Vec<u8>, Fault> {
+    read(path, of, bytes_max.min(HEAD_BYTES_MAX).into(), access)
+}
+
+/// The first bytes of a regular file, as [`head`] has them.
+pub(crate) fn read(
+    path: &[u8],
+    of: Option<ObjectId>,
+    bytes_max: u64,
+    access: &mut Access<'_>,
+) -> Result<Vec<u8>, Fault> {
     let object = walk::open(path, true, access)?;
     let found = stat(&object)?;
     let is_regular = |stat: &Statx| stat.stx_mode & S_IFMT == S_IFREG;
@@ -117,11 +129,24 @@ pub(crate) fn head(
     }
     let file = File::from(file);
     let mut bytes = Vec::new();
-    let most = bytes_max.min(HEAD_BYTES_MAX).into();
-    match file.take(most).read_to_end(&mut bytes) {
+    match file.take(bytes_max).read_to_end(&mut bytes) {
         Ok(_) => Ok(bytes),
         Err(_) => Err(Fault::NotNow),
     }
+}
+
+/// The names in a directory, as far as there are no more than [`ENTRIES_MAX`].
+pub(crate) fn entries(path: &[u8], access: &mut Access<'_>) -> Result<Vec<Vec<u8>>, Fault> {
+    let object = walk::open(path, true, access)?;
+    if !access.may_wait(&object, &stat(&object)?) {
+        return Err(Fault::NotNow);
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let dir = Dir::new(openat(&object, ".", flags, Mode::empty())?)?;
+    let entries = dir.take(ENTRIES_MAX).flatten();
+    Ok(entries
+        .map(|entry| entry.file_name().to_bytes().to_vec())
+        .collect())
 }
 
 /// See [`compose::System::file_system`].

@@ -11,7 +11,7 @@ use crate::object::Fault;
 use crate::walk::Gate;
 use compose::{Cgroup, ExecutedFile, KernelFile, Sign, System};
 use event::record::Inode;
-use event::{Digests, NameAnswer, NoDigest};
+use event::{ContainerNames, Digests, NameAnswer, NoDigest};
 use plan::ObjectId;
 use std::ffi::CStr;
 use std::sync::{Mutex, PoisonError};
@@ -114,6 +114,11 @@ impl System for Host {
 
     fn cgroup(&self, id: u64) -> Option<Cgroup> {
         cgroups::one(id)
+    }
+
+    fn container_names(&self, id: &[u8], pod: &[u8]) -> Option<ContainerNames> {
+        let path = [b"/", id, b"/", pod].concat();
+        ContainerNames::from_bytes(&self.bytes(Question::Container(&path))?)
     }
 
     fn mount_namespace(&self, pid: Option<u32>) -> Option<u64> {

@@ -11,6 +11,7 @@ mod bytes;
 mod cgroups;
 mod client;
 mod confine;
+mod containers;
 mod counts;
 mod devices;
 mod digest;

@@ -28,6 +28,7 @@ const OF: u8 = 4;
 const SCRIPT: u8 = 8;
 /// Kind of a request for digests, which has more than the header before its path.
 const DIGESTS: u8 = 11;
+const CONTAINER: u8 = 12;
 
 /// Something to look up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +58,8 @@ pub enum Question<'a> {
     MountNamespace(u32),
     /// The path of the program that a process runs.
     Executable(u32),
+    /// The names of a container and its pod: `/ID/UID`.
+    Container(&'a [u8]),
     /// The digests of an executed file.
     Digests(DigestQuestion<'a>),
 }
@@ -71,6 +74,7 @@ impl<'a> Question<'a> {
             | Question::Head(path, ..)
             | Question::FileSystem(path)
             | Question::Above(path, _)
+            | Question::Container(path)
             | Question::Digests(DigestQuestion { path, .. }) => path,
             Question::User(_)
             | Question::Group(_)
@@ -147,6 +151,7 @@ impl Content<'_> {
             Question::RealPath(_)
             | Question::User(_)
             | Question::Group(_)
+            | Question::Container(_)
             | Question::Executable(_) => TEXT_BYTES_MAX,
         };
         self.is_empty() || matches!(self, Content::Bytes(bytes) if bytes.len() <= most)
@@ -330,6 +335,7 @@ impl<'a> Request<'a> {
                 head.value = pid;
                 (10, &b""[..])
             }
+            Question::Container(path) => (CONTAINER, path),
             Question::Digests(question) => head.with_digests(&question),
         };
         if let Some(ObjectId { dev, ino }) = of {
@@ -361,6 +367,7 @@ impl<'a> Request<'a> {
             8 => Some(Question::Above(path, head.value)),
             9 => Some(Question::MountNamespace(head.value)),
             10 => Some(Question::Executable(head.value)),
+            CONTAINER => Some(Question::Container(path)),
             DIGESTS => Some(Question::Digests(head.digests(path).with_own(own)?)),
             _ => return None,
         };
@@ -376,7 +383,7 @@ impl<'a> Request<'a> {
             },
         };
         // Anything that the other side would not send, such as an unused flag, is refused.
-        let has_path = matches!(head.kind, 1..=5 | 8 | DIGESTS);
+        let has_path = matches!(head.kind, 1..=5 | 8 | DIGESTS | CONTAINER);
         let is_right = request.parts() == (head, path) && has_path == is_path(path);
         (is_right && (has_path || path.is_empty())).then_some(request)
     }

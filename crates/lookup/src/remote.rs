@@ -10,7 +10,7 @@ use crate::names::Names;
 use crate::program::{Program, Role};
 use compose::{directories_above, Cgroup, ExecutedFile, KernelFile, Sign, System};
 use event::record::Inode;
-use event::{Digests, NameAnswer, NoDigest};
+use event::{ContainerNames, Digests, NameAnswer, NoDigest};
 use plan::ObjectId;
 use rustix::process::Pid;
 use spawn::Launcher;
@@ -249,6 +249,15 @@ impl System for Remote {
 
     fn cgroup(&self, id: u64) -> Option<Cgroup> {
         cgroups::one(id)
+    }
+
+    fn container_names(&self, id: &[u8], pod: &[u8]) -> Option<ContainerNames> {
+        let path = [b"/", id, b"/", pod].concat();
+        if !is_path(&path) {
+            return None;
+        }
+        let found = self.files().ask(Question::Container(&path), bytes)?;
+        ContainerNames::from_bytes(&found)
     }
 
     fn mount_namespace(&self, pid: Option<u32>) -> Option<u64> {

@@ -3,12 +3,12 @@
 
 use crate::entries::Entries;
 use crate::evaluate::{compare_of, is_inode_rule, is_label, is_task_field, needs_names};
-use crate::facts::{Entry, Identities, ObjectId};
+use crate::executables::Executables;
+use crate::facts::{Entry, Identities};
 use crate::marks::Marks;
 use crate::workload::WorkloadNames;
 use abi::Field;
 use rules::{Action, Condition, Op, Rule, Value};
-use std::collections::BTreeMap;
 
 /// A value of the task or call that tables look up. The numbers are `enum table_field` of
 /// crates/bpf/programs/tables.h.
@@ -195,64 +195,6 @@ impl Candidate {
     pub fn is_certain(&self) -> bool {
         self.tests.is_empty() && !self.stage2
     }
-}
-
-/// The numbers of the executables that rules name. Paths of the same file have the same number.
-#[derive(Clone, Debug, Default)]
-pub struct Executables {
-    /// Numbers of the files that exist.
-    pub by_object: BTreeMap<ObjectId, u32>,
-    /// Numbers of the paths.
-    by_path: BTreeMap<Vec<u8>, u32>,
-}
-
-impl Executables {
-    /// Numbers the executables of all conditions, from 1: first those of `ancestor_exe=`, then those of `exe=`.
-    pub fn of(rules: &[Rule], identities: &Identities) -> Executables {
-        let mut executables = Executables::default();
-        let mut last = 0;
-        let of = |field| executable_paths(rules, field);
-        for path in of(Field::AncestorExe).chain(of(Field::Exe)) {
-            if executables.by_path.contains_key(path) {
-                continue;
-            }
-            let mut next = || {
-                last += 1;
-                last
-            };
-            let number = match identities.object(path) {
-                Some(object) => *executables.by_object.entry(object).or_insert_with(next),
-                None => next(),
-            };
-            executables.by_path.insert(path.to_vec(), number);
-        }
-        executables
-    }
-
-    /// The marks of the executables: of the files, and of the entries that the paths name.
-    pub(crate) fn marks(&self, identities: &Identities) -> Marks {
-        let objects = self
-            .by_object
-            .iter()
-            .map(|(&object, &number)| (number, object));
-        let places = self.by_path.iter();
-        let places = places.filter_map(|(path, &number)| Some((number, identities.of(path)?)));
-        let places = places.filter(|(_, place)| !place.canonical.is_empty());
-        Marks::of_executables(objects, places, identities.root)
-    }
-
-    pub(crate) fn number(&self, path: &[u8]) -> u32 {
-        // Every path of the rules has a number.
-        self.by_path.get(path).copied().unwrap_or(u32::MAX)
-    }
-}
-
-fn executable_paths(rules: &[Rule], field: Field) -> impl Iterator<Item = &Vec<u8>> {
-    let conditions = rules.iter().flat_map(|rule| &rule.conditions);
-    conditions.filter_map(move |condition| match &condition.value {
-        Value::Text(path) if condition.field == field => Some(path),
-        _ => None,
-    })
 }
 
 /// Everything that conditions of a rule depend on before there is an event.

@@ -1,6 +1,8 @@
 //! The facts of an event that rules are matched against.
 
-use crate::workload::TaskWorkload;
+use crate::task::TaskWorkload;
+
+pub use crate::object_id::ObjectId;
 
 /// Way in which a call entered the kernel. The number is the index of the architecture in the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
@@ -12,15 +14,6 @@ pub enum Entry {
     Compat = 1,
     /// By io_uring: call numbers are operation numbers.
     Uring = 2,
-}
-
-/// Identity of a file-system object; `dev` in the kernel's encoding (major << 20 | minor).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ObjectId {
-    /// Device of the file system.
-    pub dev: u32,
-    /// Inode number.
-    pub ino: u64,
 }
 
 /// An inode, as audit compares it.

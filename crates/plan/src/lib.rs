@@ -8,6 +8,7 @@ mod decided;
 mod entries;
 mod evaluate;
 mod exactness;
+mod executables;
 mod explain;
 mod explain_call;
 mod facts;
@@ -17,6 +18,7 @@ mod kernel;
 mod labelling;
 mod lint;
 mod marks;
+mod object_id;
 mod objects;
 mod optimise;
 mod past;
@@ -27,12 +29,13 @@ mod shadow;
 mod shape;
 mod subject;
 pub mod tables;
+mod task;
 pub mod uring;
 mod workload;
 
 pub use call_plan::CallPlan;
 pub use capabilities::{Capabilities, Form, Gap, IoUring, Preemption};
-pub use conditions::{BitOp, Candidate, Executables, Fact, Test, FACTS};
+pub use conditions::{BitOp, Candidate, Fact, Test, FACTS};
 pub use decided::DecidedIn;
 pub use entries::{calls_of, Entries};
 pub use evaluate::{
@@ -40,6 +43,7 @@ pub use evaluate::{
     needs_names, Decision,
 };
 pub use exactness::{Exactness, TRACEPOINT_NOTES, TRAMPOLINE_NOTES};
+pub use executables::Executables;
 pub use explain::{explain, Explanation, RuleExplanation, Totals};
 pub use explain_call::{explain_call, CallExplanation, CandidateExplanation, LookupExplanation};
 pub use facts::{
@@ -48,20 +52,21 @@ pub use facts::{
 pub use gate::{Gate, GateExplanation};
 pub use hooks::{Hooks, SysExit, FUNCTIONS_MAX, PER_SYSCALL_MAX, PER_SYSCALL_NS, TP_BTF_NS};
 pub use kernel::{explain_kernel, KERNEL_NOTES};
+pub use labelling::with_labels;
 pub use lint::{lint, lint_settings, Finding, Lint};
 pub use marks::{value as mark_value, Hit, Marks, Seen};
 pub use objects::{object_functions, ObjectClass, PARENT_LOOKUP};
 pub use optimise::{optimise, Cost, Effort, Optimised, Proof, Saving, Step, StepKind};
 pub use past::{
-    asks_past, PastNames, ProcessClass, RunExe, TaskPast, ANCESTORS_ARE_OPEN, LABELS_ARE_OPEN,
-    OWN_IS_OPEN, PAST_NAMES_MAX,
+    asks_past, PastNames, ProcessClass, ANCESTORS_ARE_OPEN, LABELS_ARE_OPEN, OWN_IS_OPEN,
+    PAST_NAMES_MAX,
 };
 pub use plan::{records_something, Plan, Platform, RuleNote};
 pub use price::{predict, CallPrice, CallRates, Prediction, EVENT_NS, NULL_CALL_NS};
 pub use records::{excluded, user_drops, RecordFilter, Sender};
 pub use shape::{shape, shape_of_name, NameUse, PathArg, Shape, ShapeKind, NONE};
 pub use subject::{SecurityModule, Subject};
+pub use task::{RunExe, TaskPast, TaskWorkload, WorkloadName};
 pub use workload::{
-    asks_cgroup, asks_own, TaskWorkload, WorkloadClass, WorkloadName, WorkloadNames, IS_LXC,
-    IS_MACHINE, IS_SETTLED, NAMES_MAX,
+    asks_cgroup, asks_own, WorkloadClass, WorkloadNames, IS_LXC, IS_MACHINE, IS_SETTLED, NAMES_MAX,
 };

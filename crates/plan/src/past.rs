@@ -3,8 +3,9 @@
 //! The programs keep a class of each process: one bit for each label and each executable of ancestors that rules ask
 //! about (crates/bpf/programs/process_class.h). Where they do not know a process, the daemon decides.
 
-use crate::conditions::Executables;
-use crate::facts::{Identities, ObjectId};
+use crate::executables::Executables;
+use crate::facts::Identities;
+use crate::task::{RunExe, TaskPast};
 use abi::Field;
 use rules::{Action, Condition, Op, Rule, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,53 +19,21 @@ pub const ANCESTORS_ARE_OPEN: u32 = 2;
 /// Flag of a class: the executable that the process runs is not known.
 pub const OWN_IS_OPEN: u32 = 4;
 
-/// The executable of a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RunExe<'a> {
-    /// Its path, as the log shows it.
-    pub path: &'a [u8],
-    /// The file, when it was executed.
-    pub object: ObjectId,
-}
-
-/// The past of a task's process, as far as it is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TaskPast<'a> {
-    /// Its labels.
-    pub labels: &'a [&'a [u8]],
-    /// Whether it has no other labels.
-    pub are_all_labels: bool,
-    /// The executables that its ancestors ran when they made the next one.
-    pub ancestors: &'a [RunExe<'a>],
-    /// Whether it has no other ancestors.
-    pub are_all_ancestors: bool,
-}
-
-impl<'a> TaskPast<'a> {
-    /// Nothing is known.
-    pub const UNKNOWN: TaskPast<'static> = TaskPast {
-        labels: &[],
-        are_all_labels: false,
-        ancestors: &[],
-        are_all_ancestors: false,
-    };
-
-    /// Whether the process has this label, or an ancestor that ran this executable; `None` if that is not known.
-    fn has(&self, field: Field, name: &[u8], identities: &Identities) -> Option<bool> {
-        if field == Field::Label {
-            let has = self.labels.contains(&name);
-            return (has || self.are_all_labels).then_some(has);
-        }
-        let mut is_known = self.are_all_ancestors;
-        for exe in self.ancestors {
-            match is_run(exe, name, identities) {
-                Some(true) => return Some(true),
-                Some(false) => {}
-                None => is_known = false,
-            }
-        }
-        is_known.then_some(false)
+/// Whether the process has this label, or an ancestor that ran this executable; `None` if that is not known.
+fn has(past: &TaskPast<'_>, field: Field, name: &[u8], identities: &Identities) -> Option<bool> {
+    if field == Field::Label {
+        let has = past.labels.contains(&name);
+        return (has || past.are_all_labels).then_some(has);
     }
+    let mut is_known = past.are_all_ancestors;
+    for exe in past.ancestors {
+        match is_run(exe, name, identities) {
+            Some(true) => return Some(true),
+            Some(false) => {}
+            None => is_known = false,
+        }
+    }
+    is_known.then_some(false)
 }
 
 /// Whether the executable is the one that a rule names by this path. Not known if there is another file now.
@@ -87,7 +56,7 @@ pub(crate) fn holds(
     let Value::Text(name) = &condition.value else {
         return false;
     };
-    match past.has(condition.field, name, identities) {
+    match has(past, condition.field, name, identities) {
         Some(has) => has == (condition.op == Op::Eq),
         None => action == Action::Always,
     }
@@ -169,8 +138,8 @@ impl PastNames {
     ) -> Option<u32> {
         let mut names = self.iter().filter(|(of, ..)| *of == field);
         names.try_fold(0, |bits, (_, name, bit)| {
-            let has = past.has(field, name, identities)?;
-            Some(bits | u32::from(has) << bit)
+            let is_set = has(past, field, name, identities)?;
+            Some(bits | u32::from(is_set) << bit)
         })
     }
 
@@ -206,7 +175,7 @@ impl PastNames {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::PathIdentity;
+    use crate::facts::{ObjectId, PathIdentity};
     use rules::{parse_line_as, Command, Dialect, Source, StaticHost};
 
     fn rule(line: &str) -> Rule {

@@ -2,10 +2,11 @@
 
 use crate::call_plan::CallPlan;
 use crate::capabilities::{Capabilities, Form, Gap, IoUring, Preemption};
-use crate::conditions::{candidate, task_candidate, Candidate, Context, Executables};
+use crate::conditions::{candidate, task_candidate, Candidate, Context};
 use crate::entries::{calls_of, Entries};
 use crate::evaluate::{decide_names, result_holds, Decision};
 use crate::exactness::{exactness, kernel_exactness, Exactness};
+use crate::executables::Executables;
 use crate::facts::{Entry, Facts, Identities};
 use crate::gate::{self, Gate};
 use crate::hooks::Hooks;

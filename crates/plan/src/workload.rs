@@ -3,9 +3,10 @@
 //! The programs keep a class of each cgroup: the numbers of those of its names that rules ask about
 //! (crates/bpf/programs/workloads.h). Where they do not know a cgroup, the daemon decides.
 
-use crate::conditions::Executables;
+use crate::executables::Executables;
 use crate::facts::Identities;
-use crate::past::{self, PastNames, TaskPast};
+use crate::past::{self, PastNames};
+use crate::task::{TaskWorkload, WorkloadName};
 use abi::Field;
 use identity::Place;
 use rules::{Action, Condition, Op, Rule, Value};
@@ -21,64 +22,6 @@ pub const IS_LXC: u32 = 2;
 pub const IS_MACHINE: u32 = 4;
 /// Number of a container that no rule names. The numbers of names are above.
 const SOME_CONTAINER: u32 = 1;
-
-/// Value of one of the fields for a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WorkloadName<'a> {
-    /// The value is not known. A condition then holds for rules that record, and for no others.
-    Unknown,
-    /// The task is in none.
-    Nothing,
-    /// The task is in this one.
-    Is(&'a [u8]),
-}
-
-/// The workload of a task, as rules compare it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TaskWorkload<'a> {
-    /// The system unit.
-    pub unit: WorkloadName<'a>,
-    /// The slice.
-    pub slice: WorkloadName<'a>,
-    /// The innermost container.
-    pub container: WorkloadName<'a>,
-    /// The past of the process.
-    pub past: TaskPast<'a>,
-}
-
-impl<'a> TaskWorkload<'a> {
-    /// Nothing is known.
-    pub const UNKNOWN: TaskWorkload<'static> = TaskWorkload {
-        unit: WorkloadName::Unknown,
-        slice: WorkloadName::Unknown,
-        container: WorkloadName::Unknown,
-        past: TaskPast::UNKNOWN,
-    };
-
-    /// The workload of a task in this cgroup, whose past is not known. If the path is cut, containers may be missing.
-    pub fn at(place: &'a Place<'_>, is_cut: bool) -> TaskWorkload<'a> {
-        let workload = &place.workload;
-        let name = |name: Option<&'a [u8]>| name.map_or(WorkloadName::Nothing, WorkloadName::Is);
-        let container = workload.container.as_ref();
-        TaskWorkload {
-            unit: name(workload.unit.as_deref()),
-            slice: name(workload.slice.as_deref()),
-            container: match is_cut {
-                true => WorkloadName::Unknown,
-                false => name(container.map(|container| &*container.id)),
-            },
-            past: TaskPast::UNKNOWN,
-        }
-    }
-
-    fn name(&self, field: Field) -> WorkloadName<'a> {
-        match field {
-            Field::Unit => self.unit,
-            Field::Slice => self.slice,
-            _ => self.container,
-        }
-    }
-}
 
 /// Whether a condition on one of Tarsier's own fields holds, in a rule with this action.
 pub(crate) fn holds(

@@ -132,6 +132,10 @@ fn print_identity(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
             s.cgroups_known
         )?;
     }
+    if s.containers_unnamed > 0 {
+        let count = s.containers_unnamed;
+        writeln!(out, "containers          {count} without a name")?;
+    }
     if s.processes_known > 0 {
         let (events, lost) = (s.ancestors_partial, s.processes_lost);
         writeln!(

@@ -122,8 +122,7 @@ impl EbpfEngine {
         control.set_copies(form.copies);
         control.set_muted(options.is_muted && from.is_none());
         let uring_requests = handle(&object, "uring_requests")?;
-        let classes = Classes::new(handle(&object, "workloads")?);
-        let process_classes = ProcessClasses::new(handle(&object, "process_classes")?);
+        let (classes, process_classes) = classes(&object)?;
         let budgets = Budgets::new(handle(&object, "budgets")?);
         let programs = Programs::new(object, form, pins);
         let operations = Operations::new(uring);
@@ -410,6 +409,13 @@ impl EbpfEngine {
     pub fn cpus(&self) -> usize {
         self.counts.cpus()
     }
+}
+
+/// The classes of cgroups and processes.
+fn classes(object: &Object) -> Result<(Classes, ProcessClasses), CaptureError> {
+    let workloads = handle(object, "workloads")?;
+    let processes = handle(object, "process_classes")?;
+    Ok((Classes::new(workloads), ProcessClasses::new(processes)))
 }
 
 impl Pinned {

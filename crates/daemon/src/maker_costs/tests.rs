@@ -181,7 +181,7 @@ fn flood(costs: &mut MakerCosts, events: u64) {
             false => format!("/tmp/{number}").into_bytes(),
         };
         let path = format!("/system.slice/{unit}");
-        let text = Arc::new(WorkloadText::of(path.as_bytes(), false));
+        let text = Arc::new(WorkloadText::of(path.as_bytes(), false, None));
         let maker = Maker {
             uid: (number % MAKERS) as u32,
             cgroup_id: if is_flooder { 1 } else { number + 2 },
@@ -247,7 +247,7 @@ fn what_has_no_name_or_an_unknown_one_has_a_row_that_no_name_can_take() {
         cgroup_id,
         exe,
     };
-    let text = |path: &str| Some(Arc::new(WorkloadText::of(path.as_bytes(), false)));
+    let text = |path: &str| Some(Arc::new(WorkloadText::of(path.as_bytes(), false, None)));
     costs.recorded(&of(1, None), 10, || text("/"));
     costs.recorded(&of(2, Some((9, b"/bin/\xff"))), 20, || None);
     costs.recorded(&of(3, None), 40, || text("/lxc.payload.(none)"));
@@ -328,7 +328,7 @@ fn an_event_of_a_known_origin_looks_nothing_up() {
     // With the last number every origin is new.
     for origins in [1, 20, 300, EVENTS] {
         let mut costs = MakerCosts::default();
-        let text = Arc::new(WorkloadText::of(b"/system.slice/a.service", false));
+        let text = Arc::new(WorkloadText::of(b"/system.slice/a.service", false, None));
         let paths: Vec<String> = (0..origins).map(|n| format!("/usr/bin/{n}")).collect();
         let exe = |path: &String| costs.hash(path.as_bytes());
         let began = Instant::now();

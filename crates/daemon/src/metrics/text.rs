@@ -165,6 +165,12 @@ fn write_lookups(out: &mut String, s: &Status) {
             s.cgroups_lost,
         ),
         (
+            "containers_unnamed_total",
+            "counter",
+            "Containers of which no file of a runtime tells a name.",
+            s.containers_unnamed,
+        ),
+        (
             "audited_processes",
             "gauge",
             "Processes whose calls the kernel audits too, as they were started before Tarsier.",

@@ -104,6 +104,9 @@ pub struct Status {
     /// Lost messages about new and removed cgroups; these cgroups are looked up if they still exist.
     #[serde(default)]
     pub cgroups_lost: u64,
+    /// Containers of which no file of a runtime tells a name.
+    #[serde(default)]
+    pub containers_unnamed: u64,
     /// Processes that the daemon knows for the ancestors of others, lately ended ones included.
     #[serde(default)]
     pub processes_known: u64,

@@ -4,8 +4,7 @@ use super::residual::Kinds;
 use crate::entries::Entries;
 use crate::facts::lies_below;
 use crate::facts::{Entry, Facts, Identities, Inode, Name, ObjectId, PathIdentity};
-use crate::past::TaskPast;
-use crate::workload::{TaskWorkload, WorkloadName};
+use crate::task::{TaskPast, TaskWorkload, WorkloadName};
 use abi::Field;
 use rules::{Op, Rule, SyscallSet, Value};
 

@@ -1,11 +1,13 @@
 //! The values that the programs look up in the tables.
 
-use crate::conditions::{Executables, Fact, FACTS};
+use crate::conditions::{Fact, FACTS};
 use crate::evaluate::own_id;
+use crate::executables::Executables;
 use crate::facts::{Facts, Identities};
 use crate::marks::Seen;
 use crate::shape::{Shape, ShapeKind, NONE};
-use crate::workload::{TaskWorkload, WorkloadNames};
+use crate::task::TaskWorkload;
+use crate::workload::WorkloadNames;
 use abi::Field;
 
 /// Facts as the programs have them: one value each, `None` if the call does not have it.

@@ -412,3 +412,62 @@ fn wait_for_reload(log: &Path, count: usize) {
         std::thread::sleep(Duration::from_millis(5));
     }
 }
+
+/// Directory of CRI-O's and Podman's files of a container, which ends with the test.
+struct Bundle(PathBuf);
+
+impl Bundle {
+    /// Makes what is missing of the path to a container's directory.
+    fn make(id: &str, text: &str) -> Bundle {
+        let dir = Path::new("/run/containers/storage/overlay-containers").join(id);
+        let missing = dir.ancestors().take_while(|dir| !dir.exists());
+        let first = missing.last().expect("no such container").to_owned();
+        std::fs::create_dir_all(dir.join("userdata")).expect("a directory");
+        std::fs::write(dir.join("userdata/config.json"), text).expect("a file");
+        Bundle(first)
+    }
+}
+
+impl Drop for Bundle {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn containers_have_the_names_that_their_runtimes_files_had_when_they_began() {
+    const NAMED: &str = "1e84f70d4d5b0d5e0d9d4fa6cb21a4ab1cb8d1d1bd4d9f2c61d7eb9d3a0b7c55";
+    const UNNAMED: &str = "2e84f70d4d5b0d5e0d9d4fa6cb21a4ab1cb8d1d1bd4d9f2c61d7eb9d3a0b7c55";
+    const ANNOTATIONS: &str = r#"{"annotations":{"io.kubernetes.container.name":"web",
+        "io.kubernetes.cri-o.ImageName":"quay.io/web:7","io.kubernetes.pod.name":"web-1",
+        "io.kubernetes.pod.namespace":"shop"}}"#;
+    machine::test("names of containers", |setup| {
+        let Some(top) = Top::new("names of containers") else {
+            return;
+        };
+        let daemon = tarsier(setup).start();
+        let bundle = Bundle::make(NAMED, ANNOTATIONS);
+        let scopes = [NAMED, UNNAMED].map(|id| format!("crio-{id}.scope"));
+        let procs = scopes.each_ref().map(|scope| top.make(scope));
+        let asked = || daemon.status()["containers_unnamed"] == 1;
+        while !asked() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        // The container's first call comes when its files are gone.
+        drop(bundle);
+        run(&procs[0], "named");
+        run(&procs[1], "unnamed");
+        drop(procs);
+        scopes.iter().for_each(|scope| top.remove(scope));
+        let ended = daemon.stop();
+        let events: BTreeMap<String, Value> = events(&ended.log).into_iter().collect();
+        let container = |name: &str| events[name]["container"].clone();
+        let named = container("named");
+        assert_eq!(named["name"], "web", "{named}");
+        assert_eq!(named["image"], "quay.io/web:7");
+        let unnamed = container("unnamed");
+        assert_eq!(unnamed["id"], UNNAMED);
+        assert_eq!(unnamed["name"], Value::Null);
+        assert!(unnamed.get("image").is_some(), "{unnamed}");
+    });
+}

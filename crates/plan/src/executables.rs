@@ -1,0 +1,65 @@
+//! The executables that rules name.
+
+use crate::facts::{Identities, ObjectId};
+use crate::marks::Marks;
+use abi::Field;
+use rules::{Rule, Value};
+use std::collections::BTreeMap;
+
+/// The numbers of the executables that rules name. Paths of the same file have the same number.
+#[derive(Clone, Debug, Default)]
+pub struct Executables {
+    /// Numbers of the files that exist.
+    pub by_object: BTreeMap<ObjectId, u32>,
+    /// Numbers of the paths.
+    by_path: BTreeMap<Vec<u8>, u32>,
+}
+
+impl Executables {
+    /// Numbers the executables of all conditions, from 1: first those of `ancestor_exe=`, then those of `exe=`.
+    pub fn of(rules: &[Rule], identities: &Identities) -> Executables {
+        let mut executables = Executables::default();
+        let mut last = 0;
+        let of = |field| executable_paths(rules, field);
+        for path in of(Field::AncestorExe).chain(of(Field::Exe)) {
+            if executables.by_path.contains_key(path) {
+                continue;
+            }
+            let mut next = || {
+                last += 1;
+                last
+            };
+            let number = match identities.object(path) {
+                Some(object) => *executables.by_object.entry(object).or_insert_with(next),
+                None => next(),
+            };
+            executables.by_path.insert(path.to_vec(), number);
+        }
+        executables
+    }
+
+    /// The marks of the executables: of the files, and of the entries that the paths name.
+    pub(crate) fn marks(&self, identities: &Identities) -> Marks {
+        let objects = self
+            .by_object
+            .iter()
+            .map(|(&object, &number)| (number, object));
+        let places = self.by_path.iter();
+        let places = places.filter_map(|(path, &number)| Some((number, identities.of(path)?)));
+        let places = places.filter(|(_, place)| !place.canonical.is_empty());
+        Marks::of_executables(objects, places, identities.root)
+    }
+
+    pub(crate) fn number(&self, path: &[u8]) -> u32 {
+        // Every path of the rules has a number.
+        self.by_path.get(path).copied().unwrap_or(u32::MAX)
+    }
+}
+
+fn executable_paths(rules: &[Rule], field: Field) -> impl Iterator<Item = &Vec<u8>> {
+    let conditions = rules.iter().flat_map(|rule| &rule.conditions);
+    conditions.filter_map(move |condition| match &condition.value {
+        Value::Text(path) if condition.field == field => Some(path),
+        _ => None,
+    })
+}
