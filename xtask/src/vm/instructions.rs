@@ -171,6 +171,7 @@ pub(super) fn units(dir: &Path) -> Result<String> {
             }
         }
     }
+    wrong.extend(processes(dir, &mut table)?);
     if wrong.is_empty() {
         Ok(table.trim_end().to_string())
     } else {
@@ -178,6 +179,51 @@ pub(super) fn units(dir: &Path) -> Result<String> {
     }
 }
 
+/// Adds what making and executing processes costs their makers. Returns the costs that are above [`PROCESS_LIMITS`].
+fn processes(dir: &Path, table: &mut String) -> Result<Vec<String>> {
+    let none = process_costs(dir, "none")?;
+    let mut wrong = Vec::new();
+    for side in ["none", "told", "rules"] {
+        let costs = process_costs(dir, side)?;
+        let _ = writeln!(
+            table,
+            "processes.{side}: {costs:.0?} instructions for fork and exit, and for execve"
+        );
+        for (place, limit) in PROCESS_LIMITS.iter().enumerate() {
+            let more = costs[place] - none[place];
+            if more > *limit {
+                wrong.push(format!(
+                    "processes.{side}: {more:.0} instructions more; limit {limit}"
+                ));
+            }
+        }
+    }
+    Ok(wrong)
+}
+
+/// Instructions per unit of the two workloads on processes.
+fn process_costs(dir: &Path, side: &str) -> Result<[f64; 2]> {
+    let path = dir.join(format!("processes.{side}"));
+    let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+    let mut costs = text.lines().filter_map(|line| {
+        let numbers: Vec<f64> = line
+            .split_whitespace()
+            .skip(1)
+            .filter_map(|word| word.parse().ok())
+            .collect();
+        let [amount, _, own_ns] = numbers[..] else {
+            return None;
+        };
+        Some(own_ns / amount)
+    });
+    match (costs.next(), costs.next()) {
+        (Some(fork), Some(execute)) => Ok([fork, execute]),
+        _ => bail!("{}: not two lines of `loads`", path.display()),
+    }
+}
+
+/// Limits of the instructions that a fork with its exit, and an execve, may cost more if the daemon is told of processes.
+const PROCESS_LIMITS: [f64; 2] = [20_000.0, 20_000.0];
 /// Limit of the instructions by which a call may cost more, of about 3,250: on Linux 6.1, 2 more were counted under the
 /// trampoline engine and 40 under the tracepoint engine when this was written.
 const SELECTED_LIMIT: f64 = 50.0;
