@@ -183,7 +183,13 @@ fn compare(peer: &AuditPackage, words: &[&str], zone: &str) {
     let found = output(tarsier(&["--dialect", peer.dialect]).args(words), zone);
     let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let what = format!("{} {words:?} {zone}", peer.dialect);
-    assert_eq!(shown(&found.stderr), shown(&expected.stderr), "{what}");
+    // ausearch complains of addresses that are too short; see the page.
+    let messages = shown(&expected.stderr);
+    let messages = messages.split_inclusive('\n');
+    let messages: String = messages
+        .filter(|line| !line.ends_with("len too short\n"))
+        .collect();
+    assert_eq!(shown(&found.stderr), messages, "{what}");
     assert_eq!(found.status.code(), expected.status.code(), "{what}");
     if found.stdout != expected.stdout {
         // ausearch 4.0.2 crashes at some paths with `..` (see the page), but not each time.
@@ -285,9 +291,7 @@ fn damaged(dir: &TempDir, seed: u64) -> Vec<PathBuf> {
     }
 
     let flipped = numbers.flipped(&lines);
-    // ausearch complains of addresses that are too short; see the page.
-    let is_address = |line: &Vec<u8>| line.starts_with(b"type=SOCKADDR");
-    let cut = numbers.cut(lines.iter().filter(|line| !is_address(line)));
+    let cut = numbers.cut(&lines);
     vec![
         write(dir, "shuffled", &shuffled),
         write(dir, "near", &near.concat()),
