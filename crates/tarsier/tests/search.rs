@@ -198,9 +198,21 @@ fn compare(peer: &AuditPackage, words: &[&str], zone: &str) {
         }
         // Not shown whole: it may be long.
         let (found, expected) = (shown(&found.stdout), shown(&expected.stdout));
-        let line = found.lines().zip(expected.lines()).find(|(a, b)| a != b);
-        panic!("{what}: the output differs: {line:?}");
+        let line = found
+            .lines()
+            .zip(expected.lines())
+            .find(|pair| !is_alike(*pair));
+        if line.is_some() || found.lines().count() != expected.lines().count() {
+            panic!("{what}: the output differs: {line:?}");
+        }
     }
+}
+
+/// Whether a line is as expected. Behind a command line that was damaged, ausearch prints what its memory held before;
+/// see the page.
+fn is_alike((found, expected): (&str, &str)) -> bool {
+    let is_title = found.starts_with("type=PROCTITLE") || found.contains(" type=PROCTITLE");
+    found == expected || (is_title && expected.starts_with(found.trim_end()))
 }
 
 fn compare_each(peer: &AuditPackage, log: &Path, zone: &str, options: &[&str]) {

@@ -12,8 +12,8 @@ use query::report::Summary;
 use query::Dialect;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Bytes of a part, few enough for a processor's second cache. A thread holds one at a time.
-const PART_BYTES: u64 = 1 << 19;
+/// Bytes of a part. A thread holds one at a time; the times of each are kept.
+const PART_BYTES: u64 = 4 << 20;
 /// Most threads.
 const THREADS_MAX: usize = 4;
 
