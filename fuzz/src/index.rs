@@ -1,7 +1,7 @@
 //! Indexes of logs, and expressions.
 
 use query::expr::Expr;
-use query::index::{steps, Block, Blocks, Index, Needed, Step, Subject, Terms};
+use query::index::{steps, Asked, Block, Blocks, Index, Needed, Step, Subject, Terms};
 use query::{
     Assembler, Dialect, Escape, Filter, Interpreter, Lines, MachineNames, Matcher, TimeRange,
 };
@@ -12,6 +12,7 @@ const TIMEOUT_S: u64 = 2;
 /// The bytes as an index, which may use a search; then, with the first line as the key that is looked for, as a log:
 /// a search by its index finds what a search without finds.
 pub(crate) fn index(data: &[u8]) {
+    let _ = Asked::read(data, data.len() as u64, &Needed::default());
     if let Some(index) = Index::from_body(data) {
         let blocks: Vec<&Block> = index.blocks.iter().collect();
         steps(
@@ -22,8 +23,16 @@ pub(crate) fn index(data: &[u8]) {
             },
             |set| set.len() > 1,
         );
-        let again = Index::from_bytes(&index.to_bytes()).expect("what was written");
-        assert!(again.to_bytes() == index.to_bytes());
+        let bytes = index.to_bytes();
+        let again = Index::from_bytes(&bytes).expect("what was written");
+        assert!(again.to_bytes() == bytes);
+        let mut needed = Needed::default();
+        needed.add_text(data);
+        let asked = Asked::read(&bytes[..], bytes.len() as u64, &needed).expect("an index");
+        assert!(asked.subject == index.subject && asked.blocks == index.blocks);
+        for (answer, terms) in asked.answers.iter().zip(&index.terms) {
+            assert_eq!(*answer, needed.answer(terms));
+        }
     }
     let end = data.iter().position(|byte| *byte == b'\n').unwrap_or(0);
     let (key, log) = data.split_at(end);

@@ -4,7 +4,7 @@ use crate::compact::{self, TimeRange};
 use crate::read;
 use crate::seal::with_suffix;
 use crate::writing;
-use query::index::{Block, Blocks, Index, Subject, Terms};
+use query::index::{Asked, Block, Blocks, Index, Needed, Subject, Terms};
 use rustix::fs::{Mode, OFlags};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -67,24 +67,50 @@ fn subject(file: &File) -> io::Result<Subject> {
 /// The index of a log file, if there is one that describes it and that nobody else could have written.
 /// `is_converted` says whether a file does not hold its lines as text.
 pub fn load(log: &Path, is_converted: impl Fn(&File) -> io::Result<bool>) -> Option<Index> {
+    let (mut kept, length) = open(log)?;
+    let mut bytes = Vec::with_capacity(length as usize);
+    kept.read_to_end(&mut bytes).ok()?;
+    let index = Index::from_bytes(&bytes).ok()?;
+    is_of(log, &index.subject, &index.blocks, is_converted).then_some(index)
+}
+
+/// What the index of a log file says about a question, if [`load`] would return that index.
+pub fn ask(
+    log: &Path,
+    needed: &Needed,
+    is_converted: impl Fn(&File) -> io::Result<bool>,
+) -> Option<Asked> {
+    let (kept, length) = open(log)?;
+    let asked = Asked::read(kept, length, needed)?;
+    is_of(log, &asked.subject, &asked.blocks, is_converted).then_some(asked)
+}
+
+/// The index of a log file and its length, if only its user and root can have written it.
+fn open(log: &Path) -> Option<(File, u64)> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let fd = rustix::fs::open(index_path(log), flags, Mode::empty()).ok()?;
-    let mut kept = File::from(fd);
+    let kept = File::from(fd);
     let metadata = kept.metadata().ok()?;
     let own = rustix::process::geteuid().as_raw();
     let is_safe =
         metadata.is_file() && [0, own].contains(&metadata.uid()) && metadata.mode() & 0o077 == 0;
-    let mut bytes = Vec::with_capacity(metadata.len() as usize);
-    if !is_safe || kept.read_to_end(&mut bytes).is_err() {
-        return None;
-    }
-    let index = Index::from_bytes(&bytes).ok()?;
-    let file = File::open(log).ok()?;
-    let is_current = subject(&file).ok()? == index.subject;
+    is_safe.then_some((kept, metadata.len()))
+}
+
+/// Whether an index with this subject and these blocks describes a log file.
+fn is_of(
+    log: &Path,
+    described: &Subject,
+    blocks: &[Block],
+    is_converted: impl Fn(&File) -> io::Result<bool>,
+) -> bool {
+    let Ok(file) = File::open(log) else {
+        return false;
+    };
     // The text of a compressed file ends where it ends.
-    let end = index.blocks.last().map_or(0, |block| block.end);
-    let is_whole = end == index.subject.length || is_converted(&file).ok()?;
-    (is_current && is_whole).then_some(index)
+    let end = blocks.last().map_or(0, |block| block.end);
+    subject(&file).is_ok_and(|subject| subject == *described)
+        && (end == described.length || is_converted(&file).unwrap_or(false))
 }
 
 /// Makes the index of a log file.

@@ -43,11 +43,47 @@ pub fn is_word(text: &str) -> bool {
     WORDS.contains(&text)
 }
 
-/// Takes locale and time zone from the environment. Call this before threads are started.
-pub fn use_environment() {
-    // SAFETY: the arguments are a valid category and C strings; no other thread runs.
+/// Parts of the locale, each of which is a file or two that a program has to open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Locale {
+    /// Dates and times.
+    Dates,
+    /// Also error texts, and letters and their order.
+    Texts,
+    /// All, as audit's programs take: if one cannot be used, none is.
+    All,
+}
+
+impl Locale {
+    /// The parts that a command depends on.
+    pub fn of(dialect: Dialect) -> Locale {
+        match dialect {
+            Dialect::Own => Locale::Texts,
+            _ => Locale::All,
+        }
+    }
+
+    fn categories(self) -> &'static [libc::c_int] {
+        match self {
+            Locale::Dates => &[libc::LC_TIME],
+            Locale::Texts => &[
+                libc::LC_TIME,
+                libc::LC_CTYPE,
+                libc::LC_COLLATE,
+                libc::LC_MESSAGES,
+            ],
+            Locale::All => &[libc::LC_ALL],
+        }
+    }
+}
+
+/// Takes parts of the locale, and the time zone, from the environment. Call this before threads are started.
+pub fn use_environment(locale: Locale) {
+    // SAFETY: the arguments are valid categories and C strings; no other thread runs.
     unsafe {
-        libc::setlocale(libc::LC_ALL, c"".as_ptr());
+        for category in locale.categories() {
+            libc::setlocale(*category, c"".as_ptr());
+        }
         tzset();
     }
 }

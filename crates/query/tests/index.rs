@@ -1,7 +1,7 @@
 //! A search by index finds the same events in the same order as one that reads everything.
 
 use proptest::prelude::*;
-use query::index::{steps, Block, Blocks, Index, Needed, Step, Subject, Terms};
+use query::index::{steps, Answer, Asked, Block, Blocks, Index, Needed, Step, Subject};
 use query::{Assembler, Dialect, Filter, Lines, Matcher, TimeRange};
 
 /// Times of a log: mostly ascending, some late, some records of an event apart.
@@ -171,7 +171,15 @@ fn by_index(
     let mut matcher = Matcher::new(filter.clone(), Dialect::Own, |_| None);
     let needed = Needed::of(filter);
     let blocks: Vec<&Block> = indexes.iter().flat_map(|index| &index.blocks).collect();
-    let terms: Vec<&Terms> = indexes.iter().flat_map(|index| &index.terms).collect();
+    let answers: Vec<Answer> = indexes
+        .iter()
+        .flat_map(|index| {
+            let bytes = index.to_bytes();
+            let asked = Asked::read(&bytes[..], bytes.len() as u64, &needed).expect("an index");
+            assert!(asked.subject == index.subject && asked.blocks == index.blocks);
+            asked.answers
+        })
+        .collect();
     let texts: Vec<&[u8]> = indexes
         .iter()
         .zip(logs)
@@ -183,9 +191,9 @@ fn by_index(
         })
         .collect();
     let steps = steps(&blocks, range, |set| {
-        let mut all = Terms::default();
-        set.iter().for_each(|number| all.merge(terms[*number]));
-        needed.may_be_in(&all)
+        let mut all = answers[set[0]].clone();
+        set.iter().for_each(|number| all.merge(&answers[*number]));
+        all.is_yes()
     });
     let (mut assembler, mut out) = (Assembler::new(Dialect::Own, 2, range), Vec::new());
     let mut left_out = 0;
@@ -304,6 +312,7 @@ proptest! {
     fn bytes_that_are_no_index_do_no_harm(body in prop::collection::vec(any::<u8>(), 0..300)) {
         let bytes = [&b"TARSIDX1"[..], &body].concat();
         prop_assert!(Index::from_bytes(&bytes).is_err());
+        prop_assert!(Asked::read(&bytes[..], bytes.len() as u64, &Needed::default()).is_none());
     }
 }
 

@@ -183,7 +183,13 @@ fn compare(peer: &AuditPackage, words: &[&str], zone: &str) {
     let found = output(tarsier(&["--dialect", peer.dialect]).args(words), zone);
     let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let what = format!("{} {words:?} {zone}", peer.dialect);
-    assert_eq!(shown(&found.stderr), shown(&expected.stderr), "{what}");
+    // ausearch complains of addresses that are too short; see the page.
+    let messages = shown(&expected.stderr);
+    let messages = messages.split_inclusive('\n');
+    let messages: String = messages
+        .filter(|line| !line.ends_with("len too short\n"))
+        .collect();
+    assert_eq!(shown(&found.stderr), messages, "{what}");
     assert_eq!(found.status.code(), expected.status.code(), "{what}");
     if found.stdout != expected.stdout {
         // ausearch 4.0.2 crashes at some paths with `..` (see the page), but not each time.
@@ -192,9 +198,21 @@ fn compare(peer: &AuditPackage, words: &[&str], zone: &str) {
         }
         // Not shown whole: it may be long.
         let (found, expected) = (shown(&found.stdout), shown(&expected.stdout));
-        let line = found.lines().zip(expected.lines()).find(|(a, b)| a != b);
-        panic!("{what}: the output differs: {line:?}");
+        let line = found
+            .lines()
+            .zip(expected.lines())
+            .find(|pair| !is_alike(*pair));
+        if line.is_some() || found.lines().count() != expected.lines().count() {
+            panic!("{what}: the output differs: {line:?}");
+        }
     }
+}
+
+/// Whether a line is as expected. Behind a command line that was damaged, ausearch prints what its memory held before;
+/// see the page.
+fn is_alike((found, expected): (&str, &str)) -> bool {
+    let is_title = found.starts_with("type=PROCTITLE") || found.contains(" type=PROCTITLE");
+    found == expected || (is_title && expected.starts_with(found.trim_end()))
 }
 
 fn compare_each(peer: &AuditPackage, log: &Path, zone: &str, options: &[&str]) {
@@ -285,9 +303,7 @@ fn damaged(dir: &TempDir, seed: u64) -> Vec<PathBuf> {
     }
 
     let flipped = numbers.flipped(&lines);
-    // ausearch complains of addresses that are too short; see the page.
-    let is_address = |line: &Vec<u8>| line.starts_with(b"type=SOCKADDR");
-    let cut = numbers.cut(lines.iter().filter(|line| !is_address(line)));
+    let cut = numbers.cut(&lines);
     vec![
         write(dir, "shuffled", &shuffled),
         write(dir, "near", &near.concat()),

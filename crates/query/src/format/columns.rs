@@ -3,8 +3,9 @@
 use super::cursor::{Cursor, Place};
 use super::find;
 use super::normal::{Finder, Normal};
+use super::on_demand::OnDemand;
 use crate::event::Event;
-use crate::interpret::{FieldType, Interpreter, RecordFields};
+use crate::interpret::{FieldType, Interpreter};
 use crate::{kind, time};
 use abi::record_type as kinds;
 
@@ -83,7 +84,7 @@ impl Columns {
 
     fn group(
         &self,
-        records: &[RecordFields<'_>],
+        records: &[OnDemand<'_>],
         event: &Event,
         interpreter: &Interpreter,
         out: &mut Vec<u8>,
@@ -132,7 +133,7 @@ impl Columns {
 
 struct Line<'l, 'c, 'e> {
     cursor: Cursor<'c, 'e>,
-    records: &'l [RecordFields<'e>],
+    records: &'l [OnDemand<'e>],
     interpreter: &'l Interpreter,
     out: &'l mut Vec<u8>,
 }

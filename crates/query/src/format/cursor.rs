@@ -3,7 +3,8 @@
 //! A search for a field goes on from where the last one ended, into the records that follow. What is found therefore
 //! depends on what was looked for before.
 
-use crate::interpret::{field_type, FieldType, Interpreter, RecordFields};
+use super::on_demand::OnDemand;
+use crate::interpret::{field_type, FieldType, Interpreter};
 use crate::number::signed_decimal;
 use crate::Dialect;
 
@@ -15,7 +16,7 @@ pub(crate) struct Place {
 }
 
 pub(crate) struct Cursor<'c, 'e> {
-    records: &'c [RecordFields<'e>],
+    records: &'c [OnDemand<'e>],
     /// `None` behind the last record.
     at: Option<usize>,
     /// The current field of each record.
@@ -26,11 +27,7 @@ pub(crate) struct Cursor<'c, 'e> {
 }
 
 impl<'c, 'e> Cursor<'c, 'e> {
-    pub(crate) fn new(
-        records: &'c [RecordFields<'e>],
-        sec: u64,
-        dialect: Dialect,
-    ) -> Cursor<'c, 'e> {
+    pub(crate) fn new(records: &'c [OnDemand<'e>], sec: u64, dialect: Dialect) -> Cursor<'c, 'e> {
         Cursor {
             records,
             at: Some(0),
@@ -44,7 +41,7 @@ impl<'c, 'e> Cursor<'c, 'e> {
         self.records.len()
     }
 
-    fn record(&self) -> Option<&'c RecordFields<'e>> {
+    fn record(&self) -> Option<&'c OnDemand<'e>> {
         Some(&self.records[self.at?])
     }
 

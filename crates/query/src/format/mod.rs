@@ -12,6 +12,7 @@ mod find;
 mod interpreted;
 mod normal;
 mod objects;
+pub(crate) mod on_demand;
 mod sentences;
 mod simple;
 mod thing;
@@ -22,22 +23,27 @@ pub use interpreted::Interpreted;
 pub use sentences::Sentences;
 
 use crate::event::{Event, Record};
-use crate::{Dialect, FieldType, Interpreter, RecordFields};
+use crate::{Dialect, FieldType, Interpreter};
+use on_demand::OnDemand;
 
 /// The records of an event as auparse groups them: it takes some types for the end of an event.
-fn groups<'e>(event: &'e Event, interpreter: &Interpreter) -> Vec<Vec<RecordFields<'e>>> {
+fn groups<'e>(event: &'e Event, interpreter: &Interpreter) -> Vec<Vec<OnDemand<'e>>> {
     let dialect = interpreter.dialect();
-    let mut groups: Vec<Vec<RecordFields<'e>>> = Vec::new();
+    let mut groups: Vec<Vec<OnDemand<'e>>> = Vec::new();
     let mut is_open = false;
     for record in event.records() {
         if dialect.is_peer() && !has_stamp(record.text) {
             continue;
         }
-        let fields = RecordFields::read(&record, dialect);
+        let fields = OnDemand::new(record, dialect);
         let ends = dialect.is_peer() && ends_event(&fields, dialect);
         match groups.last_mut().filter(|_| is_open) {
             Some(group) => group.push(fields),
-            None => groups.push(vec![fields]),
+            None => {
+                let mut group = Vec::with_capacity(event.records().len());
+                group.push(fields);
+                groups.push(group);
+            }
         }
         is_open = !ends;
     }
@@ -56,7 +62,7 @@ fn has_stamp(text: &[u8]) -> bool {
     words.next().is_some_and(|stamp| stamp.len() > 18)
 }
 
-fn ends_event(record: &RecordFields<'_>, dialect: Dialect) -> bool {
+fn ends_event(record: &OnDemand<'_>, dialect: Dialect) -> bool {
     record.kind == crate::kind::EOE || crate::kind::is_single(record.kind, dialect)
 }
 
@@ -92,7 +98,7 @@ fn is_setting(action: Option<&[u8]>) -> bool {
 /// The meaning of the field at the cursor. Names of files are joined to the working directory.
 fn path_or_meaning(
     cursor: &cursor::Cursor<'_, '_>,
-    records: &[RecordFields<'_>],
+    records: &[OnDemand<'_>],
     interpreter: &Interpreter,
 ) -> Vec<u8> {
     let cwd = match cursor.field_type() {
@@ -103,7 +109,7 @@ fn path_or_meaning(
 }
 
 /// The working directory of an event. Of several records 3.0.9 takes the last.
-fn cwd<'r>(records: &'r [RecordFields<'_>], dialect: Dialect) -> Option<&'r [u8]> {
+fn cwd<'r>(records: &'r [OnDemand<'_>], dialect: Dialect) -> Option<&'r [u8]> {
     let mut found = records
         .iter()
         .filter(|record| record.kind == abi::record_type::CWD as i32)

@@ -1,9 +1,10 @@
 //! Subject, action, object and result: the parts of an event that auparse's normalizer finds.
 
 use super::cursor::{Cursor, Place};
+use super::on_demand::OnDemand;
 use super::thing::Thing;
 use super::verbs;
-use crate::interpret::{FieldType, Interpreter, RecordFields};
+use crate::interpret::{FieldType, Interpreter};
 
 /// Actor of an event. Places are of fields.
 #[derive(Debug, Default)]
@@ -67,7 +68,7 @@ pub(super) fn is_script_runner(exe: &[u8]) -> bool {
 
 impl<'c, 'e> Finder<'c, 'e> {
     pub(super) fn new(
-        records: &'c [RecordFields<'e>],
+        records: &'c [OnDemand<'e>],
         sec: u64,
         interpreter: &'c Interpreter,
         has_fields: bool,

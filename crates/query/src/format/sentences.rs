@@ -3,8 +3,9 @@
 use super::cursor::Cursor;
 use super::find;
 use super::normal::Finder;
+use super::on_demand::OnDemand;
 use crate::event::Event;
-use crate::interpret::{FieldType, Interpreter, RecordFields};
+use crate::interpret::{FieldType, Interpreter};
 use crate::time;
 
 /// Prints events as sentences.
@@ -25,7 +26,7 @@ impl Sentences {
 
     fn group(
         &self,
-        records: &[RecordFields<'_>],
+        records: &[OnDemand<'_>],
         event: &Event,
         interpreter: &Interpreter,
         out: &mut Vec<u8>,
@@ -96,7 +97,7 @@ impl Sentences {
 
 fn object(
     cursor: &Cursor<'_, '_>,
-    records: &[RecordFields<'_>],
+    records: &[OnDemand<'_>],
     kind: i32,
     action: Option<&[u8]>,
     interpreter: &Interpreter,

@@ -1,6 +1,6 @@
 //! Derives from a filter the terms that a block must hold for one of its events to match.
 
-use super::terms::{number_bit, pieces, Class, Terms};
+use super::terms::{number_bit, pieces, Class, Filters, Terms, KINDS_MAX};
 use crate::facts::NO_LOGIN;
 use crate::filter::Filter;
 use crate::literal::part_of_file;
@@ -98,11 +98,38 @@ impl Needed {
 
     /// Whether a block, or several whose events may meet, can hold an event that matches.
     pub fn may_be_in(&self, terms: &Terms) -> bool {
+        self.answer(terms).is_yes()
+    }
+
+    /// What a block has of what is needed.
+    pub fn answer(&self, terms: &Terms) -> Answer {
+        self.ask(terms)
+    }
+
+    pub(super) fn ask(&self, terms: &impl Filters) -> Answer {
         let has_kind = self.kinds.is_empty()
-            || terms.kinds.len() > super::terms::KINDS_MAX
-            || self.kinds.iter().any(|kind| terms.kinds.contains(kind));
-        has_kind
-            && self.texts.iter().all(|bit| terms.has_text(*bit))
-            && self.numbers.iter().all(|bit| terms.has_number(*bit))
+            || terms.kinds().len() > KINDS_MAX
+            || terms.kinds().any(|kind| self.kinds.contains(&kind));
+        let texts = self.texts.iter().map(|bit| terms.has_text(*bit));
+        let numbers = self.numbers.iter().map(|bit| terms.has_number(*bit));
+        let has_kind = std::iter::once(has_kind);
+        Answer(has_kind.chain(texts).chain(numbers).collect())
+    }
+}
+
+/// What a block has of what a filter needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer(Vec<bool>);
+
+impl Answer {
+    /// Adds what another block has.
+    pub fn merge(&mut self, other: &Answer) {
+        let pairs = self.0.iter_mut().zip(&other.0);
+        pairs.for_each(|(mine, its)| *mine |= its);
+    }
+
+    /// Whether an event that matches may be there.
+    pub fn is_yes(&self) -> bool {
+        self.0.iter().all(|has| *has)
     }
 }

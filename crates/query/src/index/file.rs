@@ -1,10 +1,10 @@
 //! The form of an index in a file: little-endian, with a BLAKE3 of all before at the end.
 
 use super::block::{Block, Stamp, LONGEST_BYTES, RANGES_MAX};
-use super::terms::{Terms, KINDS_MAX, NUMBER_WORDS, TEXT_WORDS};
+use super::terms::{Filters, Terms, KINDS_MAX, NUMBER_WORDS, TEXT_WORDS};
 
-const MAGIC: &[u8; 8] = b"TARSIDX1";
-const SUM_BYTES: usize = 32;
+pub(super) const MAGIC: &[u8; 8] = b"TARSIDX1";
+pub(super) const SUM_BYTES: usize = 32;
 
 /// The file that an index describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,13 +103,7 @@ impl Index {
     /// Reads what stands between the first eight bytes and the sum, which are not looked at. `None`: it is malformed.
     pub fn from_body(body: &[u8]) -> Option<Index> {
         let mut bytes = Bytes(body);
-        let subject = Subject {
-            device: bytes.u64()?,
-            inode: bytes.u64()?,
-            length: bytes.u64()?,
-            changed_ns: bytes.u64()? as i64,
-            ends: bytes.array()?,
-        };
+        let subject = Subject::read(&mut bytes)?;
         let count = bytes.u64()?;
         // The least that a block takes.
         let count = usize::try_from(count)
@@ -118,14 +112,8 @@ impl Index {
         let (mut blocks, mut terms) = (Vec::with_capacity(count), Vec::with_capacity(count));
         let mut end = 0;
         for _ in 0..count {
-            let block = read_block(&mut bytes)?;
-            let length = block.end.checked_sub(block.start)?;
-            if block.start != end || length > LONGEST_BYTES {
-                return None;
-            }
-            end = block.end;
-            blocks.push(block);
-            terms.push(read_terms(&mut bytes)?);
+            blocks.push(read_block(&mut bytes, &mut end)?);
+            terms.push(TermsView::read(&mut bytes)?.to_terms());
         }
         bytes.0.is_empty().then_some(Index {
             subject,
@@ -146,7 +134,20 @@ fn write_block(block: &Block, out: &mut Vec<u8>) {
     }
 }
 
-fn read_block(bytes: &mut Bytes<'_>) -> Option<Block> {
+impl Subject {
+    pub(super) fn read(bytes: &mut Bytes<'_>) -> Option<Subject> {
+        Some(Subject {
+            device: bytes.u64()?,
+            inode: bytes.u64()?,
+            length: bytes.u64()?,
+            changed_ns: bytes.u64()? as i64,
+            ends: bytes.array()?,
+        })
+    }
+}
+
+/// Reads a block, which begins where the one before has its `end`.
+pub(super) fn read_block(bytes: &mut Bytes<'_>, end: &mut u64) -> Option<Block> {
     let mut block = Block {
         start: bytes.u64()?,
         end: bytes.u64()?,
@@ -164,7 +165,9 @@ fn read_block(bytes: &mut Bytes<'_>) -> Option<Block> {
         }
         block.ranges.push(range);
     }
-    Some(block)
+    let length = block.end.checked_sub(block.start)?;
+    let start = std::mem::replace(end, block.end);
+    (block.start == start && length <= LONGEST_BYTES).then_some(block)
 }
 
 fn write_terms(terms: &Terms, out: &mut Vec<u8>) {
@@ -178,34 +181,74 @@ fn write_terms(terms: &Terms, out: &mut Vec<u8>) {
     }
 }
 
-fn read_terms(bytes: &mut Bytes<'_>) -> Option<Terms> {
-    let mut terms = Terms {
-        has_joined: bytes.flag()?,
-        ..Terms::default()
-    };
-    let count = usize::from(u16::from_le_bytes(bytes.array()?));
-    if count > KINDS_MAX + 1 {
-        return None;
+/// The terms of a block, where they stand in a file.
+pub(super) struct TermsView<'b> {
+    has_joined: bool,
+    kinds: &'b [u8],
+    numbers: &'b [u8],
+    text: &'b [u8],
+}
+
+impl<'b> TermsView<'b> {
+    pub(super) fn read(bytes: &mut Bytes<'b>) -> Option<TermsView<'b>> {
+        let has_joined = bytes.flag()?;
+        let count = usize::from(u16::from_le_bytes(bytes.array()?));
+        if count > KINDS_MAX + 1 {
+            return None;
+        }
+        Some(TermsView {
+            has_joined,
+            kinds: bytes.take(4 * count)?,
+            numbers: bytes.take(8 * NUMBER_WORDS)?,
+            text: bytes.take(8 * TEXT_WORDS)?,
+        })
     }
-    for _ in 0..count {
-        terms.kinds.push(i32::from_le_bytes(bytes.array()?));
+
+    fn to_terms(&self) -> Terms {
+        let mut terms = Terms {
+            has_joined: self.has_joined,
+            kinds: self.kinds().collect(),
+            ..Terms::default()
+        };
+        for (words, bytes) in [
+            (&mut terms.numbers[..], self.numbers),
+            (&mut terms.text[..], self.text),
+        ] {
+            let (chunks, _) = bytes.as_chunks::<8>();
+            for (word, chunk) in words.iter_mut().zip(chunks) {
+                *word = u64::from_le_bytes(*chunk);
+            }
+        }
+        terms
     }
-    bytes.words(&mut terms.numbers[..NUMBER_WORDS])?;
-    bytes.words(&mut terms.text[..TEXT_WORDS])?;
-    Some(terms)
+}
+
+impl Filters for TermsView<'_> {
+    fn kinds(&self) -> impl ExactSizeIterator<Item = i32> {
+        let (chunks, _) = self.kinds.as_chunks::<4>();
+        chunks.iter().map(|chunk| i32::from_le_bytes(*chunk))
+    }
+
+    fn has_text(&self, bit: u16) -> bool {
+        self.text[usize::from(bit >> 3)] >> (bit & 7) & 1 == 1
+    }
+
+    fn has_number(&self, bit: u16) -> bool {
+        self.numbers[usize::from(bit >> 3)] >> (bit & 7) & 1 == 1
+    }
 }
 
 /// Bytes that are still to be read.
-struct Bytes<'b>(&'b [u8]);
+pub(super) struct Bytes<'b>(pub(super) &'b [u8]);
 
-impl Bytes<'_> {
+impl<'b> Bytes<'b> {
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (first, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
         Some(*first)
     }
 
-    fn u64(&mut self) -> Option<u64> {
+    pub(super) fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_le_bytes)
     }
 
@@ -225,12 +268,9 @@ impl Bytes<'_> {
         Some((self.u64()?, u32::from_le_bytes(self.array()?), self.u64()?))
     }
 
-    fn words(&mut self, into: &mut [u64]) -> Option<()> {
-        let (words, rest) = self.0.split_at_checked(into.len() * 8)?;
-        for (into, from) in into.iter_mut().zip(words.chunks_exact(8)) {
-            *into = u64::from_le_bytes(from.try_into().ok()?);
-        }
+    fn take(&mut self, count: usize) -> Option<&'b [u8]> {
+        let (first, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
-        Some(())
+        Some(first)
     }
 }

@@ -184,12 +184,26 @@ impl Terms {
             self.add_text(&host);
         }
     }
+}
 
-    pub(crate) fn has_text(&self, bit: u16) -> bool {
+/// Terms that can be looked up.
+pub(super) trait Filters {
+    /// The record types; more than [`KINDS_MAX`] stand for any.
+    fn kinds(&self) -> impl ExactSizeIterator<Item = i32>;
+    fn has_text(&self, bit: u16) -> bool;
+    fn has_number(&self, bit: u16) -> bool;
+}
+
+impl Filters for Terms {
+    fn kinds(&self) -> impl ExactSizeIterator<Item = i32> {
+        self.kinds.iter().copied()
+    }
+
+    fn has_text(&self, bit: u16) -> bool {
         self.text[usize::from(bit >> 6)] >> (bit & 63) & 1 == 1
     }
 
-    pub(crate) fn has_number(&self, bit: u16) -> bool {
+    fn has_number(&self, bit: u16) -> bool {
         self.numbers[usize::from(bit >> 6)] >> (bit & 63) & 1 == 1
     }
 }

@@ -65,7 +65,14 @@ fn put(text: &[u8], marks: &[u8], out: &mut Vec<u8>) {
 }
 
 /// `text` escaped.
-pub(super) fn text(text: &[u8], escape: Escape) -> Vec<u8> {
+pub(super) fn text(text: Vec<u8>, escape: Escape) -> Vec<u8> {
+    let marks = escape.marks();
+    let is_special = |byte: &u8| *byte < 32 || (!marks.is_empty() && marks.contains(byte));
+    // As most text is.
+    if escape == Escape::Raw || !text.iter().any(is_special) {
+        return text;
+    }
+    let text = &text[..];
     let mut out = Vec::with_capacity(text.len());
     escape.write(text, &mut out);
     out
@@ -75,7 +82,7 @@ pub(super) fn text(text: &[u8], escape: Escape) -> Vec<u8> {
 pub(super) fn keys(keys: &[u8], escape: Escape) -> Vec<u8> {
     let each: Vec<_> = keys
         .split(|byte| *byte == KEY_SEPARATOR)
-        .map(|key| Cow::Owned::<[u8]>(text(key, escape)))
+        .map(|key| Cow::Owned::<[u8]>(text(key.to_vec(), escape)))
         .collect();
     each.join(&KEY_SEPARATOR)
 }
@@ -87,10 +94,13 @@ mod tests {
     #[test]
     fn each_mode_escapes_what_it_says() {
         let bytes = b"a b;\n\x7f";
-        assert_eq!(text(bytes, Escape::Raw), bytes);
-        assert_eq!(text(bytes, Escape::Tty), b"a b;\\012\x7f");
-        assert_eq!(text(bytes, Escape::Shell), b"a\\ b;\\012\x7f");
-        assert_eq!(text(bytes, Escape::ShellQuote), b"a\\ b\\;\\012\x7f");
+        assert_eq!(text(bytes.to_vec(), Escape::Raw), bytes);
+        assert_eq!(text(bytes.to_vec(), Escape::Tty), b"a b;\\012\x7f");
+        assert_eq!(text(bytes.to_vec(), Escape::Shell), b"a\\ b;\\012\x7f");
+        assert_eq!(
+            text(bytes.to_vec(), Escape::ShellQuote),
+            b"a\\ b\\;\\012\x7f"
+        );
         assert_eq!(keys(b"k\x01l\n", Escape::Tty), b"k\x01l\\012");
     }
 }

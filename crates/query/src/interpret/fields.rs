@@ -24,8 +24,8 @@ impl<'e> Interpretations<'e> {
             return Some(Interpretations { names });
         }
         let mut names = Vec::with_capacity(8);
-        names.extend(words(text).filter_map(|word| {
-            let end = memchr::memchr(b'=', word)?;
+        names.extend(words(text).filter_map(|(word, equals)| {
+            let end = equals?;
             Some((&word[..end], &word[end + 1..]))
         }));
         (!names.is_empty()).then_some(Interpretations { names })
@@ -48,19 +48,38 @@ fn fields_of(kind: i32) -> usize {
     }
 }
 
-/// The words of a text, which blanks separate.
-fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+/// The words of a text, which blanks separate, and where the first `=` of each stands.
+fn words(text: &[u8]) -> impl Iterator<Item = (&[u8], Option<usize>)> {
     let mut rest = text;
     let each = std::iter::from_fn(move || {
         if rest.is_empty() {
             return None;
         }
-        let end = memchr::memchr(b' ', rest).unwrap_or(rest.len());
+        let end = near(b' ', rest).unwrap_or(rest.len());
+        // With some bytes behind the word, eight of them can be compared at once.
+        let equals = near(b'=', &rest[..rest.len().min(end + 8)]).filter(|at| *at < end);
         let word = &rest[..end];
         rest = rest.get(end + 1..).unwrap_or_default();
-        Some(word)
+        Some((word, equals))
     });
-    each.filter(|word| !word.is_empty())
+    each.filter(|(word, _)| !word.is_empty())
+}
+
+/// Place of the first `byte`, which probably is near: then this is faster than memchr.
+fn near(byte: u8, text: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    const HIGH_BITS: u64 = ONES << 7;
+    let (eights, _) = text.as_chunks::<8>();
+    for (number, eight) in eights.iter().take(2).enumerate() {
+        let differences = u64::from_le_bytes(*eight) ^ (ONES * u64::from(byte));
+        // The lowest of these bits is that of the first byte without a difference.
+        let equal = differences.wrapping_sub(ONES) & !differences & HIGH_BITS;
+        if equal != 0 {
+            return Some(8 * number + equal.trailing_zeros() as usize / 8);
+        }
+    }
+    let start = 8 * eights.len().min(2);
+    memchr::memchr(byte, &text[start..]).map(|at| start + at)
 }
 
 /// Whether `name` is `known` in lower case.
@@ -108,9 +127,9 @@ impl<'e> RecordFields<'e> {
             ..RecordFields::default()
         };
         let mut words = words(record.text);
-        while let Some(word) = words.next() {
-            match memchr::memchr(b'=', word) {
-                Some(_) => fields.word(word, dialect),
+        while let Some((word, equals)) = words.next() {
+            match equals {
+                Some(equals) => fields.word(word, equals, dialect),
                 None => fields.access(word, &mut words),
             }
         }
@@ -144,15 +163,15 @@ impl<'e> RecordFields<'e> {
         Some(interpreter.value(&self.context(), name, value))
     }
 
-    /// A word with `=`.
-    fn word(&mut self, word: &'e [u8], dialect: Dialect) {
-        let word = match word.strip_prefix(b"msg=") {
+    /// A word with `=` at `end`.
+    fn word(&mut self, word: &'e [u8], end: usize, dialect: Dialect) {
+        let (word, end) = match word.strip_prefix(b"msg=") {
             Some([b'a', ..]) => return,
-            Some([b'\'', message @ ..]) => message,
-            _ => word,
-        };
-        let Some(end) = memchr::memchr(b'=', word) else {
-            return;
+            Some([b'\'', message @ ..]) => match memchr::memchr(b'=', message) {
+                Some(end) => (message, end),
+                None => return,
+            },
+            _ => (word, end),
         };
         let name = word[..end].strip_prefix(b"(").unwrap_or(&word[..end]);
         if word.len() == end + 1 {
@@ -190,6 +209,10 @@ impl<'e> RecordFields<'e> {
 
     /// Keeps a field that the meaning of others depends on. Fields count by their place, as in auparse.
     fn note(&mut self, name: &[u8], value: &[u8], dialect: Dialect) {
+        // Most names are none of these.
+        if !matches!(name.first(), Some(b't' | b'a' | b's' | b'u')) {
+            return;
+        }
         let has_node = *self.fields[0].name == *b"node";
         let place = self.fields.len() - usize::from(has_node && self.fields.len() > 1);
         if self.fields.len() == 1 && has_node {
@@ -220,7 +243,11 @@ impl<'e> RecordFields<'e> {
     }
 
     /// A word without `=`: result and permissions of an access that SELinux decided on.
-    fn access(&mut self, word: &'e [u8], words: &mut impl Iterator<Item = &'e [u8]>) {
+    fn access(
+        &mut self,
+        word: &'e [u8],
+        words: &mut impl Iterator<Item = (&'e [u8], Option<usize>)>,
+    ) {
         if !matches!(self.kind as u32, kinds::AVC | kinds::USER_AVC) {
             return;
         }
@@ -231,7 +258,8 @@ impl<'e> RecordFields<'e> {
         match self.fields.len() - usize::from(has_node && !self.fields.is_empty()) {
             1 if !word.starts_with(b"avc") => self.push(b"seresult", Cow::Borrowed(word)),
             2 if word.first() == Some(&b'{') => {
-                let names: Vec<&[u8]> = words.take_while(|word| word[0] != b'}').collect();
+                let names = words.map(|(word, _)| word);
+                let names: Vec<&[u8]> = names.take_while(|word| word[0] != b'}').collect();
                 self.push(b"seperms", Cow::Owned(names.join(&b',')));
             }
             _ => {}
@@ -241,6 +269,9 @@ impl<'e> RecordFields<'e> {
 
 /// `value` without the punctuation of messages behind it.
 fn trimmed(value: &[u8]) -> &[u8] {
+    if !matches!(value.last(), Some(b':' | b',' | b'\'' | b')')) {
+        return value;
+    }
     let mut rest = value;
     for mark in b":,'" {
         rest = rest.strip_suffix(&[*mark]).unwrap_or(rest);
@@ -286,6 +317,19 @@ mod tests {
         assert_eq!(fields.len(), expected.len());
         for (field, (name, value)) in fields.iter().zip(expected) {
             assert_eq!((field.0.as_str(), field.1.as_str()), (name, value));
+        }
+    }
+
+    #[test]
+    fn the_first_of_a_byte_is_found_wherever_it_stands() {
+        for length in 0..40 {
+            for at in 0..=length {
+                let mut text = vec![b'='.wrapping_add(at as u8).max(b'>'); length];
+                text[at.min(length)..].fill(b'=');
+                assert_eq!(near(b'=', &text), memchr::memchr(b'=', &text));
+                text.iter_mut().for_each(|byte| *byte ^= 0xbd);
+                assert_eq!(near(0x80, &text), memchr::memchr(0x80, &text));
+            }
         }
     }
 

@@ -199,7 +199,7 @@ impl Interpreter {
         let text = self.meaning(field, context, value);
         match field {
             FieldType::EscapedKey => escape::keys(&text, self.escape),
-            _ => escape::text(&text, self.escape),
+            _ => escape::text(text, self.escape),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::event::Event;
 use crate::format::cursor::Cursor;
-use crate::interpret::RecordFields;
+use crate::format::on_demand::OnDemand;
 use crate::{time, Dialect};
 
 const USER_LOGIN: i32 = 1112;
@@ -49,9 +49,9 @@ impl Logins {
         }
         let records: Vec<_> = event
             .records()
-            .map(|record| RecordFields::read(&record, self.dialect))
+            .map(|record| OnDemand::new(record, self.dialect))
             .collect();
-        let is_login = |(record, fields): &(crate::Record<'_>, &RecordFields<'_>)| {
+        let is_login = |(record, fields): &(crate::Record<'_>, &OnDemand<'_>)| {
             record.kind == USER_LOGIN && fields.get(b"res") == Some(b"success")
         };
         let Some(at) = event

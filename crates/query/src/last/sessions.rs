@@ -7,7 +7,8 @@ use super::report::write_session;
 use super::session::{Session, Status};
 use crate::event::Event;
 use crate::format::cursor::Cursor;
-use crate::interpret::{Interpreter, RecordFields};
+use crate::format::on_demand::OnDemand;
+use crate::interpret::Interpreter;
 use crate::Dialect;
 
 const LOGIN: i32 = 1006;
@@ -104,7 +105,7 @@ impl Sessions {
         let dialect = self.interpreter.dialect();
         let records: Vec<_> = event
             .records()
-            .map(|record| RecordFields::read(&record, dialect))
+            .map(|record| OnDemand::new(record, dialect))
             .collect();
         let mut cursor = Cursor::new(&records, event.key().sec, dialect);
         let (time, serial) = (event.key().sec, event.key().serial);

@@ -8,6 +8,7 @@ use crate::search_command::users;
 use anyhow::{Context, Result};
 use daemon::stderr::say;
 use query::last::{Logins, Options, Sessions};
+use query::time::{use_environment, Locale};
 use query::{Assembler, Dialect, Escape, Event, Interpreter, Lines, TimeRange};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -50,7 +51,6 @@ const FAILED: u8 = 1;
 /// # Errors
 /// A log cannot be read, or the output not written.
 pub(crate) fn run(program: Program, args: Vec<OsString>) -> Result<u8> {
-    query::time::use_environment();
     let words = dialect::words(args)?;
     let (dialect, words) = match dialect::take(&words, program.name(), program.name()) {
         Ok(taken) => taken,
@@ -59,6 +59,7 @@ pub(crate) fn run(program: Program, args: Vec<OsString>) -> Result<u8> {
             return Ok(FAILED);
         }
     };
+    use_environment(Locale::of(dialect));
     match program {
         Program::Aulast => aulast(words, dialect),
         Program::Aulastlog => aulastlog(words, dialect),

@@ -13,6 +13,7 @@ use options::{Extra, Instead, ReportOptions};
 use query::report::news::Appearances;
 use query::report::top::{Field, Top};
 use query::report::{Kind, List, Summary, NONE_FOUND};
+use query::time::{use_environment, Locale};
 use query::{Assembler, Dialect, EventView, Lines};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -33,7 +34,6 @@ pub(crate) fn is_aureport(program: &OsStr) -> bool {
 /// # Errors
 /// A log cannot be read, or the output not written.
 pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
-    query::time::use_environment();
     let words = dialect::words(args)?;
     let (dialect, words) = match dialect::take(&words, "report", "aureport") {
         Ok(taken) => taken,
@@ -42,6 +42,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
             return Ok(NOTHING);
         }
     };
+    use_environment(Locale::of(dialect));
     match ReportOptions::parse(words, dialect) {
         Ok(options) => report(options),
         Err(Instead::Help) => {

@@ -5,14 +5,14 @@
 
 use super::options::ReportOptions;
 use crate::search_command::logs::{Defaults, Input};
-use crate::search_command::pieces::{pieces, plain_files, Failed, Piece};
+use crate::search_command::pieces::{pieces, plain_files, processors, Failed, Piece};
 use anyhow::{Context, Result};
 use query::report::runs::{Extent, Part, Reading};
 use query::report::Summary;
 use query::Dialect;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Bytes of a part. A thread holds one at a time.
+/// Bytes of a part. A thread holds one at a time; the times of each are kept.
 const PART_BYTES: u64 = 4 << 20;
 /// Most threads.
 const THREADS_MAX: usize = 4;
@@ -57,8 +57,7 @@ pub(super) fn summary(
         }
         done
     };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = threads.min(THREADS_MAX).min(pieces.len());
+    let threads = processors().min(THREADS_MAX).min(pieces.len());
     let results = std::thread::scope(|scope| {
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
         let mut results = vec![work()];

@@ -18,6 +18,7 @@ use journal::seal::verify::End;
 use options::PageOptions;
 use page::{About, Seal};
 use query::summary::Summary;
+use query::time::{use_environment, Locale};
 use query::Dialect;
 use rustix::fs::{Mode, OFlags};
 use std::ffi::{OsStr, OsString};
@@ -40,7 +41,7 @@ pub(crate) fn is_asked_for(command: Option<&OsStr>) -> bool {
 /// # Errors
 /// A log cannot be read, or the page not written.
 pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
-    query::time::use_environment();
+    use_environment(Locale::Texts);
     let mut words = Vec::with_capacity(args.len());
     for word in args {
         let word = word.into_string();

@@ -8,7 +8,7 @@ use super::results::Results;
 use super::{index_file, scan};
 use anyhow::Result;
 use daemon::stderr::say;
-use query::index::{steps, Block, Index, Needed, Step, Terms};
+use query::index::{steps, Answer, Block, Needed, Step};
 use query::{Assembler, Dialect, Lines, Matcher, TimeRange};
 use std::fs::File;
 use std::io::{self, Read};
@@ -18,18 +18,17 @@ use std::path::Path;
 /// If more than one of so many blocks has to be read, all are read, by several threads.
 const MANY: usize = 8;
 
-/// Table of the blocks of a file: its index, or one made for this search.
+/// Table of the blocks of a file: what its index says, or one made for this search.
 enum Table {
-    Kept(Index),
-    /// Blocks, and whether each may hold an event that matches.
+    Kept(Vec<Block>, Vec<Answer>),
+    /// Blocks, and whether a literal says that each may hold an event that matches.
     Made(Vec<Block>, Vec<bool>),
 }
 
 impl Table {
     fn blocks(&self) -> &[Block] {
         match self {
-            Table::Kept(index) => &index.blocks,
-            Table::Made(blocks, _) => blocks,
+            Table::Kept(blocks, _) | Table::Made(blocks, _) => blocks,
         }
     }
 }
@@ -49,9 +48,8 @@ pub(super) fn read_by_blocks(
         return Ok(false);
     };
     let blocks: Vec<&Block> = tables.iter().flat_map(Table::blocks).collect();
-    let wanted_terms = needed(results);
-    let wanted: Vec<(Option<&Terms>, bool)> = tables.iter().flat_map(entries).collect();
-    let steps = steps(&blocks, range, |set| is_wanted(set, &wanted, &wanted_terms));
+    let wanted: Vec<Entry<'_>> = tables.iter().flat_map(entries).collect();
+    let steps = steps(&blocks, range, |set| is_wanted(set, &wanted));
     let read = steps.iter().filter(|step| **step == Step::Read).count();
     if read > steps.len() / MANY && plain_files(&input.sources)?.is_some() {
         return Ok(false);
@@ -72,7 +70,8 @@ pub(super) fn read_by_blocks(
 /// Tables of the blocks of all files; `None` if they do not save reading.
 fn tables(results: &Results, input: &Input, range: TimeRange) -> Result<Option<Vec<Table>>> {
     let overlap = results.matcher.overlap_bytes();
-    let is_limited = range != Default::default() || !needed(results).is_nothing();
+    let needed = needed(results);
+    let is_limited = range != Default::default() || !needed.is_nothing();
     if !is_limited {
         return Ok(None);
     }
@@ -84,7 +83,7 @@ fn tables(results: &Results, input: &Input, range: TimeRange) -> Result<Option<V
         let Source::File(path) = source else {
             return Ok(None);
         };
-        tables.push(index(path, results.asked.reading.use_index).map(Table::Kept));
+        tables.push(index(path, results.asked.reading.use_index, &needed));
     }
     if overlap.is_none() && tables.iter().all(Option::is_none) {
         return Ok(None);
@@ -121,15 +120,21 @@ fn tables(results: &Results, input: &Input, range: TimeRange) -> Result<Option<V
 }
 
 /// The index of a file; made if it is missing and may be made.
-fn index(path: &Path, use_index: UseIndex) -> Option<Index> {
+fn index(path: &Path, use_index: UseIndex, needed: &Needed) -> Option<Table> {
     if use_index == UseIndex::No {
         return None;
     }
-    index_file::load(path).or_else(|| match index_file::is_for_index(path) {
-        // Whoever searches wants events: a log whose index cannot be written is read.
-        true => index_file::build(path).ok(),
-        false => None,
-    })
+    if let Some(asked) = index_file::ask(path, needed) {
+        return Some(Table::Kept(asked.blocks, asked.answers));
+    }
+    if !index_file::is_for_index(path) {
+        return None;
+    }
+    // Whoever searches wants events: a log whose index cannot be written is read.
+    let made = index_file::build(path).ok()?;
+    let answers = made.terms.iter().map(|terms| needed.answer(terms));
+    let answers = answers.collect();
+    Some(Table::Kept(made.blocks, answers))
 }
 
 /// Whether each MiB may hold an event that matches. `None` if that cannot be told.
@@ -189,34 +194,38 @@ fn read_blocks(
     Ok(ControlFlow::Continue(()))
 }
 
-fn entries(table: &Table) -> Vec<(Option<&Terms>, bool)> {
+/// What is known of a block: the answer of an index, or whether it may hold an event that matches.
+enum Entry<'t> {
+    Kept(&'t Answer),
+    Made(bool),
+}
+
+fn entries(table: &Table) -> Vec<Entry<'_>> {
     match table {
-        Table::Kept(index) => index
-            .terms
-            .iter()
-            .map(|terms| (Some(terms), true))
-            .collect(),
-        Table::Made(_, hits) => hits.iter().map(|hit| (None, *hit)).collect(),
+        Table::Kept(_, answers) => answers.iter().map(Entry::Kept).collect(),
+        Table::Made(_, hits) => hits.iter().map(|hit| Entry::Made(*hit)).collect(),
     }
 }
 
 /// Whether blocks that may share events can hold one that matches.
-fn is_wanted(set: &[usize], entries: &[(Option<&Terms>, bool)], needed: &Needed) -> bool {
+fn is_wanted(set: &[usize], entries: &[Entry<'_>]) -> bool {
     if let [one] = set {
-        let (terms, is_hit) = entries[*one];
-        return terms.map_or(is_hit, |terms| needed.may_be_in(terms));
+        return match &entries[*one] {
+            Entry::Kept(answer) => answer.is_yes(),
+            Entry::Made(is_hit) => *is_hit,
+        };
     }
-    let mut all = Terms::default();
+    let (mut all, mut has_made) = (None::<Answer>, false);
     for number in set {
-        match entries[*number] {
-            (Some(terms), _) => all.merge(terms),
-            // Its part may be what the others lack.
-            (None, _) if set.iter().any(|other| entries[*other].0.is_some()) => return true,
-            (None, true) => return true,
-            (None, false) => {}
+        match (&entries[*number], &mut all) {
+            (Entry::Made(true), _) => return true,
+            (Entry::Made(false), _) => has_made = true,
+            (Entry::Kept(answer), Some(all)) => all.merge(answer),
+            (Entry::Kept(answer), None) => all = Some((*answer).clone()),
         }
     }
-    needed.may_be_in(&all) && set.iter().any(|number| entries[*number].0.is_some())
+    // The part that no index knows may be what the others lack.
+    all.is_some_and(|all| has_made || all.is_yes())
 }
 
 /// The blocks of a plain file; `None` if it has JSON. Without `is_needed`, no blocks: their times do not matter.

@@ -3,13 +3,18 @@
 use super::logs::is_converted;
 use anyhow::{Context, Result};
 pub(crate) use journal::index::{follow_rotation, index_path};
-use query::index::Index;
+use query::index::{Asked, Index, Needed};
 use std::fs;
 use std::path::Path;
 
 /// The index of a log file, if there is one that can be used.
-pub(crate) fn load(log: &Path) -> Option<Index> {
+fn load(log: &Path) -> Option<Index> {
     journal::index::load(log, is_converted)
+}
+
+/// What the index of a log file says about a question, if there is one that can be used.
+pub(crate) fn ask(log: &Path, needed: &Needed) -> Option<Asked> {
+    journal::index::ask(log, needed, is_converted)
 }
 
 /// Makes the index of a log file and puts it beside it.

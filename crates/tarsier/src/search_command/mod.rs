@@ -29,6 +29,7 @@ use options::{Format, Instead, SearchOptions};
 use ordered::Outcome;
 use progress::Progress;
 use query::report::runs::Reading;
+use query::time::{use_environment, Locale};
 use query::{Assembler, Dialect, Lines};
 use results::Results;
 use std::ffi::{OsStr, OsString};
@@ -48,7 +49,6 @@ pub(crate) fn is_ausearch(program: &OsStr) -> bool {
 /// # Errors
 /// A log cannot be read, or the output not written.
 pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
-    query::time::use_environment();
     let words = dialect::words(args)?;
     let (dialect, words) = match dialect::take(&words, "search", "ausearch") {
         Ok(taken) => taken,
@@ -57,6 +57,10 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
             return Ok(NOTHING);
         }
     };
+    use_environment(match dialect.is_peer() || has_meanings(words) {
+        true => Locale::of(dialect),
+        false => Locale::Dates,
+    });
     if words.is_empty() {
         io::stdout().write_all(SEARCH_USAGE.as_bytes())?;
         return Ok(NOTHING);
@@ -94,6 +98,20 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
             Ok(NOTHING)
         }
     }
+}
+
+/// Whether a search by these options may compile an expression, or print the meaning of values.
+fn has_meanings(words: &[String]) -> bool {
+    const OPTIONS: [&str; 6] = [
+        "--interpret",
+        "--format",
+        "--where",
+        "--timeline",
+        "--tree",
+        "--touched",
+    ];
+    let begins = |word: &String| OPTIONS.iter().any(|option| word.starts_with(option));
+    words.iter().any(|word| word == "-i" || begins(word))
 }
 
 /// Gives a line of a log to `assembler`. A line of `log_format = JSON` is turned back into its records.

@@ -1,7 +1,7 @@
 //! Searches plain files whose records stand together, as nearly all do, with two threads and without the state machine.
 
 use super::logs::Input;
-use super::pieces::{pieces, plain_files, Failed, Piece};
+use super::pieces::{pieces, plain_files, processors, Failed, Piece};
 use super::progress::Progress;
 use super::results::{Results, Worker};
 use anyhow::{Context, Result};
@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Bytes of a piece.
-const PIECE_BYTES: u64 = 1 << 20;
+/// Bytes of a piece, few enough for a processor's second cache.
+const PIECE_BYTES: u64 = 1 << 19;
 /// Pieces that are read before the output of the first of them is written.
-const AHEAD: usize = 8;
+const AHEAD: usize = 16;
 /// Most threads that search.
 const THREADS_MAX: usize = 4;
 
@@ -44,8 +44,7 @@ pub(super) fn read(
         return Ok(Outcome::Again(0));
     };
     let pieces = pieces(&files, PIECE_BYTES);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = threads.min(THREADS_MAX).min(pieces.len());
+    let threads = processors().min(THREADS_MAX).min(pieces.len());
     let workers: Vec<Worker> = (0..threads).map(|_| results.worker()).collect();
     let queue = Queue::new(&pieces);
     std::thread::scope(|scope| {

@@ -138,6 +138,12 @@ impl Piece<'_> {
     }
 }
 
+/// Number of processors that this process may use. The standard library would also read its control groups, which takes
+/// longer than a short search should.
+pub(crate) fn processors() -> usize {
+    rustix::thread::sched_getaffinity(None).map_or(1, |set| (set.count() as usize).max(1))
+}
+
 /// Reads the bytes from `start` to `end`, fewer if the file is shorter now.
 ///
 /// # Errors

@@ -1,6 +1,6 @@
 //! Searches plain files for a literal, and finds their blocks, with two threads.
 
-use super::pieces::read_at;
+use super::pieces::{processors, read_at};
 use query::index::{cut, Block, BLOCK_BYTES, WINDOW_BYTES};
 use query::Matcher;
 use std::fs::File;
@@ -27,8 +27,7 @@ fn in_parallel<T: Send>(
     count: u64,
     work: impl Fn(u64, &mut Vec<u8>) -> io::Result<T> + Sync,
 ) -> io::Result<Vec<T>> {
-    let threads =
-        std::thread::available_parallelism().map_or(1, |count| count.get().min(THREADS_MAX));
+    let threads = processors().min(THREADS_MAX);
     let next = AtomicU64::new(0);
     let run = || {
         let (mut found, mut buffer) = (Vec::new(), Vec::new());
