@@ -71,9 +71,17 @@ static __always_inline struct work *work_for(struct cpu_state *cpu)
 static __always_inline __u32 matched(struct call *call, struct work *w, struct task_struct *task,
 				     struct cpu_state *cpu, bool returned)
 {
-	if (call->what.gate & TABLE_GATE_LATER && !workload_admits(w, call->table, call->what.gate))
-		return VERDICT_DROP;
+	__u32 absent = 0, known = 0;
+
+	if (call->what.gate & TABLE_GATE_LATER) {
+		if (!workload_admits(w, call->table, call->what.gate))
+			return VERDICT_DROP;
+		known = WORKLOAD_FACTS;
+		absent = w->absent;
+	}
 	task_facts(w, task);
+	w->computed |= known;
+	w->absent = absent;
 	call_facts(w, returned);
 	__sync_fetch_and_add(&cpu->evaluated, 1);
 	return evaluate(call->table, w, call->what.pages, call->what.npages, call->what.list);
