@@ -27,7 +27,7 @@ pub(super) fn of(plan: &Plan) -> Gates {
             .and_then(|classes| classes.get(call.1 as usize))
             .is_some_and(has_objects);
         let gate = canary::gate(plan, call)
-            .filter(|gate| !(has_objects && gate.asks_result()) && !gate.asks_workload());
+            .filter(|gate| !(gate.asks_workload() || has_objects && gate.asks_result()));
         for &place in functions.of(call) {
             gates
                 .entry(place)
