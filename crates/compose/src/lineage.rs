@@ -9,6 +9,8 @@ use std::sync::{Arc, OnceLock};
 
 /// Ancestors that are told of a process.
 pub(crate) const ANCESTORS_MAX: usize = 8;
+/// Ancestors that are kept of a process, for rules.
+pub(crate) const KEPT_MAX: usize = 32;
 /// Limit of the bytes that all programs and texts take. A program that finds no room counts as unknown; a text that
 /// finds none is made again for each event.
 const BYTES_MAX: usize = 48 << 20;
@@ -185,7 +187,7 @@ impl Lineage {
         };
         let makers = std::iter::once(nearest).chain(self.makers.iter().cloned());
         Arc::new(Lineage {
-            makers: makers.take(ANCESTORS_MAX).collect(),
+            makers: makers.take(KEPT_MAX).collect(),
             is_open: self.is_open,
             text: OnceLock::new(),
         })
@@ -193,7 +195,7 @@ impl Lineage {
 
     /// Whether some of the ancestors that are to be told are not known.
     pub(crate) fn is_partial(&self) -> bool {
-        self.lacks_older() || self.makers.iter().any(|maker| maker.program.is_none())
+        self.lacks_older() || self.told().any(|maker| maker.program.is_none())
     }
 
     /// The ancestors, the nearest first.
@@ -205,7 +207,7 @@ impl Lineage {
     pub(crate) fn exes(&self) -> (Vec<RunExe<'_>>, bool) {
         let oldest = self.makers.last();
         let mut are_all = !self.is_open
-            && (self.makers.len() < ANCESTORS_MAX
+            && (self.makers.len() < KEPT_MAX
                 || oldest.is_some_and(|oldest| oldest.process.pid == INIT));
         let mut exes = Vec::new();
         for maker in &self.makers {
@@ -218,6 +220,11 @@ impl Lineage {
         (exes, are_all)
     }
 
+    /// Those that the log tells.
+    fn told(&self) -> impl Iterator<Item = &Maker> {
+        self.makers.iter().take(ANCESTORS_MAX)
+    }
+
     fn lacks_older(&self) -> bool {
         self.is_open && self.makers.len() < ANCESTORS_MAX
     }
@@ -227,7 +234,7 @@ impl Lineage {
         if let Some((text, _)) = self.text.get() {
             return Arc::clone(text);
         }
-        let told = self.makers.iter().map(|maker| Ancestor {
+        let told = self.told().map(|maker| Ancestor {
             process: maker.process,
             program: maker.program.as_ref().map(|kept| &kept.program),
         });

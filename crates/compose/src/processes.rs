@@ -19,7 +19,7 @@ const KNOWN_MAX: usize = 1 << 16;
 /// Ended processes among them: late events of other threads, and io_uring operations that end later, need them.
 const ENDED_MAX: usize = 4096;
 /// Approximate bytes that a process takes, beside its programs and texts.
-const PROCESS_BYTES: usize = 400;
+const PROCESS_BYTES: usize = 1000;
 
 /// Counts of processes and of the events that tell their ancestors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
