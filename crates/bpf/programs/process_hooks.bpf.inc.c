@@ -278,8 +278,8 @@ static __always_inline void found_out(struct seq_file *seq, struct work *w,
 	bpf_seq_write(seq, w->frame, found_size(process_size(w)));
 }
 
-/* As many ancestors as the daemon tells, and one more. */
-#define OWN_ANCESTORS_MAX 9
+/* As many ancestors as the daemon keeps, and one more. */
+#define OWN_ANCESTORS_MAX 33
 
 /* For the steps of the loop over ancestors. */
 struct ancestors {
