@@ -5,8 +5,7 @@
 
 use crate::object::Fault;
 use event::ContainerNames;
-use serde::Deserialize;
-use std::collections::HashMap;
+use serde_json::Value;
 
 /// Largest file that is read, in bytes: lists of Podman have about a kilobyte for each container.
 pub(crate) const FILE_BYTES_MAX: u64 = 4 << 20;
@@ -101,42 +100,6 @@ const KEYS: [&[&str]; 4] = [
     ],
 ];
 
-#[derive(Deserialize)]
-struct Docker {
-    #[serde(rename = "Name")]
-    name: Option<String>,
-    #[serde(rename = "Config")]
-    config: Option<DockerConfig>,
-}
-
-#[derive(Deserialize)]
-struct DockerConfig {
-    #[serde(rename = "Image")]
-    image: Option<String>,
-    #[serde(rename = "Labels")]
-    labels: Option<HashMap<String, String>>,
-}
-
-#[derive(Deserialize)]
-struct Oci {
-    annotations: Option<HashMap<String, String>>,
-}
-
-#[derive(Deserialize)]
-struct Stored {
-    id: String,
-    names: Option<Vec<String>>,
-    /// JSON again.
-    metadata: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Metadata {
-    name: Option<String>,
-    #[serde(rename = "image-name")]
-    image: Option<String>,
-}
-
 /// Finds the names of the container with this id, and of the pod with this uid, if that is not empty.
 ///
 /// # Errors
@@ -180,41 +143,30 @@ fn is_uid(uid: &str) -> bool {
 
 /// Adds what a file says and `names` lack. What is not of the form says nothing.
 fn add(names: &mut ContainerNames, form: Form, bytes: &[u8], id: &str) {
-    let mut found = [None, None, None, None];
-    match form {
+    let Ok(file) = serde_json::from_slice::<Value>(bytes) else {
+        return;
+    };
+    let found = match form {
         Form::Docker => {
-            let Ok(docker) = serde_json::from_slice::<Docker>(bytes) else {
-                return;
-            };
-            let config = docker.config;
-            let (image, labels) =
-                config.map_or((None, None), |config| (config.image, config.labels));
-            found = annotated(labels.unwrap_or_default());
-            found[0] = found[0].take().or(docker.name);
-            found[1] = found[1].take().or(image);
+            let config = &file["Config"];
+            let [container, image, pod, namespace] = annotated(&config["Labels"]);
+            let own = [text(&file["Name"]), text(&config["Image"])];
+            let [own_name, own_image] = own;
+            [container.or(own_name), image.or(own_image), pod, namespace]
         }
-        Form::Oci => {
-            if let Ok(Oci { annotations }) = serde_json::from_slice(bytes) {
-                found = annotated(annotations.unwrap_or_default());
-            }
-        }
+        Form::Oci => annotated(&file["annotations"]),
         Form::Storage => {
-            let all: Vec<Stored> = serde_json::from_slice(bytes).unwrap_or_default();
-            let Some(one) = all.into_iter().find(|one| one.id == id) else {
+            let mut all = file.as_array().into_iter().flatten();
+            let Some(one) = all.find(|one| one["id"] == id) else {
                 return;
             };
-            let metadata = one
-                .metadata
-                .and_then(|text| serde_json::from_str(&text).ok());
-            let metadata = metadata.unwrap_or(Metadata {
-                name: None,
-                image: None,
-            });
-            let first = one.names.and_then(|names| names.into_iter().next());
-            found[0] = metadata.name.or(first);
-            found[1] = metadata.image;
+            let metadata = one["metadata"].as_str();
+            let metadata = metadata.and_then(|text| serde_json::from_str(text).ok());
+            let metadata: Value = metadata.unwrap_or_default();
+            let name = text(&metadata["name"]).or(text(&one["names"][0]));
+            [name, text(&metadata["image-name"]), None, None]
         }
-    }
+    };
     let [container, image, pod, namespace] = found.map(usable);
     // Docker puts a slash before names.
     let container = container.map(|name| match name.strip_prefix('/') {
@@ -227,8 +179,12 @@ fn add(names: &mut ContainerNames, form: Form, bytes: &[u8], id: &str) {
     put(&mut names.namespace, namespace);
 }
 
-fn annotated(mut by_key: HashMap<String, String>) -> [Option<String>; 4] {
-    KEYS.map(|keys| keys.iter().find_map(|key| by_key.remove(*key)))
+fn text(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_owned)
+}
+
+fn annotated(by_key: &Value) -> [Option<String>; 4] {
+    KEYS.map(|keys| keys.iter().find_map(|key| text(&by_key[*key])))
 }
 
 fn usable(text: Option<String>) -> Option<String> {
