@@ -117,20 +117,34 @@ __noinline int label_process(struct work *w, __u32 verdict)
 	return 0;
 }
 
-/* Gives a new process the class of its maker, the current one. */
-static __always_inline void class_of_child(struct task_struct *child)
+/* The class of the current process; NULL if no rule asks about processes, or it is not known. */
+static __always_inline struct process_class *class_of_current(void)
 {
 	struct table *table = this_table();
-	struct process_class *class, own;
 	struct process_id id;
 
 	if (!table || !row_at(table, 0)->b)
-		return;
+		return 0;
 	process_id_of(&id, bpf_get_current_task_btf());
-	class = class_of(&id, row_at(table, 0)->b);
+	return class_of(&id, row_at(table, 0)->b);
+}
+
+/*
+ * Gives a new process the class of its maker, the current one. If this has executed a program since
+ * its class was written, the kernel has not run class_executes() then, and the program is not known.
+ */
+static __always_inline void class_of_child(struct task_struct *child)
+{
+	struct process_class *class = class_of_current(), own;
+	__u64 image = READ(child, self_exec_id);
+	struct process_id id;
+
 	if (!class)
 		return;
 	own = *class;
+	if (own.image != image)
+		own.flags |= PROCESS_OWN_IS_OPEN;
+	own.image = image;
 	own.ancestors |= own.own;
 	if (own.flags & PROCESS_OWN_IS_OPEN)
 		own.flags |= PROCESS_ANCESTORS_ARE_OPEN;
@@ -138,26 +152,17 @@ static __always_inline void class_of_child(struct task_struct *child)
 	bpf_map_update_elem(&process_classes, &id, &own, BPF_ANY);
 }
 
-/* The current process runs another program. `w`: a free work area, or NULL. */
+/* The current process runs another program. */
 static __always_inline void class_executes(struct work *w)
 {
-	struct table *table = this_table();
-	struct process_class *class;
-	struct process_id id;
+	struct process_class *class = class_of_current();
 	__u32 number;
 
-	if (!table || !row_at(table, 0)->b)
-		return;
-	process_id_of(&id, bpf_get_current_task_btf());
-	class = class_of(&id, row_at(table, 0)->b);
 	if (!class)
 		return;
-	if (!w) {
-		__sync_fetch_and_or(&class->flags, PROCESS_OWN_IS_OPEN);
-		return;
-	}
 	number = executable_number(w);
 	class->own = number && number <= PAST_NAMES_MAX ? 1U << ((number - 1) & 31) : 0;
+	class->image = READ(bpf_get_current_task_btf(), self_exec_id);
 	__sync_fetch_and_and(&class->flags, ~PROCESS_OWN_IS_OPEN);
 }
 

@@ -201,9 +201,9 @@ static __always_inline int process_changed(struct task_struct *task, __u32 chang
 	if (!cpu || !process_is_new(task, change))
 		return 0;
 	w = work_take();
-	if (bprm)
-		class_executes(w);
 	if (w) {
+		if (bprm)
+			class_executes(w);
 		process_begin(w, task, change);
 		if (change == TARSIER_PROCESS_MADE)
 			process_maker(w, bpf_get_current_task_btf());

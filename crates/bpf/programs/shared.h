@@ -187,6 +187,7 @@ enum process_class_flags {
 /* The class of a process. Bit i of executables is that with number i + 1 in the tables. */
 struct process_class {
 	__u64 epoch; /* of the bits: see struct control */
+	__u64 image; /* self_exec_id of the task when `own` was found */
 	__u32 ancestors; /* executables that its ancestors ran when they made the next one */
 	__u32 own; /* the executable that it runs */
 	__u32 labels;

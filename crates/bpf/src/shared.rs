@@ -373,6 +373,7 @@ pub type process_class_flags = ::core::ffi::c_uint;
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct process_class {
     pub epoch: __u64,
+    pub image: __u64,
     pub ancestors: __u32,
     pub own: __u32,
     pub labels: __u32,
@@ -380,17 +381,19 @@ pub struct process_class {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of process_class"][::core::mem::size_of::<process_class>() - 24usize];
+    ["Size of process_class"][::core::mem::size_of::<process_class>() - 32usize];
     ["Alignment of process_class"][::core::mem::align_of::<process_class>() - 8usize];
     ["Offset of field: process_class::epoch"]
         [::core::mem::offset_of!(process_class, epoch) - 0usize];
+    ["Offset of field: process_class::image"]
+        [::core::mem::offset_of!(process_class, image) - 8usize];
     ["Offset of field: process_class::ancestors"]
-        [::core::mem::offset_of!(process_class, ancestors) - 8usize];
-    ["Offset of field: process_class::own"][::core::mem::offset_of!(process_class, own) - 12usize];
+        [::core::mem::offset_of!(process_class, ancestors) - 16usize];
+    ["Offset of field: process_class::own"][::core::mem::offset_of!(process_class, own) - 20usize];
     ["Offset of field: process_class::labels"]
-        [::core::mem::offset_of!(process_class, labels) - 16usize];
+        [::core::mem::offset_of!(process_class, labels) - 24usize];
     ["Offset of field: process_class::flags"]
-        [::core::mem::offset_of!(process_class, flags) - 20usize];
+        [::core::mem::offset_of!(process_class, flags) - 28usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]

@@ -8,6 +8,7 @@ use crate::executable::Executable;
 use crate::filter::{self, TaskLabel};
 use crate::generation::Generation;
 use crate::host::Host;
+use crate::lineage::KeptProgram;
 use crate::pending_operations::PendingOperations;
 use crate::process_labels::{LabelNames, ProcessLabels};
 use crate::processes::{ProcessCounts, Processes};
@@ -129,7 +130,7 @@ pub struct Composed<'a> {
     pub key: Option<&'a [u8]>,
 }
 
-/// Those of which the past or the workload decided an event because the programs may not know it.
+/// Cgroups and processes that decided an event in the daemon, because the programs may not know them.
 #[derive(Default)]
 pub struct Asked {
     /// Ids of cgroups.
@@ -259,13 +260,22 @@ impl<T: Tally> Composer<T> {
         self.processes.forget();
     }
 
-    /// The classes of a process and of its ancestors that the programs are to be told, for the rules in force: those that
-    /// have not ended and were not told.
-    pub fn classes_to_tell(&mut self, process: ProcessId) -> Vec<(ProcessId, ProcessClass)> {
-        let known = self.generations.newest();
-        known.map_or_else(Vec::new, |known| {
-            self.processes.classes_to_tell(process, known)
-        })
+    /// The classes of a process and of its ancestors that the programs are to be told, for the rule set with this number:
+    /// those that have not ended and were not told.
+    pub fn classes_to_tell(
+        &mut self,
+        process: ProcessId,
+        generation: u64,
+    ) -> Vec<(ProcessId, ProcessClass)> {
+        match self.generations.of(generation) {
+            Some(rules) => self.processes.classes_to_tell(process, rules),
+            None => Vec::new(),
+        }
+    }
+
+    /// Notes that rules with other names are in force: the programs know no class of a process for them.
+    pub fn forget_process_classes(&mut self) {
+        self.processes.forget_classes();
     }
 
     /// The processes that have ended since the last call, and whose classes were told.
@@ -464,7 +474,7 @@ impl<T: Tally> Composer<T> {
             process: process.map(|process| ProcessBeside {
                 process,
                 ancestors: self.processes.ancestors(process),
-                script: self.processes.script(process).map(<[u8]>::to_vec),
+                program: self.processes.program(process),
             }),
             labels: labelled.map(|process| self.processes.labels(process)),
             hashes: self.hashes(event),
@@ -550,7 +560,7 @@ struct Beside {
 struct ProcessBeside {
     process: ProcessId,
     ancestors: Arc<AncestorsText>,
-    script: Option<Vec<u8>>,
+    program: Option<Arc<KeptProgram>>,
 }
 
 impl Beside {
@@ -571,7 +581,7 @@ impl Beside {
                 process: beside.process,
                 boot,
                 exe,
-                script: beside.script.as_deref(),
+                script: beside.program.as_deref().and_then(KeptProgram::script),
                 cwd: Some(cwd),
                 ancestors: &beside.ancestors,
             });

@@ -62,7 +62,7 @@ impl Drop for Share {
 #[derive(Debug)]
 pub(crate) struct KeptProgram {
     program: Program,
-    /// Its file; `None` for kernel threads, and if it is not known.
+    /// The file of the program; `None` for kernel threads, and if it is not known.
     object: Option<ObjectId>,
     _share: Share,
 }
@@ -220,7 +220,7 @@ impl Lineage {
         (exes, are_all)
     }
 
-    /// Those that the log tells.
+    /// The ancestors that the log tells.
     fn told(&self) -> impl Iterator<Item = &Maker> {
         self.makers.iter().take(ANCESTORS_MAX)
     }

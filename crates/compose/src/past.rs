@@ -2,7 +2,7 @@
 
 use plan::{RunExe, TaskPast};
 
-/// What is known of the past of a process, as rules compare it.
+/// The past of a process as rules compare it, as far as it is known.
 pub(crate) struct Past<'a> {
     pub(crate) labels: Vec<&'a [u8]>,
     pub(crate) are_all_labels: bool,

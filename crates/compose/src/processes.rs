@@ -41,8 +41,8 @@ struct Known {
     /// The ancestors of what it makes, as long as it runs this program.
     offspring: Option<Arc<Lineage>>,
     labels: ProcessLabels,
-    /// Epoch of the names for which the programs were told its class; 0: none.
-    class_epoch: u64,
+    /// Whether the programs were told its class.
+    has_class: bool,
     /// Whether the frame that tells who made it has come.
     is_told: bool,
     has_ended: bool,
@@ -57,7 +57,7 @@ impl Known {
             lineage: Arc::new(Lineage::unknown()),
             offspring: None,
             labels: ProcessLabels::UNKNOWN,
-            class_epoch: 0,
+            has_class: false,
             is_told: false,
             has_ended: false,
         }
@@ -108,7 +108,7 @@ impl Processes {
             lineage,
             offspring: None,
             labels: from.map_or(ProcessLabels::UNKNOWN, |maker| maker.labels),
-            class_epoch: 0,
+            has_class: false,
             is_told: true,
             has_ended: false,
         };
@@ -163,7 +163,7 @@ impl Processes {
         match self.known.get_mut(&process) {
             Some(known) if !known.has_ended => {
                 known.has_ended = true;
-                if known.class_epoch != 0 {
+                if known.has_class {
                     self.classes_gone.push(process);
                 }
             }
@@ -284,12 +284,12 @@ impl Processes {
         known.map_or(ProcessLabels::UNKNOWN, |known| known.labels)
     }
 
-    /// Path of the script that a process runs, if it is one and that is known.
-    pub(crate) fn script(&self, process: ProcessId) -> Option<&[u8]> {
-        self.known.get(&process)?.program.as_deref()?.script()
+    /// The program that a process runs; `None` if it is not known.
+    pub(crate) fn program(&self, process: ProcessId) -> Option<Arc<KeptProgram>> {
+        self.known.get(&process)?.program.clone()
     }
 
-    /// What is known of the past of a process.
+    /// The past of a process, as far as it is known.
     pub(crate) fn past(&self, process: ProcessId) -> Past<'_> {
         let labels = self.labels(process);
         let names = self.label_names.of(labels);
@@ -304,8 +304,8 @@ impl Processes {
         }
     }
 
-    /// The classes of a process and of its ancestors, as far as they have not ended, and the programs were not told these
-    /// for the names of these rules. What the ancestors make from now on has a class from the beginning.
+    /// The classes of a process and of its ancestors for these rules, as far as they have not ended, and the programs were
+    /// not told these. What the ancestors make from now on has a class from the beginning.
     pub(crate) fn classes_to_tell(
         &mut self,
         process: ProcessId,
@@ -327,15 +327,22 @@ impl Processes {
     ) -> Option<ProcessClass> {
         let names = &rules.generation.plan.workloads;
         let known = self.known.get_mut(&process)?;
-        if known.has_ended || known.class_epoch == names.epoch() {
+        if known.has_ended || known.has_class {
             return None;
         }
-        known.class_epoch = names.epoch();
+        known.has_class = true;
         let known = self.known.get(&process)?;
         let exe = known.program.as_deref().and_then(KeptProgram::run_exe);
         let past = self.past(process);
         let past = past.of_task();
-        Some(names.past.class(&past, exe.as_ref(), &rules.identities))
+        let program = (known.image, exe.as_ref());
+        Some(names.past.class(&past, program, &rules.identities))
+    }
+
+    /// Notes that rules with other names are in force: the programs know no classes for them.
+    pub(crate) fn forget_classes(&mut self) {
+        let known = self.known.values_mut();
+        known.for_each(|known| known.has_class = false);
     }
 
     /// Takes out the ended processes whose classes the programs were told.

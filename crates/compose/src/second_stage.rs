@@ -27,11 +27,6 @@ impl Generations {
         self.0.truncate(KEPT);
     }
 
-    /// The newest rule set; `None` before the first.
-    pub(crate) fn newest(&self) -> Option<&Known> {
-        self.0.front()
-    }
-
     /// The rule set with this number, or else the newest one; `None` before the first.
     pub(crate) fn of(&mut self, number: u64) -> Option<&mut Known> {
         let has_number = |known: &Known| known.generation.plan.generation == number;

@@ -345,7 +345,8 @@ impl Pipeline {
         let names = &self.generation.plan.workloads;
         self.workloads
             .follow(names, &mut self.recorder, &self.engine);
-        process_classes::follow(names, &mut self.recorder, &self.engine);
+        let plan = &self.generation.plan;
+        process_classes::follow(plan, &mut self.recorder, &self.engine);
         if let Some(stream) = self.engine.stream() {
             for (cpu, position) in batch.given_up {
                 stream.release_to(cpu, position);

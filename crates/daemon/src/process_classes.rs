@@ -5,17 +5,18 @@
 
 use crate::engine::Engine;
 use crate::recorder::Recorder;
-use plan::WorkloadNames;
+use plan::Plan;
 
 /// After events were read: tells the classes of processes that the programs did not know, and makes them forget
 /// processes that are gone. All earlier events of these processes have been read: the classes have their labels.
-pub(super) fn follow(names: &WorkloadNames, recorder: &mut Recorder, engine: &Engine) {
+pub(super) fn follow(plan: &Plan, recorder: &mut Recorder, engine: &Engine) {
     let mut asked = std::mem::take(&mut recorder.asked.processes);
     asked.sort_unstable();
     asked.dedup();
+    let names = &plan.workloads;
     if !names.past.is_empty() {
         for process in asked {
-            for (process, class) in recorder.classes_to_tell(process) {
+            for (process, class) in recorder.classes_to_tell(process, plan.generation) {
                 engine.classify_process(process, names.epoch(), &class);
             }
         }

@@ -84,6 +84,10 @@ impl Coming {
             .costs
             .rules
             .replace(number, old, new, &counts);
+        let names = &generation.plan.workloads;
+        if names.epoch() != pipeline.generation.plan.workloads.epoch() {
+            pipeline.recorder.forget_process_classes();
+        }
         pipeline.generation = generation;
         pipeline.classify_cgroups();
         pipeline.follow_processes();

@@ -30,6 +30,8 @@ mod shape;
 mod subject;
 pub mod tables;
 mod task;
+#[cfg(test)]
+mod test_rule;
 pub mod uring;
 mod workload;
 

@@ -71,6 +71,8 @@ pub fn asks_past(rule: &Rule) -> bool {
 /// The class of a process: `struct process_class` of the programs, without its epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessClass {
+    /// Number of the program that it runs, which each execve changes.
+    pub image: u64,
     /// Bits of the executables that its ancestors ran.
     pub ancestors: u32,
     /// Bits of the executable that it runs.
@@ -143,11 +145,11 @@ impl PastNames {
         })
     }
 
-    /// The class of a process with this past that runs `exe`, if that is known.
+    /// The class of a process with this past that runs `exe`, if that is known, as its program number `image`.
     pub fn class(
         &self,
         past: &TaskPast<'_>,
-        exe: Option<&RunExe<'_>>,
+        (image, exe): (u64, Option<&RunExe<'_>>),
         identities: &Identities,
     ) -> ProcessClass {
         let labels = self.value(Field::Label, past, identities);
@@ -162,6 +164,7 @@ impl PastNames {
         });
         let open = |bits: Option<u32>, flag: u32| if bits.is_none() { flag } else { 0 };
         ProcessClass {
+            image,
             ancestors: ancestors.unwrap_or(0),
             own: own.unwrap_or(0),
             labels: labels.unwrap_or(0),
@@ -176,16 +179,7 @@ impl PastNames {
 mod tests {
     use super::*;
     use crate::facts::{ObjectId, PathIdentity};
-    use rules::{parse_line_as, Command, Dialect, Source, StaticHost};
-
-    fn rule(line: &str) -> Rule {
-        let host = StaticHost::new(abi::Arch::X86_64);
-        let parsed = parse_line_as(Dialect::Tarsier, line.as_bytes(), &Source::default(), &host);
-        match parsed.commands.into_iter().next() {
-            Some(Command::Append(rule)) => rule,
-            other => panic!("{line}: {other:?} {:?}", parsed.error),
-        }
-    }
+    use crate::test_rule::rule;
 
     fn object(ino: u64) -> ObjectId {
         ObjectId { dev: 1, ino }
@@ -272,13 +266,14 @@ mod tests {
             are_all_ancestors: true,
         };
         let expected = ProcessClass {
+            image: 7,
             labels: 2,
             own: 1,
             ..ProcessClass::default()
         };
         let exe = run("/bin/a", 1);
-        assert_eq!(names.class(&past, Some(&exe), &identities), expected);
-        let unknown = names.class(&TaskPast::UNKNOWN, None, &identities);
+        assert_eq!(names.class(&past, (7, Some(&exe)), &identities), expected);
+        let unknown = names.class(&TaskPast::UNKNOWN, (0, None), &identities);
         assert_eq!(
             unknown.flags,
             LABELS_ARE_OPEN | ANCESTORS_ARE_OPEN | OWN_IS_OPEN

@@ -229,16 +229,7 @@ fn epoch<'a>(names: impl Iterator<Item = (Field, &'a [u8], u32)>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rules::{parse_line_as, Command, Dialect, Source, StaticHost};
-
-    fn rule(line: &str) -> Rule {
-        let host = StaticHost::new(abi::Arch::X86_64);
-        let parsed = parse_line_as(Dialect::Tarsier, line.as_bytes(), &Source::default(), &host);
-        match parsed.commands.into_iter().next() {
-            Some(Command::Append(rule)) => rule,
-            other => panic!("{line}: {other:?} {:?}", parsed.error),
-        }
-    }
+    use crate::test_rule::rule;
 
     fn holds_at(line: &str, path: &str) -> bool {
         let place = Place::of(path.as_bytes());

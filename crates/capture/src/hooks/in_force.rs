@@ -82,13 +82,14 @@ impl Hooks {
         let fd = table.as_fd().as_raw_fd() as u32;
         let tables = self.programs.map("tables")?;
         let names = &plan.workloads;
+        let has_other_names = self.control.workload_epoch() != names.epoch();
+        process_classes::announce(plan, has_other_names, &self.programs)?;
         let epoch = workloads::announce(names, &self.programs, &self.control)?;
-        process_classes::announce(plan, &self.programs)?;
         let put = tables.put(&0u32.to_ne_bytes(), &fd.to_ne_bytes());
         put.map_err(refused("match tables"))
             .inspect_err(|_| self.control.set_workload_epoch(epoch))?;
         workloads::keep_only(names.epoch(), &self.programs)?;
-        process_classes::keep_only(plan.generation, &self.programs)?;
+        process_classes::keep_only(plan, has_other_names, &self.programs)?;
         let is_every = plan.hooks.sys_exit == SysExit::Every;
         self.control.set_every(is_every);
         self.control.set_task_list(plan.task_list);

@@ -30,6 +30,12 @@ pub(super) trait MapAccess: MapCore {
     fn remove(&self, key: &[u8]) -> Result<()> {
         unpreempted(|| self.delete(key))
     }
+
+    /// Removes all keys for which `is_unwanted` holds.
+    fn remove_all(&self, is_unwanted: impl Fn(&[u8]) -> bool) -> Result<()> {
+        let keys: Vec<Vec<u8>> = self.keys().filter(|key| is_unwanted(key)).collect();
+        keys.iter().try_for_each(|key| self.remove(key))
+    }
 }
 
 impl<M: MapCore + ?Sized> MapAccess for M {}

@@ -55,6 +55,7 @@ impl ProcessClasses {
         }
         let value = process_class {
             epoch,
+            image: class.image,
             ancestors: class.ancestors,
             own: class.own,
             labels: class.labels,
@@ -89,11 +90,20 @@ fn epoch_of(found: libbpf_rs::Result<Option<Vec<u8>>>) -> Option<u64> {
     Some(class.epoch)
 }
 
-/// Makes the programs give the labels of the rules of `plan`, once its tables are in force.
+/// Makes the programs give the labels of the rules of `plan`, once its tables are in force. Classes that were written
+/// while its names were in force before, and were not kept up since, are removed.
 ///
 /// # Errors
 /// The kernel does not take them: nothing has changed.
-pub(super) fn announce(plan: &Plan, programs: &Programs) -> Result<(), CaptureError> {
+pub(super) fn announce(
+    plan: &Plan,
+    has_other_names: bool,
+    programs: &Programs,
+) -> Result<(), CaptureError> {
+    if has_other_names {
+        let epoch = plan.workloads.epoch();
+        forget(programs, |of| of == epoch)?;
+    }
     let map = programs.map("labellings")?;
     for (&rule, bits) in &plan.labellings {
         let key = labelling {
@@ -107,20 +117,35 @@ pub(super) fn announce(plan: &Plan, programs: &Programs) -> Result<(), CaptureEr
     Ok(())
 }
 
-/// Removes the rules of other generations than this one.
+/// Removes what belongs to earlier rule sets than that of `plan`, whose tables are in force.
 ///
 /// # Errors
-/// The kernel does not give them up.
-pub(super) fn keep_only(generation: u64, programs: &Programs) -> Result<(), CaptureError> {
+/// The kernel does not give it up.
+pub(super) fn keep_only(
+    plan: &Plan,
+    has_other_names: bool,
+    programs: &Programs,
+) -> Result<(), CaptureError> {
+    if has_other_names {
+        let epoch = plan.workloads.epoch();
+        forget(programs, |of| of != epoch)?;
+    }
     let map = programs.map("labellings")?;
-    let is_other = |key: &Vec<u8>| {
+    let removed = map.remove_all(|key| {
         let key = labelling::ref_from_bytes(key);
-        key.is_ok_and(|key| key.generation != generation)
-    };
-    let others: Vec<Vec<u8>> = map.keys().filter(is_other).collect();
-    for key in others {
-        let removed = map.remove(&key);
-        removed.map_err(refused("rules that give labels"))?;
+        key.is_ok_and(|key| key.generation != plan.generation)
+    });
+    Ok(removed.map_err(refused("rules that give labels"))?)
+}
+
+/// Removes the classes of processes of these epochs.
+fn forget(programs: &Programs, is_of: impl Fn(u64) -> bool) -> Result<(), CaptureError> {
+    let map = programs.map("process_classes")?;
+    let has = |key: &[u8]| epoch_of(map.get(key)).is_some_and(&is_of);
+    let keys: Vec<Vec<u8>> = map.keys().filter(|key| has(key)).collect();
+    for key in keys {
+        // An error says that the process has ended.
+        let _ = map.remove(&key);
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use bpf::shared::{
     workload, workload_name, WORKLOAD_CONTAINER, WORKLOAD_IS_LXC, WORKLOAD_IS_MACHINE,
     WORKLOAD_IS_SETTLED, WORKLOAD_NAMES_MAX, WORKLOAD_SLICE, WORKLOAD_UNIT,
 };
-use libbpf_rs::{MapCore, MapHandle};
+use libbpf_rs::MapHandle;
 use plan::{WorkloadClass, WorkloadNames};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
@@ -102,16 +102,11 @@ pub(super) fn announce(
 /// The kernel does not give them up.
 pub(super) fn keep_only(epoch: u64, programs: &Programs) -> Result<(), CaptureError> {
     let map = programs.map("workload_names")?;
-    let is_other = |key: &Vec<u8>| {
+    let removed = map.remove_all(|key| {
         let key = workload_name::ref_from_bytes(key);
         key.is_ok_and(|key| key.epoch != epoch)
-    };
-    let others: Vec<Vec<u8>> = map.keys().filter(is_other).collect();
-    for key in others {
-        map.remove(&key)
-            .map_err(refused("names of units, slices and containers"))?;
-    }
-    Ok(())
+    });
+    Ok(removed.map_err(refused("names of units, slices and containers"))?)
 }
 
 fn key(epoch: u64, field: Field, text: &[u8]) -> workload_name {

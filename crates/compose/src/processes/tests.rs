@@ -136,6 +136,11 @@ fn a_number_that_is_used_again_is_another_process() {
     assert_eq!(processes.living[&8], 85);
 }
 
+fn script_of(processes: &Processes, process: ProcessId) -> Option<Vec<u8>> {
+    let program = processes.program(process)?;
+    program.script().map(<[u8]>::to_vec)
+}
+
 #[test]
 fn a_script_is_told_beside_its_interpreter() {
     let (mut processes, shell) = with_shell();
@@ -148,16 +153,16 @@ fn a_script_is_told_beside_its_interpreter() {
     let mut execute = |script: Option<&'static [u8]>| {
         let change = ProcessChange::Executed(Executed {
             script: script.map(|path| part(TARSIER_PART_PATH, path)),
-            cwd: Some(part(TARSIER_PART_CWD, b"work\0home\0")),
+            cwd: Some(part(TARSIER_PART_CWD, b"jobs\0srv\0")),
             ..executed(b"sh\0bin\0", b"sh\0")
         });
         processes.take(&frame(shell, 2, change));
-        processes.script(shell).map(<[u8]>::to_vec)
+        script_of(&processes, shell)
     };
     let cases: [(&[u8], &[u8]); 3] = [
         (b"/opt/run", b"/opt/run"),
-        (b"./run", b"/home/work/run"),
-        (b"../run", b"/home/work/../run"),
+        (b"./run", b"/srv/jobs/run"),
+        (b"../run", b"/srv/jobs/../run"),
     ];
     for (given, expected) in cases {
         assert_eq!(execute(Some(given)).as_deref(), Some(expected));
@@ -166,11 +171,11 @@ fn a_script_is_told_beside_its_interpreter() {
     make(&mut processes, child, shell, 2);
     let told = told(&mut processes, child);
     assert_eq!(told["ancestors"][0]["exe"], "/bin/sh");
-    assert_eq!(told["ancestors"][0]["script"], "/home/work/../run");
+    assert_eq!(told["ancestors"][0]["script"], "/srv/jobs/../run");
     // The next program is none.
     let next = ProcessChange::Executed(executed(b"cat\0bin\0", b"cat\0"));
     processes.take(&frame(shell, 3, next));
-    assert_eq!(processes.script(shell), None);
+    assert_eq!(script_of(&processes, shell), None);
 }
 
 #[test]

@@ -50,7 +50,7 @@ pub enum ProcessChange<'a> {
 pub struct Executed<'a> {
     /// Walked path of the program; `None` if it is not known.
     pub exe: Option<Part<'a>>,
-    /// Its file: device, in the kernel's encoding, and inode number; `None` if they are not known.
+    /// Device, in the kernel's encoding, and inode number of its file; `None` if they are not known.
     pub file: Option<(u32, u64)>,
     /// Start of the command line: arguments separated by NUL.
     pub title: Option<Part<'a>>,

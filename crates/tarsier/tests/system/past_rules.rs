@@ -3,8 +3,9 @@
 use crate::daemon::{Daemon, Run, Setup};
 use crate::log::{events, Event};
 use crate::machine;
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use rustix::process::Signal;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -68,6 +69,16 @@ impl Waiting {
     fn end(mut self) {
         drop(self.0.stdin.take());
         assert!(self.0.wait().expect("the shell").success());
+    }
+}
+
+/// Puts other rules in force.
+fn replace(setup: &Setup, daemon: &Daemon, rules: &str) {
+    setup.write("own.tarsier", rules);
+    let before = daemon.generation();
+    daemon.signal(Signal::HUP);
+    while daemon.generation() == before {
+        std::thread::sleep(std::time::Duration::from_millis(20));
     }
 }
 
@@ -228,12 +239,7 @@ fn labels_stay_when_rules_with_other_names_replace_these() {
             "label=web -k labelled",
             "label=web -F ancestor_exe!=/nowhere -k after",
         );
-        setup.write("own.tarsier", &more);
-        let before = daemon.generation();
-        daemon.signal(Signal::HUP);
-        while daemon.generation() == before {
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
+        replace(setup, &daemon, &more);
         process.give("chmod 0600, 'own'");
         process.give("chmod 0600, 'later'");
         process.end();
@@ -243,6 +249,79 @@ fn labels_stay_when_rules_with_other_names_replace_these() {
             &ended.log,
             &[("give", "give"), ("own", "after"), ("later", "after")],
         );
+    });
+}
+
+#[test]
+fn a_label_given_while_no_rule_asks_counts_when_one_asks_again() {
+    machine::test("labels between rules", |setup| {
+        make(setup, &["early", "give", "own"]);
+        let gives = "-a always,exit CALLS -F a1=0640 -k give\n";
+        let asks = format!("{gives}-a always,exit CALLS -F label=web -k labelled\n");
+        let daemon = tarsier(setup, &asks).start();
+        let asks = setup.read("own.tarsier");
+        let script = setup.write("waiting.pl", "while (<STDIN>) { chomp; eval $_; }\n");
+        let mut process = Waiting::start(setup, &["perl", script.to_str().expect("a path")]);
+        // The programs learn that it has no label.
+        process.give("chmod 0600, 'early'");
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let others = format!("{gives}-a always,exit CALLS -F label=other -k labelled\n");
+        replace(setup, &daemon, &others.replace("CALLS", CALLS));
+        process.give("chmod 0640, 'give'");
+        daemon.wait_for_record("key=\"give\"");
+        replace(setup, &daemon, &asks);
+        process.give("chmod 0600, 'own'");
+        process.end();
+        daemon.wait_for_record("name=\"own\"");
+        let ended = daemon.stop();
+        expect(&ended.log, &[("give", "give"), ("own", "labelled")]);
+    });
+}
+
+/// Writes into the classes of processes that they run no program that rules name, and have executed nothing since: as
+/// they are if the kernel has not run the program at an execve.
+fn forget_execve(before: &BTreeSet<u32>) {
+    let new = machine::bpf_maps()
+        .into_iter()
+        .filter(|id| !before.contains(id));
+    let mut maps = new.filter_map(|id| MapHandle::from_map_id(id).ok());
+    let map = maps.find(|map| map.name() == "process_classes");
+    let map = map.expect("the map of classes");
+    let keys: Vec<Vec<u8>> = map.keys().collect();
+    for key in keys {
+        let Ok(Some(mut value)) = map.lookup(&key, MapFlags::ANY) else {
+            continue;
+        };
+        // `image` and `own`.
+        value[8..16].fill(0xff);
+        value[20..24].fill(0);
+        map.update(&key, &value, MapFlags::EXIST)
+            .expect("root may write it");
+    }
+}
+
+#[test]
+fn an_execve_that_the_programs_missed_hides_no_descendant() {
+    machine::test("missed execve", |setup| {
+        make(setup, &["first", "second"]);
+        let shell = gate(setup);
+        let shell = shell.to_str().expect("a path");
+        let before = machine::bpf_maps();
+        let rules = "-a always,exit CALLS -F ancestor_exe=GATE -k below\n";
+        let daemon = tarsier(setup, rules).start();
+        let mut waiting = Waiting::start(setup, &[shell]);
+        waiting.give("chmod 600 first; true");
+        daemon.wait_for_record("name=\"first\"");
+        // The daemon has told what it knows by then.
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        forget_execve(&before);
+        let asked = undecided(&daemon);
+        waiting.give("chmod 600 second; true");
+        waiting.end();
+        daemon.wait_for_record("name=\"second\"");
+        assert!(undecided(&daemon) > asked, "the programs knew better");
+        let ended = daemon.stop();
+        expect(&ended.log, &[("first", "below"), ("second", "below")]);
     });
 }
 
