@@ -424,7 +424,8 @@ static __always_inline void look_up(struct lookup_in *in, __u32 page)
 static __always_inline long look_at_page(__u32 i, struct lookup_in *in)
 {
 	struct lookup *l = &in->w->lookup;
-	__u32 page = row_at(in->table, l->pages + i)->a;
+	__u64 entry = row_at(in->table, l->pages + i)->a;
+	__u32 page = entry, labels = entry >> 32;
 	struct table_row *more = row_at(in->table, page + 1);
 	__u64 first, decided;
 
@@ -433,15 +434,15 @@ static __always_inline long look_at_page(__u32 i, struct lookup_in *in)
 	look_up(in, page);
 	if (!l->mask)
 		return 0;
-	if (more->b & PAGE_LABELS) {
-		l->labels = 1;
-		in->w->label_generation = row_at(in->table, 0)->a;
-		in->w->label_epoch = row_at(in->table, 0)->b;
-	}
 	decided = l->mask & ~(more->a & ~l->sure) & ~l->unsure;
 	first = decided & -decided;
 	/* Rules after the first decided one cannot be the first match. */
 	l->mask &= (first - 1) | first;
+	if (labels && (l->mask & row_at(in->table, labels)->a)) {
+		l->labels = 1;
+		in->w->label_generation = row_at(in->table, 0)->a;
+		in->w->label_epoch = row_at(in->table, 0)->b;
+	}
 	/* If candidates precede it, in this page or an earlier one, it is the last candidate. */
 	if (l->mask != first || in->w->nundecided)
 		leave_undecided(in, i, l->mask);

@@ -111,14 +111,15 @@ enum table_spec_flags {
 };
 
 /*
- * The list of pages has a row { page, summary } for each page. Only the summary
- * of the first row counts; 0: there is none. A summary is a page whose bits
+ * The list of pages has a row { page | labels << 32, summary } for each page. In
+ * row `labels` is a mask of the page's rules whose events give labels that rules
+ * ask about; 0: there are none. Only the summary of the first row counts; 0: there
+ * is none. A summary is a page whose bits
  * stand for the pages of the list: only pages in its mask can have a match.
  *
  * A page, from its first row:
  *   { valid, never }      masks over the page's 64 rules
- *   { stage2, nlookups | PAGE_LABELS | rules << 32 }   rules: row of 64 __u32 rule numbers;
- *                         PAGE_LABELS: events of some rule give labels that rules ask about
+ *   { stage2, nlookups | rules << 32 }   rules: row of 64 __u32 rule numbers
  *   nlookups times:
  *     { field | kind << 32, absent }     absent: mask if the call lacks the field; of a
  *                                        workload: the rules that the programs can decide
@@ -132,7 +133,6 @@ enum table_spec_flags {
  * or in one of the next; there are none after an empty slot.
  */
 #define PAGE_LOOKUPS 2
-#define PAGE_LABELS 65536
 
 enum lookup_kind {
 	/* entries {start, mask}, ascending, the first start 0: the mask is that of

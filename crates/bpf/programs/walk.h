@@ -51,7 +51,7 @@ struct lookup {
 	__u32 list;
 	__u32 page; /* row of the page that decided, or 0 */
 	__u32 bit; /* position of the deciding rule in that page */
-	__u32 labels; /* some page that the call meets has PAGE_LABELS */
+	__u32 labels; /* a rule that gives labels selects the call, or may do so */
 	__u32 pad;
 };
 

@@ -143,7 +143,9 @@ impl Settings {
         let needs_processes = self.config.tells_ancestors() || self.config.tells_labels();
         plan.hooks.processes |= !is_kernel && needs_processes;
         let labels = labels(&rules, &self.config.label_keys);
-        let plan = plan::with_labels(plan, &labels);
+        let plan = plan::with_labels(plan, &labels)
+            .map_err(|error| too_large(&error, &rules))
+            .context("the rules cannot be planned")?;
         let urgent = urgent(&rules, &self.config.urgent_keys);
         let budgets = budgets(&rules, &self.config.rate_budgets);
         let generation = Generation::new(plan, identities, urgent);

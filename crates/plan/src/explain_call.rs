@@ -103,7 +103,7 @@ fn pages(plan: &Plan, entry: Entry, nr: u32) -> Vec<Vec<LookupExplanation>> {
     let (first, count) = (call.pages as usize, usize::from(call.npages));
     (first..first + count)
         .map(|i| {
-            let page = row(i).a as usize;
+            let page = row(i).a as u32 as usize;
             let lookups = row(page + 1).b as u32 as usize;
             (0..lookups)
                 .map(|l| {

@@ -113,8 +113,6 @@ pub const LOOKUP_NONE_OF: u32 = 3;
 /// A lookup of rules that require one of some marks.
 pub const LOOKUP_MARKS: u32 = 4;
 
-/// Bit of the second word of a page's second row: events of some rule of the page give labels that rules ask about.
-pub const PAGE_LABELS: u64 = 1 << 16;
 /// Number of rows of a page before its lookups.
 pub const PAGE_HEAD: usize = 2;
 /// Flag of a spec: `sockaddr_len` points to the length.

@@ -62,7 +62,6 @@ fn every_constant_of_the_header_has_the_value_it_has_here() {
         ("TABLE_MARKS", tables::MARKS as u32),
         ("TABLE_EXECUTABLES", tables::EXECUTABLES as u32),
         ("TABLE_GATE_LATER", tables::GATE_LATER),
-        ("PAGE_LABELS", tables::PAGE_LABELS as u32),
         ("TABLE_MARK_PROBES", tables::MARK_PROBES),
         ("TABLE_MARK_PROOF_BIT", tables::MARK_PROOF_BIT),
         ("TABLE_PAGES_MAX", tables::PAGES_MAX as u32),

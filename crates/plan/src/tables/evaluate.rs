@@ -32,7 +32,7 @@ pub fn evaluate(rows: &[Row], pages: u32, npages: u32, values: &Values) -> Verdi
         summary => page_mask(rows, summary, all, values).0,
     };
     for i in (0..npages).filter(|i| worth & 1 << i != 0) {
-        let page = row((pages + i) as usize).a as usize;
+        let page = row((pages + i) as usize).a as u32 as usize;
         let (head, more) = (row(page), row(page + 1));
         let (mask, sure, unsure) = page_mask(rows, page, worth, values);
         let decided = mask & !(more.a & !sure) & !unsure;

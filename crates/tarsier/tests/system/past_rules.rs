@@ -264,7 +264,12 @@ fn a_label_given_while_no_rule_asks_counts_when_one_asks_again() {
         let mut process = Waiting::start(setup, &["perl", script.to_str().expect("a path")]);
         // The programs learn that it has no label.
         process.give("chmod 0600, 'early'");
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        let pause = || std::thread::sleep(std::time::Duration::from_millis(300));
+        pause();
+        let asked = undecided(&daemon);
+        process.give("chmod 0600, 'early'");
+        pause();
+        assert_eq!(undecided(&daemon), asked, "the programs know it");
         let others = format!("{gives}-a always,exit CALLS -F label=other -k labelled\n");
         replace(setup, &daemon, &others.replace("CALLS", CALLS));
         process.give("chmod 0640, 'give'");
