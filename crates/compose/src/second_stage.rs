@@ -60,8 +60,8 @@ impl Known {
     }
 
     /// Finds the rule that selects `event`, whose names `resolver` has found. `cgroup` is the path of its task's cgroup,
-    /// if rules ask about it and it is known, and whether that was cut; `past` that of its process, if rules ask. First leaves out the names on file
-    /// systems that rules of the filesystem list exclude.
+    /// if rules ask about it and it is known, and whether that was cut; `past` that of its process, if rules ask. First
+    /// leaves out the names on file systems that rules of the filesystem list exclude.
     pub(crate) fn decide(
         &mut self,
         event: &Event<'_>,

@@ -339,8 +339,8 @@ impl Pipeline {
         (0, 0)
     }
 
-    /// After a pass: tells the programs of cgroups and processes that it was about, and releases the ring space of events that could
-    /// not be noted for the next daemon.
+    /// After a pass: tells the programs of cgroups and processes that it was about, and releases the ring space of events
+    /// that could not be noted for the next daemon.
     fn follow_pass(&mut self, batch: HandoverBatch) {
         let names = &self.generation.plan.workloads;
         self.workloads

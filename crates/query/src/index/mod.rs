@@ -1,8 +1,9 @@
 //! Index of a log, so that a search reads only the blocks that may hold an event that matches.
 //!
 //! A log is cut into blocks of about 1 MiB ([`cut`]). A [`Block`] knows the times of its events, [`Terms`] what it may
-//! hold, [`Needed`] what a filter needs, and [`Answer`] whether a block has it. [`steps`] says which blocks have to be read. [`Index`] is blocks and terms
-//! of a file, in the form in which they are kept beside it; [`Asked`] is what it says about one question.
+//! hold, [`Needed`] what a filter needs, and [`Answer`] whether a block has it. [`steps`] says which blocks have to be
+//! read. [`Index`] is blocks and terms of a file, in the form in which they are kept beside it; [`Asked`] is what it
+//! says about one question.
 
 mod ask;
 mod asked;
