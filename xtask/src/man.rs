@@ -35,7 +35,7 @@ pub(crate) fn write(directory: &Path) -> Result<()> {
         fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
     }
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-        let mut command = cli::Cli::command();
+        let mut command = tarsier();
         let name = match shell {
             Shell::Zsh => "_tarsier".to_owned(),
             shell => format!("tarsier.{shell}"),
@@ -48,9 +48,16 @@ pub(crate) fn write(directory: &Path) -> Result<()> {
     Ok(())
 }
 
+/// The commands of `tarsier`, with those of tarsier-forward under `forward`.
+fn tarsier() -> Command {
+    cli::Cli::command().mut_subcommand("forward", |_| {
+        cli::forward::ForwardCli::command().name("forward")
+    })
+}
+
 /// File names and texts of all manual pages.
 fn pages() -> Result<Vec<(String, String)>> {
-    let mut tarsier = cli::Cli::command().disable_help_subcommand(true);
+    let mut tarsier = tarsier().disable_help_subcommand(true);
     tarsier.build();
     let mut pages = vec![("tarsier.8".to_owned(), main_page(&tarsier)?)];
     add_pages(&tarsier, "tarsier", &mut pages)?;
@@ -224,7 +231,7 @@ mod tests {
             let found = pages.iter().find(|(file, _)| *file == format!("{name}.8"));
             shown(&found.unwrap_or_else(|| panic!("no page {name}")).1)
         };
-        let mut tarsier = cli::Cli::command().disable_help_subcommand(true);
+        let mut tarsier = tarsier().disable_help_subcommand(true);
         tarsier.build();
         let mut all = Vec::new();
         options(&tarsier, "tarsier", &mut all);
