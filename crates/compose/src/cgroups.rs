@@ -35,7 +35,7 @@ pub struct CgroupCounts {
     pub unknown_events: u64,
     /// Lookups of cgroups that no frame told of.
     pub looked_up: u64,
-    /// Containers of which no runtime's file tells a name.
+    /// Containers that no runtime's file names.
     pub unnamed_containers: u64,
 }
 
@@ -131,15 +131,15 @@ impl Cgroups {
         Some(text)
     }
 
-    /// Asks for the names of a container as soon as there is a cgroup of it: its files may be gone by its first event.
+    /// Asks for the names of a container when its first cgroup is made: its files may be gone by its first event.
     pub(crate) fn name(&mut self, id: u64, system: &dyn System) {
         if let Some((path, _)) = self.path(id, system) {
             self.names(&path, system);
         }
     }
 
-    /// The names of the container and pod of a path, from their runtime. Who is in a container may have chosen the ids of
-    /// others below it, so that these are not named. `None` if it is no container that a runtime's file could tell of.
+    /// The names of the container and pod of a path, from their runtime; `None` if it is not the path of a container that
+    /// runtimes describe. A container inside another one has no names, because whoever runs there may choose its id.
     fn names(&mut self, path: &[u8], system: &dyn System) -> Option<ContainerNames> {
         let workload = Workload::of(path);
         let is_outermost = workload.outer.is_none();

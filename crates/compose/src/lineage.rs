@@ -16,7 +16,7 @@ pub(crate) const KEPT_MAX: usize = 32;
 const BYTES_MAX: usize = 48 << 20;
 /// Longest path of a program that is kept; one with a longer path counts as unknown.
 const EXE_BYTES_MAX: usize = 4096;
-/// Number of the process that has no maker but the kernel's start.
+/// Number of the first process, which no process made.
 pub(crate) const INIT: u32 = 1;
 /// Bytes that a program or text takes beside its own.
 const OVERHEAD_BYTES: usize = 96;

@@ -279,8 +279,8 @@ impl Written {
     }
 }
 
-/// Appends what `write` writes for a time. Most events are of the second of the event before, and the C library takes
-/// longer than all else for an event.
+/// Appends what `write` writes for a time: from `last` if that is of the same second, as most events are, because the C
+/// library takes longer for a time than all else does for an event.
 fn write_cached(
     last: &'static LocalKey<RefCell<Option<Written>>>,
     at_s: u64,

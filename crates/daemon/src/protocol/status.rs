@@ -104,7 +104,7 @@ pub struct Status {
     /// Lost messages about new and removed cgroups; these cgroups are looked up if they still exist.
     #[serde(default)]
     pub cgroups_lost: u64,
-    /// Containers of which no file of a runtime tells a name.
+    /// Containers that no runtime's file names.
     #[serde(default)]
     pub containers_unnamed: u64,
     /// Processes that the daemon knows for the ancestors of others, lately ended ones included.

@@ -39,7 +39,7 @@ pub enum ProcessChange<'a> {
     Ended,
     /// Existing process: its parent, and the program that it executes, whose command line is not known.
     Found(ProcessId, Executed<'a>),
-    /// Existing process that the daemon comes from, in its pid namespace or not: as [`ProcessChange::Found`].
+    /// As [`ProcessChange::Found`], of a process from which the daemon descends, in its pid namespace or not.
     Above(ProcessId, Executed<'a>),
     /// Existing kernel thread: its parent.
     Kernel(ProcessId),

@@ -101,7 +101,7 @@ impl Needed {
         self.answer(terms).is_yes()
     }
 
-    /// What a block has of what is needed.
+    /// Which of the needed terms a block may hold.
     pub fn answer(&self, terms: &Terms) -> Answer {
         self.ask(terms)
     }
@@ -117,12 +117,12 @@ impl Needed {
     }
 }
 
-/// What a block has of what a filter needs.
+/// Which of the terms that a filter needs a block may hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer(Vec<bool>);
 
 impl Answer {
-    /// Adds what another block has.
+    /// Adds the terms of another block.
     pub fn merge(&mut self, other: &Answer) {
         let pairs = self.0.iter_mut().zip(&other.0);
         pairs.for_each(|(mine, its)| *mine |= its);

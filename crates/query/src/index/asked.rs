@@ -7,7 +7,7 @@ use super::file::{read_block, Bytes, Subject, TermsView, MAGIC, SUM_BYTES};
 use super::terms::{KINDS_MAX, NUMBER_WORDS, TEXT_WORDS};
 use std::io::{ErrorKind, Read};
 
-/// Most bytes of a block and its terms in an index, and some more.
+/// Upper bound of the bytes of a block with its terms in an index.
 const ENTRY_BYTES_MAX: usize =
     64 + 40 * RANGES_MAX + 4 * (KINDS_MAX + 1) + 8 * (NUMBER_WORDS + TEXT_WORDS);
 /// Bytes that are read at once.

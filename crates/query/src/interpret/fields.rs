@@ -65,7 +65,7 @@ fn words(text: &[u8]) -> impl Iterator<Item = (&[u8], Option<usize>)> {
     each.filter(|(word, _)| !word.is_empty())
 }
 
-/// Place of the first `byte`, which probably is near: then this is faster than memchr.
+/// Position of the first `byte`. Faster than memchr where that is near.
 fn near(byte: u8, text: &[u8]) -> Option<usize> {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const HIGH_BITS: u64 = ONES << 7;
