@@ -47,7 +47,7 @@ static __always_inline enum room room_for(struct chunks *c, __u64 size)
 {
 	__u64 unread = bpf_ringbuf_query(c->ring, BPF_RB_AVAIL_DATA), event = c->w->len;
 	__u64 room = size + event + 2 * RING_HEADER, start_ns, waited_ns;
-	bool waits = control.throttle && is_reader_alive(c->cpu);
+	bool waits = control.throttle && is_reader_alive(c->cpu, bpf_ktime_get_ns());
 	struct sending *s = &c->w->sending;
 
 	if (waits && s->wait_ns && unread + room > s->mark) {

@@ -396,7 +396,7 @@ __noinline int event_out(struct work *w, __u32 urgent)
 	if (fill + room > control.high_bytes || event_of(w)->chunks) {
 		fill = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
 		if (waits && fill + room > control.high_bytes)
-			waits = is_reader_alive(cpu);
+			waits = is_reader_alive(cpu, event_of(w)->frame.time_ns);
 		if (!waits && over_share(w, fill, size, 0, urgent))
 			return lost_for(cpu, TARSIER_LOSS_OVER_SHARE);
 	}

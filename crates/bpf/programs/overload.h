@@ -49,16 +49,18 @@ static __always_inline void wait_for(struct cpu_state *cpu, void *ring, __u64 fi
 /*
  * Whether the reader has recently taken frames, from any ring: it takes frames in
  * the order of their times, and for a while those of other rings may be older.
+ * `now_ns`: about the time of bpf_ktime_get_ns(); an event has it already.
  */
-static __always_inline bool is_reader_alive(struct cpu_state *cpu)
+static __always_inline bool is_reader_alive(struct cpu_state *cpu, __u64 now_ns)
 {
-	__u64 taken = *(volatile __u64 *)&control.frames_taken, now_ns = bpf_ktime_get_ns();
+	__u64 taken = *(volatile __u64 *)&control.frames_taken;
 
 	if (taken != cpu->taken_seen) {
 		cpu->taken_seen = taken;
 		cpu->taken_ns = now_ns;
 	}
-	return now_ns - cpu->taken_ns < STALL_MAX_NS;
+	/* Signed, since an event that has interrupted this one may have set a later time. */
+	return (__s64)(now_ns - cpu->taken_ns) < (__s64)STALL_MAX_NS;
 }
 
 /* How long a call may wait if `over` of the `room` bytes above the mark are unread. */
@@ -73,23 +75,42 @@ static __always_inline __u64 wait_limit(__u64 over, __u64 room)
 	return WAIT_MAX_NS + (over - near) * (WAIT_FULL_NS - WAIT_MAX_NS) / (room - near);
 }
 
-struct share_key {
-	struct maker maker;
-	__u32 cpu;
-};
-
 struct share {
 	__u64 step; /* position of the reader, in sixteenths of the ring */
 	__u64 bytes;
 	__u64 urgent_bytes; /* those of urgent events that were over the share */
 };
 
+/* Shares that are found without a search, of each CPU. */
+#define NEAR_SHARES 256
+
+struct near_shares {
+	struct near_share {
+		__u64 maker; /* as maker_number() */
+		struct share share;
+	} at[NEAR_SHARES];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct near_shares);
+} near_shares SEC(".maps");
+
+struct share_key {
+	__u64 maker;
+	__u32 cpu;
+	__u32 pad;
+};
+
+/* The shares of makers whose place among the near ones has another maker in this step. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
 	__type(key, struct share_key);
 	__type(value, struct share);
-} shares SEC(".maps");
+} far_shares SEC(".maps");
 
 /* The most levels of user namespaces below the first one (user_namespaces(7)). */
 #define USER_NAMESPACES_MAX 33
@@ -134,25 +155,52 @@ static __always_inline struct maker maker_of(__u32 uid)
 	return maker;
 }
 
-/* The bytes that the maker of an event has put into the ring of a CPU above the high mark. */
+static __always_inline void begin_share(struct share *share, __u64 step)
+{
+	share->step = step;
+	share->bytes = 0;
+	share->urgent_bytes = 0;
+}
+
+/* A function of its own, for few makers need it. */
+static __noinline struct share *far_share(__u64 maker, __u32 cpu_nr)
+{
+	struct share_key key = { .maker = maker, .cpu = cpu_nr };
+	struct share *share, fresh = {};
+
+	share = bpf_map_lookup_elem(&far_shares, &key);
+	if (!share) {
+		bpf_map_update_elem(&far_shares, &key, &fresh, BPF_ANY);
+		share = bpf_map_lookup_elem(&far_shares, &key);
+	}
+	return share;
+}
+
+/*
+ * The bytes that the maker of an event has put into the ring of this CPU above the high mark. A near
+ * share of another maker is taken over once it is of an earlier step, and counts for nothing.
+ */
 static __always_inline struct share *share_of(void *ring, __u32 cpu_nr, __u32 uid)
 {
-	struct share_key key = { .cpu = cpu_nr };
-	struct share *share, fresh = {};
-	__u64 step;
+	__u64 maker = maker_number(uid), step;
+	struct near_shares *shares;
+	struct near_share *near;
+	struct share *share;
+	__u32 zero = 0;
 
-	key.maker = maker_of(uid);
 	step = bpf_ringbuf_query(ring, BPF_RB_CONS_POS) / (control.ring_bytes / RING_STEPS + 1);
-	share = bpf_map_lookup_elem(&shares, &key);
-	if (!share) {
-		bpf_map_update_elem(&shares, &key, &fresh, BPF_ANY);
-		share = bpf_map_lookup_elem(&shares, &key);
+	shares = bpf_map_lookup_elem(&near_shares, &zero);
+	if (!shares)
+		return NULL;
+	near = &shares->at[(maker ^ maker >> 32) % NEAR_SHARES];
+	if (near->maker == maker || near->share.step != step) {
+		near->maker = maker;
+		share = &near->share;
+	} else {
+		share = far_share(maker, cpu_nr);
 	}
-	if (share && share->step != step) {
-		share->step = step;
-		share->bytes = 0;
-		share->urgent_bytes = 0;
-	}
+	if (share && share->step != step)
+		begin_share(share, step);
 	return share;
 }
 
@@ -218,7 +266,7 @@ __noinline int slow_down(struct work *w, __u64 fill, __u32 size)
 		cpu->taken_ns = event_of(w)->frame.time_ns;
 		return 0;
 	}
-	if (!control.throttle || !is_reader_alive(cpu))
+	if (!control.throttle || !is_reader_alive(cpu, event_of(w)->frame.time_ns))
 		return 0;
 	cpu_nr = event_of(w)->cpu;
 	ring = bpf_map_lookup_elem(&rings, &cpu_nr);

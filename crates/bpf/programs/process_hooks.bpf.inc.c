@@ -159,8 +159,8 @@ __noinline int process_out(struct work *w)
 		return 1;
 	fill = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
 	if (fill < control.ring_bytes / 8)
-		cpu->taken_ns = bpf_ktime_get_ns();
-	is_read = is_reader_alive(cpu);
+		cpu->taken_ns = process_of(w)->frame.time_ns;
+	is_read = is_reader_alive(cpu, process_of(w)->frame.time_ns);
 	if (!is_read)
 		end = control.ring_bytes / 4;
 	if (fill + size + RING_HEADER > end ||
