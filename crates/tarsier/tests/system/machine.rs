@@ -79,7 +79,7 @@ struct State {
     bpf_programs: BTreeSet<u32>,
     bpf_maps: BTreeSet<u32>,
     bpf_links: BTreeSet<u32>,
-    mounts: usize,
+    mounts: BTreeSet<String>,
 }
 
 impl State {
@@ -145,8 +145,9 @@ impl State {
                 if !links.is_empty() {
                     found.push(format!("BPF links {links:?}"));
                 }
-                if now.mounts != self.mounts {
-                    found.push(format!("{} mounts, were {}", now.mounts, self.mounts));
+                let mounts: Vec<_> = now.mounts.difference(&self.mounts).collect();
+                if !mounts.is_empty() {
+                    found.push(format!("mounts {mounts:?}"));
                 }
             }
         }
@@ -188,9 +189,10 @@ pub(crate) fn await_fewer_programs(before: &BTreeSet<u32>) {
     }
 }
 
-fn mounts() -> usize {
+/// Lines of the table of mounts. Other test programs may unmount theirs meanwhile.
+fn mounts() -> BTreeSet<String> {
     let table = std::fs::read_to_string("/proc/self/mounts").expect("mounts are readable");
-    table.lines().count()
+    table.lines().map(str::to_owned).collect()
 }
 
 /// Living children of this process; those that have ended are reaped.
