@@ -188,7 +188,11 @@ fn user_text<'e>(
         }
         match account.find(b"acct=") {
             Some(from) => {
-                facts.acct = account.value_or_legacy(from)?;
+                // ausearch takes a name without its second quote, too.
+                facts.acct = account.value_or_legacy(from).unwrap_or_else(|Malformed| {
+                    account.at = account.text.len();
+                    Some(Cow::Borrowed(&account.text[from + 1..]))
+                });
                 account.at
             }
             None => walk.at,

@@ -33,9 +33,9 @@ impl<'e> Facts<'e> {
         let walk = Walk::new(record.text);
         match record.kind {
             1300 => calls::syscall(self, walk, wanted),
-            1307 => calls::cwd(self, walk, wanted),
+            1307 => calls::cwd(self, calls::behind_head(record), wanted),
             1402 => calls::avc_path(self, walk, wanted),
-            1302 => calls::path(self, walk, wanted),
+            1302 => calls::path(self, calls::behind_head(record), wanted),
             1005 | 1100..=1106 | 1108..=1199 | 2100..=2999 => {
                 messages::user(self, walk, record.kind, wanted, None)
             }
