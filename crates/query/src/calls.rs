@@ -368,3 +368,38 @@ fn kernel_program<'e>(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_head_of_a_path_is_skipped_by_its_length() {
+        let rest = b"PATH msg=audit(1795229755.003:9): item=0 name=\"/a\" nametype=NORMAL";
+        let whole = [b"type=", &rest[..]].concat();
+        for (text, names) in [(&whole[..], None), (b"type", Some(&rest[..]))] {
+            let kind = 1302;
+            let record = Record { kind, text, names };
+            let (mut facts, mut wanted) = (Facts::default(), Wanted::default());
+            wanted.files = true;
+            assert_eq!(path(&mut facts, behind_head(record), &wanted), Ok(()));
+            assert_eq!(facts.files.names, Some(vec![Cow::Borrowed(&b"/a"[..])]));
+        }
+    }
+
+    #[test]
+    fn a_socket_in_an_odd_number_of_digits_has_its_last_one() {
+        let name = |dialect, digits: &str| {
+            let text = format!("saddr={digits}");
+            let (mut facts, mut wanted) = (Facts::default(), Wanted::default());
+            wanted.files = true;
+            let read = sockaddr(&mut facts, Walk::new(text.as_bytes()), &wanted, dialect);
+            read.ok()?;
+            facts.files.names.map(|names| names[0].to_vec())
+        };
+        assert_eq!(name(Dialect::Three, "01002F776"), Some(b"/w`".to_vec()));
+        assert_eq!(name(Dialect::Three, "01002F7"), None);
+        assert_eq!(name(Dialect::Four, "0100"), Some(b"0".to_vec()));
+        assert_eq!(name(Dialect::Own, "0100"), None);
+    }
+}

@@ -60,9 +60,9 @@ impl<'e> Facts<'e> {
             1328 | 1702 => calls::task(self, walk, wanted),
             1326 | 1700 | 1701 => messages::kernel_anomaly(self, walk, record.kind, wanted),
             1403..=1417 => messages::simple(self, walk, false, wanted),
-            1800..=1805 => messages::integrity(self, walk, wanted),
+            1800..=1805 => messages::integrity(self, walk, wanted, dialect),
             1325 | 1335 => calls::kernel(self, walk, wanted),
-            1319 => messages::tty(self, walk, wanted),
+            1319 => messages::tty(self, walk, wanted, dialect),
             _ => Ok(()),
         }
     }

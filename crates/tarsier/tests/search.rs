@@ -84,6 +84,8 @@ const FORMATS: &[&str] = &[
 /// Formats that are tried on logs of which not everything is compared.
 const SHORT: &[&str] = &[
     "",
+    "-ui root",
+    "-f /",
     "-i",
     "-i --escape shell_quote",
     "--format csv",
