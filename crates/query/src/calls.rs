@@ -271,7 +271,7 @@ pub(crate) fn sockaddr<'e>(
         libc::AF_INET6 => {
             let bytes: [u8; 16] = address.get(8..24).and_then(fixed).ok_or(Malformed)?;
             required(length >= 28)?;
-            set_host(facts, wanted, Ipv6Addr::from(bytes).to_string());
+            set_host(facts, wanted, shown(Ipv6Addr::from(bytes)));
         }
         libc::AF_UNIX => {
             // A socket without a name has a family alone.
@@ -294,6 +294,17 @@ pub(crate) fn sockaddr<'e>(
         _ => {}
     }
     Ok(())
+}
+
+/// An address as getnameinfo(3) shows it: the end of one that begins with 96 zero bits, like one of IPv4.
+fn shown(address: Ipv6Addr) -> String {
+    match address.segments() {
+        [0, 0, 0, 0, 0, 0, high, low] if high != 0 => {
+            let end = Ipv4Addr::from(u32::from(high) << 16 | u32::from(low));
+            format!("::{end}")
+        }
+        _ => address.to_string(),
+    }
 }
 
 fn required(is_there: bool) -> Result<(), Malformed> {
@@ -384,6 +395,13 @@ mod tests {
             wanted.files = true;
             assert_eq!(path(&mut facts, behind_head(record), &wanted), Ok(()));
             assert_eq!(facts.files.names, Some(vec![Cow::Borrowed(&b"/a"[..])]));
+        }
+    }
+
+    #[test]
+    fn addresses_of_ipv6_are_shown_as_by_the_c_library() {
+        for address in ["::64.0.0.1", "::1", "::", "::ffff:1.2.3.4", "fe80::1"] {
+            assert_eq!(shown(address.parse().expect("an address")), address);
         }
     }
 
