@@ -4,7 +4,7 @@
 //!
 //! The text of LOG is written ten times below DIRECTORY, in batches of 64 KiB with flush = NONE, with a rotation every
 //! 8 MB; in each round without and with an index. Prints the seconds of each round, those of the writing thread on a
-//! processor, and the ratios of the medians.
+//! processor, and what an index adds: the mean over the rounds, and its standard error.
 
 use conf::{Config, Flush, SizeAction};
 use journal::Journal;
@@ -41,19 +41,21 @@ fn main() {
         println!("index_rotated = {word}: {whole_s:.3} s, {cpu_s:.3} s on a processor; {indexes} of 8 files have one");
         seconds[usize::from(with_index)].push(took_s);
     }
-    let ratio = |what: usize| {
-        let [without, with] = [0, 1].map(|which: usize| {
-            let mut of: Vec<f64> = seconds[which].iter().map(|both| both[what]).collect();
-            of.sort_by(f64::total_cmp);
-            of[of.len() / 2]
-        });
-        (with / without - 1.0) * 100.0
+    let added = |what: usize| {
+        let [without, with] = &seconds;
+        let pairs = without.iter().zip(with);
+        let percents: Vec<f64> = pairs
+            .map(|(without, with): (&[f64; 2], &[f64; 2])| {
+                (with[what] / without[what] - 1.0) * 100.0
+            })
+            .collect();
+        let count = percents.len() as f64;
+        let mean = percents.iter().sum::<f64>() / count;
+        let squares = percents.iter().map(|percent| (percent - mean).powi(2));
+        let error = (squares.sum::<f64>() / (count - 1.0) / count).sqrt();
+        format!("{mean:+.1} % (± {error:.1})")
     };
-    println!(
-        "with an index: {:+.1} %, on a processor {:+.1} %",
-        ratio(0),
-        ratio(1)
-    );
+    println!("with an index: {}, on a processor {}", added(0), added(1));
 }
 
 /// Seconds for writing the text: all, and those of this thread on a processor.

@@ -112,7 +112,9 @@ impl Assembler {
             }
         };
         let is_inside = self.range.contains(head.sec);
-        if self.first_time.is_none() && (!is_inside || self.range.start_s == 0) {
+        if self.first_time.is_none_or(|first| first.0 == 0)
+            && (!is_inside || self.range.start_s == 0)
+        {
             self.first_time = Some((head.sec, head.msec));
         }
         if !is_inside {

@@ -3,8 +3,9 @@
 //! Fields are looked for in the order of ausearch 3.0.9, each behind the one before: that decides
 //! what a value is where a record holds a name twice, and which records it rejects.
 
+use crate::event::Record;
 use crate::facts::{Facts, Labels, Wanted, AUID, EUID, NO_ID, NO_LOGIN, UID};
-use crate::number::{signed, unescape, unsigned};
+use crate::number::{decode_whole, signed, unsigned};
 use crate::walk::{find_from, Malformed, Walk};
 use crate::Dialect;
 use std::borrow::Cow;
@@ -177,7 +178,6 @@ pub(crate) fn cwd<'e>(
     mut walk: Walk<'e>,
     wanted: &Wanted,
 ) -> Result<(), Malformed> {
-    walk.at = HEAD_BYTES;
     if let Some(from) = wanted.files.then(|| walk.find(b" cwd=")).flatten() {
         let value = walk.value(from)?;
         if facts.files.cwd.is_none() {
@@ -199,12 +199,22 @@ pub(crate) fn avc_path<'e>(
     facts.files.add(walk, from)
 }
 
+/// The text of a record behind its head. ausearch skips the head by its length, also where the separator of ENRICHED
+/// stands in it.
+pub(crate) fn behind_head(record: Record<'_>) -> Walk<'_> {
+    let (text, skipped) = match record.names {
+        Some(names) if record.text.len() < HEAD_BYTES => (names, record.text.len() + 1),
+        _ => (record.text, 0),
+    };
+    let at = HEAD_BYTES - skipped;
+    Walk { text, at }
+}
+
 pub(crate) fn path<'e>(
     facts: &mut Facts<'e>,
     mut walk: Walk<'e>,
     wanted: &Wanted,
 ) -> Result<(), Malformed> {
-    walk.at = HEAD_BYTES;
     if let Some(from) = wanted.files.then(|| walk.find(b" name=")).flatten() {
         facts.files.add(walk, from)?;
         walk.at = find_from(walk.text, from, b"type=").unwrap_or(from);
@@ -247,43 +257,34 @@ pub(crate) fn sockaddr<'e>(
     };
     let text = &walk.text[from..];
     facts.host = None;
-    if text.first() == Some(&b'(') {
-        return unescape(text).map(drop).ok_or(Malformed);
-    }
-    let digits = text
-        .iter()
-        .take_while(|byte| byte.is_ascii_hexdigit())
-        .count();
-    let address = decode(&text[..digits]);
-    let family = match address[..] {
-        [low, high, ..] => u16::from_ne_bytes([low, high]),
-        _ if digits < 2 => return Err(Malformed),
-        _ => return Ok(()),
-    };
-    match i32::from(family) {
+    let address = decode_whole(text).ok_or(Malformed)?;
+    let digits = text.iter().take_while(|byte| byte.is_ascii_hexdigit());
+    // A digit without a second is a byte that does not count.
+    let length = digits.count() / 2;
+    let family = [address[0], address.get(1).copied().unwrap_or(0)];
+    match i32::from(u16::from_ne_bytes(family)) {
         libc::AF_INET => {
             let bytes: [u8; 4] = address.get(4..8).and_then(fixed).ok_or(Malformed)?;
-            address.get(..16).ok_or(Malformed)?;
+            required(length >= 16)?;
             set_host(facts, wanted, Ipv4Addr::from(bytes).to_string());
         }
         libc::AF_INET6 => {
             let bytes: [u8; 16] = address.get(8..24).and_then(fixed).ok_or(Malformed)?;
-            address.get(..28).ok_or(Malformed)?;
-            set_host(facts, wanted, Ipv6Addr::from(bytes).to_string());
+            required(length >= 28)?;
+            set_host(facts, wanted, shown(Ipv6Addr::from(bytes)));
         }
         libc::AF_UNIX => {
             // A socket without a name has a family alone.
-            if dialect != Dialect::Three && address.len() == 2 && !wanted.files {
-                return Ok(());
-            }
-            let name = address
-                .get(2..)
-                .filter(|name| name.len() >= 2)
-                .ok_or(Malformed)?;
+            let has_no_name = dialect != Dialect::Three && length == 2;
+            required(has_no_name || length >= 4)?;
             if wanted.files {
-                if dialect == Dialect::Four && name.starts_with(&[0, 0]) {
-                    return Err(Malformed);
-                }
+                let name = match (dialect, has_no_name && address.len() == 2) {
+                    // Behind the bytes that it decoded in place, ausearch finds its last digit.
+                    (Dialect::Four, true) => &text[3..4],
+                    (_, true) => return Err(Malformed),
+                    _ => &address[2..],
+                };
+                required(dialect != Dialect::Four || !name.starts_with(&[0, 0]))?;
                 let start = usize::from(name[0] == 0);
                 let name = name[start..].split(|byte| *byte == 0).next();
                 let files = facts.files.names.get_or_insert_with(Vec::new);
@@ -295,6 +296,21 @@ pub(crate) fn sockaddr<'e>(
     Ok(())
 }
 
+/// An address as getnameinfo(3) shows it: the end of one that begins with 96 zero bits, like one of IPv4.
+fn shown(address: Ipv6Addr) -> String {
+    match address.segments() {
+        [0, 0, 0, 0, 0, 0, high, low] if high != 0 => {
+            let end = Ipv4Addr::from(u32::from(high) << 16 | u32::from(low));
+            format!("::{end}")
+        }
+        _ => address.to_string(),
+    }
+}
+
+fn required(is_there: bool) -> Result<(), Malformed> {
+    is_there.then_some(()).ok_or(Malformed)
+}
+
 fn set_host(facts: &mut Facts<'_>, wanted: &Wanted, host: String) {
     if wanted.host {
         facts.host = Some(Cow::Owned(host.into_bytes()));
@@ -303,14 +319,6 @@ fn set_host(facts: &mut Facts<'_>, wanted: &Wanted, host: String) {
 
 fn fixed<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
     bytes.try_into().ok()
-}
-
-fn decode(digits: &[u8]) -> Vec<u8> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).unwrap_or(0) as u8;
-    digits
-        .chunks_exact(2)
-        .map(|pair| digit(pair[0]) << 4 | digit(pair[1]))
-        .collect()
 }
 
 /// NETFILTER_CFG and EVENT_LISTENER: what SYSCALL has not said already.
@@ -370,4 +378,46 @@ fn kernel_program<'e>(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_head_of_a_path_is_skipped_by_its_length() {
+        let rest = b"PATH msg=audit(1795229755.003:9): item=0 name=\"/a\" nametype=NORMAL";
+        let whole = [b"type=", &rest[..]].concat();
+        for (text, names) in [(&whole[..], None), (b"type", Some(&rest[..]))] {
+            let kind = 1302;
+            let record = Record { kind, text, names };
+            let (mut facts, mut wanted) = (Facts::default(), Wanted::default());
+            wanted.files = true;
+            assert_eq!(path(&mut facts, behind_head(record), &wanted), Ok(()));
+            assert_eq!(facts.files.names, Some(vec![Cow::Borrowed(&b"/a"[..])]));
+        }
+    }
+
+    #[test]
+    fn addresses_of_ipv6_are_shown_as_by_the_c_library() {
+        for address in ["::64.0.0.1", "::1", "::", "::ffff:1.2.3.4", "fe80::1"] {
+            assert_eq!(shown(address.parse().expect("an address")), address);
+        }
+    }
+
+    #[test]
+    fn a_socket_in_an_odd_number_of_digits_has_its_last_one() {
+        let name = |dialect, digits: &str| {
+            let text = format!("saddr={digits}");
+            let (mut facts, mut wanted) = (Facts::default(), Wanted::default());
+            wanted.files = true;
+            let read = sockaddr(&mut facts, Walk::new(text.as_bytes()), &wanted, dialect);
+            read.ok()?;
+            facts.files.names.map(|names| names[0].to_vec())
+        };
+        assert_eq!(name(Dialect::Three, "01002F776"), Some(b"/w`".to_vec()));
+        assert_eq!(name(Dialect::Three, "01002F7"), None);
+        assert_eq!(name(Dialect::Four, "0100"), Some(b"0".to_vec()));
+        assert_eq!(name(Dialect::Own, "0100"), None);
+    }
 }

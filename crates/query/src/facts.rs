@@ -1,6 +1,8 @@
 //! Facts that can be asked of an event. Only wanted ones are read.
 
+use crate::interpret::escaped;
 use crate::walk::{find_from, Malformed, Text, Walk};
+use crate::Dialect;
 use std::borrow::Cow;
 
 /// Value of an id that was not found; login id and session have [`NO_LOGIN`].
@@ -259,17 +261,13 @@ fn unescaped<'e>(text: &[u8]) -> Result<Text<'e>, Malformed> {
 }
 
 /// The name that the interpretations of ENRICHED give to the id of a field, which is in lower case.
-pub(crate) fn enriched_name<'e>(names: &'e [u8], field: &[u8]) -> Option<&'e [u8]> {
+pub(crate) fn enriched_name(names: &[u8], field: &[u8], dialect: Dialect) -> Option<Vec<u8>> {
     for word in names.split(|byte| *byte == b' ') {
         let Some(end) = find_from(word, 0, b"=") else {
             continue;
         };
         if word[..end - 1].eq_ignore_ascii_case(field) {
-            let value = &word[end..];
-            return Some(match value {
-                [b'"', inner @ .., b'"'] => inner,
-                _ => value,
-            });
+            return Some(escaped(&word[end..], dialect));
         }
     }
     None

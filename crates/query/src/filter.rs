@@ -203,7 +203,7 @@ impl Matcher {
 
     /// Whether the id of a field has this name, in the record or on this machine.
     fn is_named(&mut self, id: u32, field: &[u8], names: Option<&[u8]>, wanted: &[u8]) -> bool {
-        if let Some(name) = names.and_then(|names| enriched_name(names, field)) {
+        if let Some(name) = names.and_then(|names| enriched_name(names, field, self.dialect)) {
             return name == wanted;
         }
         match id {

@@ -4,6 +4,7 @@
 use crate::facts::{Facts, Labels, Wanted, AUID, UID};
 use crate::number::unsigned;
 use crate::walk::{find_from, Malformed, Walk};
+use crate::Dialect;
 use std::borrow::Cow;
 
 const ADD_GROUP: i32 = 1116;
@@ -188,7 +189,11 @@ fn user_text<'e>(
         }
         match account.find(b"acct=") {
             Some(from) => {
-                facts.acct = account.value_or_legacy(from)?;
+                // ausearch takes a name without its second quote, too.
+                facts.acct = account.value_or_legacy(from).unwrap_or_else(|Malformed| {
+                    account.at = account.text.len();
+                    Some(Cow::Borrowed(&account.text[from + 1..]))
+                });
                 account.at
             }
             None => walk.at,
@@ -348,15 +353,14 @@ pub(crate) fn integrity<'e>(
     facts: &mut Facts<'e>,
     mut walk: Walk<'e>,
     wanted: &Wanted,
+    dialect: Dialect,
 ) -> Result<(), Malformed> {
     if let Some(pid) = walk.optional_number(b"pid=")? {
         facts.ids.pid = pid as i32;
     }
     if wanted.uid {
-        if let Some(from) = walk.find(b" uid=") {
-            // ausearch 3.0.9 begins at the equals sign, where strtoul(3) finds no number.
-            walk.word(from - 1)?;
-            facts.ids.set_named(UID, 0);
+        if let Some(uid) = uid_behind_blank(&mut walk, dialect)? {
+            facts.ids.set_named(UID, uid);
         }
     }
     if wanted.auid {
@@ -477,10 +481,23 @@ pub(crate) fn kernel_anomaly<'e>(
     last_result(facts, walk, wanted)
 }
 
+/// The user of a record of a terminal or of integrity. ausearch reads it from the `=` on, where
+/// strtoul(3) finds no number.
+fn uid_behind_blank(walk: &mut Walk<'_>, dialect: Dialect) -> Result<Option<u32>, Malformed> {
+    let Some(from) = walk.find(b" uid=") else {
+        return Ok(None);
+    };
+    match dialect.is_peer() {
+        true => walk.word(from).map(|_| Some(0)),
+        false => walk.number(from).map(Some),
+    }
+}
+
 pub(crate) fn tty<'e>(
     facts: &mut Facts<'e>,
     mut walk: Walk<'e>,
     wanted: &Wanted,
+    dialect: Dialect,
 ) -> Result<(), Malformed> {
     if wanted.pid {
         if let Some(pid) = walk.optional_number(b"pid=")? {
@@ -488,7 +505,7 @@ pub(crate) fn tty<'e>(
         }
     }
     if wanted.uid {
-        if let Some(uid) = walk.optional_number(b" uid=")? {
+        if let Some(uid) = uid_behind_blank(&mut walk, dialect)? {
             facts.ids.set_named(UID, uid);
         }
     }

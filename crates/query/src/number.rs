@@ -79,35 +79,20 @@ pub(crate) fn signed_decimal(text: &[u8]) -> Result<i64, OutOfRange> {
     i64::try_from(if is_negative { -value } else { value }).map_err(|_| OutOfRange)
 }
 
-/// The bytes that hex digits at the beginning of `text` encode, or the text up to `)` of `(null)`, as ausearch's
-/// filters read them.
+/// The bytes that hex digits at the beginning of `text` encode, up to a zero, or the text up to `)` of `(null)`.
 ///
 /// `None` where ausearch 3.0.9 finds no value: fewer than two digits, or no `)`.
 pub(crate) fn unescape(text: &[u8]) -> Option<Vec<u8>> {
-    // Its arithmetic makes this of C's zero behind an odd digit.
-    decoded(text, |high| high.wrapping_sub(b'0')).map(until_zero)
-}
-
-/// Like [`unescape`], but as auparse reads the digits.
-pub(crate) fn decode(text: &[u8]) -> Option<Vec<u8>> {
-    decode_whole(text).map(until_zero)
-}
-
-/// Like [`decode`], but keeps zeros and the bytes after them.
-pub(crate) fn decode_whole(text: &[u8]) -> Option<Vec<u8>> {
-    decoded(text, |high| high)
-}
-
-/// C's strings end at a zero.
-fn until_zero(mut bytes: Vec<u8>) -> Vec<u8> {
+    let mut bytes = decode_whole(text)?;
+    // C's strings end at a zero.
     if let Some(end) = memchr::memchr(0, &bytes) {
         bytes.truncate(end);
     }
-    bytes
+    Some(bytes)
 }
 
-/// Decodes hex digits. `odd` makes a byte of a last digit without a second.
-fn decoded(text: &[u8], odd: fn(u8) -> u8) -> Option<Vec<u8>> {
+/// Like [`unescape`], but keeps zeros and the bytes after them.
+pub(crate) fn decode_whole(text: &[u8]) -> Option<Vec<u8>> {
     if text.first() == Some(&b'(') {
         let end = memchr::memchr(b')', text)?;
         return Some(text[..=end].to_vec());
@@ -122,7 +107,7 @@ fn decoded(text: &[u8], odd: fn(u8) -> u8) -> Option<Vec<u8>> {
     }
     let bytes = digits.chunks(2).map(|pair| match pair {
         [high, low] => high << 4 | low,
-        _ => odd(pair[0] << 4),
+        _ => pair[0] << 4,
     });
     Some(bytes.collect())
 }
@@ -149,5 +134,6 @@ mod tests {
         assert_eq!(unescape(b"(null) x"), Some(b"(null)".to_vec()));
         assert_eq!(unescape(b"4"), None);
         assert_eq!(unescape(b"x"), None);
+        assert_eq!(unescape(b"2ac;"), Some(b"*\xc0".to_vec()));
     }
 }

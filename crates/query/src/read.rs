@@ -33,9 +33,9 @@ impl<'e> Facts<'e> {
         let walk = Walk::new(record.text);
         match record.kind {
             1300 => calls::syscall(self, walk, wanted),
-            1307 => calls::cwd(self, walk, wanted),
+            1307 => calls::cwd(self, calls::behind_head(record), wanted),
             1402 => calls::avc_path(self, walk, wanted),
-            1302 => calls::path(self, walk, wanted),
+            1302 => calls::path(self, calls::behind_head(record), wanted),
             1005 | 1100..=1106 | 1108..=1199 | 2100..=2999 => {
                 messages::user(self, walk, record.kind, wanted, None)
             }
@@ -60,9 +60,9 @@ impl<'e> Facts<'e> {
             1328 | 1702 => calls::task(self, walk, wanted),
             1326 | 1700 | 1701 => messages::kernel_anomaly(self, walk, record.kind, wanted),
             1403..=1417 => messages::simple(self, walk, false, wanted),
-            1800..=1805 => messages::integrity(self, walk, wanted),
+            1800..=1805 => messages::integrity(self, walk, wanted, dialect),
             1325 | 1335 => calls::kernel(self, walk, wanted),
-            1319 => messages::tty(self, walk, wanted),
+            1319 => messages::tty(self, walk, wanted, dialect),
             _ => Ok(()),
         }
     }

@@ -1,6 +1,7 @@
 //! Logs of the kernel, and ways to damage them: disorder, flipped bits, cut lines.
 
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Directory of logs of real kernels.
@@ -30,6 +31,22 @@ pub fn of_two_nodes(lines: &[Vec<u8>]) -> Vec<u8> {
     pairs
         .flat_map(|(one, two)| [&b"node=one "[..], one, b"node=two ", two].concat())
         .collect()
+}
+
+/// Seeds of the rounds of a test with damaged logs: `rounds` from `seed` on. TARSIER_DAMAGE_ROUNDS and
+/// TARSIER_DAMAGE_SEED set others.
+///
+/// # Panics
+/// A variable is not a number.
+pub fn damage_seeds(seed: u64, rounds: u64) -> Range<u64> {
+    let number = |variable: &str, default| match std::env::var(variable) {
+        Ok(text) => text
+            .parse()
+            .unwrap_or_else(|_| panic!("{variable}: a number")),
+        Err(_) => default,
+    };
+    let seed = number("TARSIER_DAMAGE_SEED", seed);
+    seed..seed + number("TARSIER_DAMAGE_ROUNDS", rounds)
 }
 
 /// A generator of the same numbers in every run (SplitMix64), and the damage that it does to logs.

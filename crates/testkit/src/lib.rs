@@ -11,7 +11,7 @@ pub mod wait;
 
 pub use audit_package::AuditPackage;
 pub use connections::serve_connections;
-pub use damage::{corpus, corpus_lines, of_two_nodes, Numbers};
+pub use damage::{corpus, corpus_lines, damage_seeds, of_two_nodes, Numbers};
 use rustix::fs::{flock, FlockOperation};
 use std::fs::File;
 use std::path::{Path, PathBuf};

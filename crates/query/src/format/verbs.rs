@@ -190,9 +190,9 @@ impl Deed {
 
 /// Action of the call with this name. audit 3.0.9 knows fewer calls.
 pub(super) fn of_call(call: &[u8], dialect: Dialect) -> Option<Deed> {
-    let call = std::str::from_utf8(call).ok()?;
-    let deed = first_calls(call);
-    deed.or_else(|| later_calls(call).filter(|_| dialect != Dialect::Three))
+    let call = std::str::from_utf8(call).ok()?.to_ascii_lowercase();
+    let deed = first_calls(&call);
+    deed.or_else(|| later_calls(&call).filter(|_| dialect != Dialect::Three))
 }
 
 /// Calls that audit 3.0.9 knows.

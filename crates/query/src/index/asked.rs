@@ -5,13 +5,13 @@ use super::ask::{Answer, Needed};
 use super::block::{Block, RANGES_MAX};
 use super::file::{read_block, Bytes, Subject, TermsView, MAGIC, SUM_BYTES};
 use super::terms::{KINDS_MAX, NUMBER_WORDS, TEXT_WORDS};
-use std::io::{ErrorKind, Read};
+use std::io::Read;
 
 /// Upper bound of the bytes of a block with its terms in an index.
 const ENTRY_BYTES_MAX: usize =
     64 + 40 * RANGES_MAX + 4 * (KINDS_MAX + 1) + 8 * (NUMBER_WORDS + TEXT_WORDS);
-/// Bytes that are read at once.
-const READ_BYTES: usize = 1 << 16;
+/// Bytes that are read at once: as many as BLAKE3 is fast with, and of which each piece begins at a multiple.
+const READ_BYTES: usize = 1 << 15;
 
 /// The blocks of a file, and whether each may hold an event that matches.
 pub struct Asked {
@@ -29,8 +29,9 @@ impl Asked {
         let body_bytes = length.checked_sub(SUM_BYTES as u64)?;
         let mut window = Window {
             input,
-            buffer: Vec::with_capacity(READ_BYTES),
+            buffer: vec![0; READ_BYTES + ENTRY_BYTES_MAX],
             at: 0,
+            end: 0,
             left_bytes: body_bytes,
             sum: blake3::Hasher::new(),
         };
@@ -38,7 +39,7 @@ impl Asked {
         let subject = Subject::read(&mut start)?;
         let count = usize::try_from(start.u64()?).ok()?;
         let rest = start.0.len();
-        window.at = window.buffer.len() - rest;
+        window.at = window.end - rest;
         let mut asked = Asked {
             subject,
             blocks: Vec::new(),
@@ -50,7 +51,7 @@ impl Asked {
             let block = read_block(&mut bytes, &mut end)?;
             let answer = needed.ask(&TermsView::read(&mut bytes)?);
             let rest = bytes.0.len();
-            window.at = window.buffer.len() - rest;
+            window.at = window.end - rest;
             asked.blocks.push(block);
             asked.answers.push(answer);
         }
@@ -64,6 +65,8 @@ struct Window<R> {
     buffer: Vec<u8>,
     /// Bytes of the buffer that were used.
     at: usize,
+    /// Bytes of the buffer that were read.
+    end: usize,
     /// Bytes before the sum that were not read yet.
     left_bytes: u64,
     sum: blake3::Hasher,
@@ -72,36 +75,32 @@ struct Window<R> {
 impl<R: Read> Window<R> {
     /// The bytes from here on: at least those of an entry, unless the sum comes earlier.
     fn fill(&mut self) -> Option<&[u8]> {
-        if self.buffer.len() - self.at < ENTRY_BYTES_MAX {
-            self.buffer.drain(..self.at);
-            self.at = 0;
-            let start = self.buffer.len();
-            let count = self.left_bytes.min((READ_BYTES - start) as u64);
-            self.read(count)?;
+        if self.end - self.at < ENTRY_BYTES_MAX {
+            self.buffer.copy_within(self.at..self.end, 0);
+            (self.at, self.end) = (0, self.end - self.at);
+            let start = self.end;
+            let count = self.left_bytes.min(READ_BYTES as u64);
+            self.read(count as usize)?;
             self.left_bytes -= count;
-            self.sum.update(&self.buffer[start..]);
+            self.sum.update(&self.buffer[start..self.end]);
         }
-        Some(&self.buffer[self.at..])
+        Some(&self.buffer[self.at..self.end])
     }
 
     /// Whether all bytes were used, and the sum that follows is theirs.
     fn is_whole(&mut self) -> bool {
-        let is_used = self.left_bytes == 0 && self.at == self.buffer.len();
-        self.buffer.clear();
+        let is_used = self.left_bytes == 0 && self.at == self.end;
+        self.end = 0;
         is_used
-            && self.read(SUM_BYTES as u64).is_some()
-            && self.sum.finalize().as_bytes()[..] == self.buffer[..]
+            && self.read(SUM_BYTES).is_some()
+            && self.sum.finalize().as_bytes()[..] == self.buffer[..SUM_BYTES]
     }
 
-    /// Appends `count` bytes to the buffer.
-    fn read(&mut self, count: u64) -> Option<()> {
-        let mut input = self.input.by_ref().take(count);
-        loop {
-            match input.read_to_end(&mut self.buffer) {
-                Ok(_) => return (input.limit() == 0).then_some(()),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return None,
-            }
-        }
+    /// Reads `count` bytes behind those of the buffer.
+    fn read(&mut self, count: usize) -> Option<()> {
+        let part = self.buffer.get_mut(self.end..self.end + count)?;
+        self.input.read_exact(part).ok()?;
+        self.end += count;
+        Some(())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Context, Interpreter, Machine};
 use crate::event::Record;
-use crate::number::{decode, unsigned};
+use crate::number::{unescape, unsigned};
 use crate::Dialect;
 use abi::record_type as kinds;
 use std::borrow::Cow;
@@ -194,7 +194,7 @@ impl<'e> RecordFields<'e> {
 
     /// A field for each key of a list in hex.
     fn keys(&mut self, value: &'e [u8], dialect: Dialect) {
-        match decode(value) {
+        match unescape(value) {
             Some(all) => {
                 let each = all.split(|byte| *byte == 1).filter(|key| !key.is_empty());
                 for key in each {

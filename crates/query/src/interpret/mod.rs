@@ -28,6 +28,7 @@ pub use escape::Escape;
 pub use fields::{Field, Interpretations, RecordFields};
 pub use ids::{calls_of, machine_name};
 pub use kinds::{field_type, FieldType};
+pub(crate) use paths::escaped;
 pub(crate) use terminal::keystrokes;
 
 use crate::number::{unsigned, OutOfRange};
@@ -199,6 +200,8 @@ impl Interpreter {
         let text = self.meaning(field, context, value);
         match field {
             FieldType::EscapedKey => escape::keys(&text, self.escape),
+            // The text that C prints for none.
+            FieldType::TtyData if value.len() < 2 && text != value => text,
             _ => escape::text(text, self.escape),
         }
     }

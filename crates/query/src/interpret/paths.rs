@@ -1,7 +1,7 @@
 //! Texts in quotes or hex, and names of files.
 
 use super::Context;
-use crate::number::{decode, decode_whole};
+use crate::number::{decode_whole, unescape};
 use crate::Dialect;
 use std::cell::RefCell;
 
@@ -9,7 +9,7 @@ use std::cell::RefCell;
 const PATH_BYTES_MAX: usize = 4096;
 
 /// The text that `value` has in quotes or in hex.
-pub(super) fn escaped(value: &[u8], dialect: Dialect) -> Vec<u8> {
+pub(crate) fn escaped(value: &[u8], dialect: Dialect) -> Vec<u8> {
     let decoded = match value {
         [b'"', quoted @ ..] => {
             return match memchr::memchr(b'"', quoted) {
@@ -20,8 +20,8 @@ pub(super) fn escaped(value: &[u8], dialect: Dialect) -> Vec<u8> {
         }
         _ if dialect == Dialect::Own => decode_whole(value),
         // The name of an abstract socket begins with a zero.
-        [b'0', b'0', name @ ..] => decode(name),
-        _ => decode(value),
+        [b'0', b'0', name @ ..] => unescape(name),
+        _ => unescape(value),
     };
     decoded.unwrap_or_else(|| value.to_vec())
 }

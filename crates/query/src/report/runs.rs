@@ -65,6 +65,11 @@ impl Extent {
             || (self.most_before.is_none_or(|most| time > most) && !self.last.contains(&time))
     }
 
+    /// Whether the first record is known. aureport takes the second 0 for none.
+    fn has_first(&self) -> bool {
+        self.first_record.is_some_and(|first| first.0 != 0)
+    }
+
     fn push(&mut self, time: Time) {
         match self.first.len() < RECENT_EVENTS {
             true => self.first.push(time),
@@ -90,7 +95,9 @@ impl Extent {
         if !is_behind || !next.first.iter().all(|time| self.is_new(*time)) {
             return Err(NotOrdered);
         }
-        self.first_record = self.first_record.or(next.first_record);
+        if !self.has_first() {
+            self.first_record = next.first_record.or(self.first_record);
+        }
         self.last_inside = self.last_inside.max(next.last_inside);
         for time in &next.first {
             self.push(*time);
@@ -107,7 +114,7 @@ impl Extent {
     }
 
     fn begin(&mut self, head: &Head<'_>, range: TimeRange) {
-        if self.first_record.is_none() && (range.start_s == 0 || !range.contains(head.sec)) {
+        if !self.has_first() && (range.start_s == 0 || !range.contains(head.sec)) {
             self.first_record = Some((head.sec, head.msec));
         }
         self.push(time(head));

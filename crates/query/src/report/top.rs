@@ -4,6 +4,7 @@ use super::names::Names;
 use super::Request;
 use crate::event::EventView;
 use crate::facts::{Facts, Wanted, NO_ID, NO_LOGIN};
+use crate::Dialect;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -145,8 +146,8 @@ fn enriched<'e>(event: EventView<'e>, field: &[u8]) -> Vec<Cow<'e, [u8]>> {
     let found = event
         .records()
         .filter_map(|record| record.names)
-        .find_map(|names| crate::facts::enriched_name(names, field));
-    found.map(Cow::Borrowed).into_iter().collect()
+        .find_map(|names| crate::facts::enriched_name(names, field, Dialect::Own));
+    found.map(Cow::Owned).into_iter().collect()
 }
 
 /// Time of an event in seconds since 1970 and milliseconds.
