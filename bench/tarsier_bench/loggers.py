@@ -45,10 +45,21 @@ def wait_until(what: str, is_so: Callable[[], bool], seconds: float = 10) -> Non
 def wait_for_quiet(log: Path, quiet_s: float, seconds: float = math.inf) -> None:
     """Waits until a log has not grown for `quiet_s`, or the time is over."""
     end = time.monotonic() + seconds
-    size = -1
-    while time.monotonic() < end and size != (now := log.stat().st_size):
+    size = None
+    while time.monotonic() < end:
+        now = size_of(log)
+        if now is not None and now == size:
+            return
         size = now
         time.sleep(quiet_s)
+
+
+def size_of(log: Path) -> int | None:
+    """Bytes of a log; None while it is being rotated."""
+    try:
+        return log.stat().st_size
+    except FileNotFoundError:
+        return None
 
 
 def configuration(scratch: Path, settings: Sequence[str]) -> None:
