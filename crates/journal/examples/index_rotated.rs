@@ -1,16 +1,17 @@
-//! Measures what `index_rotated = yes` costs a logger that writes and rotates as fast as it can.
+//! Measures what `index_rotated = yes` costs a logger.
 //!
-//! usage: index_rotated LOG DIRECTORY [ROUNDS]
+//! usage: index_rotated LOG DIRECTORY [ROUNDS [MB_PER_SECOND]]
 //!
 //! The text of LOG is written ten times below DIRECTORY, in batches of 64 KiB with flush = NONE, with a rotation every
-//! 8 MB; in each round without and with an index. Prints the seconds of each round, those of the writing thread on a
-//! processor, and what an index adds: the mean over the rounds, and its standard error.
+//! 8 MB; in each round without and with an index. MB_PER_SECOND is the pace; without it, the next batch follows at once,
+//! and an index is seldom finished before the next rotation. Prints the seconds that each round has taken to write, those
+//! of the writing thread on a processor, and what an index adds: the mean over the rounds, and its standard error.
 
 use conf::{Config, Flush, SizeAction};
 use journal::Journal;
 use rustix::time::{clock_gettime, ClockId};
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Bytes of a batch.
 const BATCH_BYTES: usize = 64 << 10;
@@ -23,6 +24,9 @@ fn main() {
     let rounds: usize = args
         .get(2)
         .map_or(5, |text| text.parse().expect("a number"));
+    let pace: f64 = args
+        .get(3)
+        .map_or(f64::INFINITY, |text| text.parse().expect("a number"));
     let text = std::fs::read(log).expect("a log that can be read");
     let mut seconds = [Vec::new(), Vec::new()];
     for round in 0..2 * rounds {
@@ -30,7 +34,7 @@ fn main() {
         let with_index = (round + round / 2) % 2 == 1;
         let own = directory.join("index-rotated");
         std::fs::create_dir_all(&own).expect("a directory");
-        let took_s = write(&own.join("audit.log"), &text, with_index);
+        let took_s = write(&own.join("audit.log"), &text, with_index, pace);
         let files = std::fs::read_dir(&own).expect("a directory").flatten();
         let is_index =
             |file: &std::fs::DirEntry| file.path().extension().is_some_and(|end| end == "idx");
@@ -58,8 +62,9 @@ fn main() {
     println!("with an index: {}, on a processor {}", added(0), added(1));
 }
 
-/// Seconds for writing the text: all, and those of this thread on a processor.
-fn write(log: &Path, text: &[u8], with_index: bool) -> [f64; 2] {
+/// Seconds for writing the text at `pace` MB per second: all but those of waiting for the next batch, and those of this
+/// thread on a processor.
+fn write(log: &Path, text: &[u8], with_index: bool, pace: f64) -> [f64; 2] {
     let config = Config {
         flush: Flush::None,
         num_logs: 9,
@@ -73,12 +78,17 @@ fn write(log: &Path, text: &[u8], with_index: bool) -> [f64; 2] {
         let time = clock_gettime(ClockId::ThreadCPUTime);
         time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
     };
-    let (start, start_cpu_s) = (Instant::now(), cpu_s());
+    let (start, mut took, mut written) = (Instant::now(), [0.0, 0.0], 0);
     for batch in std::iter::repeat_n(text, TIMES).flat_map(batches) {
+        let (begin, begin_cpu_s) = (Instant::now(), cpu_s());
         journal.append(batch, 1);
         journal.commit().expect("a written batch");
+        took[0] += begin.elapsed().as_secs_f64();
+        took[1] += cpu_s() - begin_cpu_s;
+        written += batch.len();
+        let next = start + Duration::from_secs_f64(written as f64 / 1e6 / pace);
+        std::thread::sleep(next.saturating_duration_since(Instant::now()));
     }
-    let took = [start.elapsed().as_secs_f64(), cpu_s() - start_cpu_s];
     journal.close();
     took
 }
