@@ -33,7 +33,7 @@ struct Name {
 
 impl Name {
     fn is(&self, name: Option<&[u8]>) -> bool {
-        self.is_there == name.is_some() && self.bytes == name.unwrap_or_default()
+        self.is_there == name.is_some() && is_equal(&self.bytes, name.unwrap_or_default())
     }
 
     fn set(&mut self, name: Option<&[u8]>) {
@@ -41,6 +41,12 @@ impl Name {
         self.bytes.clear();
         self.bytes.extend_from_slice(name.unwrap_or_default());
     }
+}
+
+/// Whether two short texts are equal. On an AMD EPYC, memcmp(3) of glibc 2.36, which `==` calls, took a third of the
+/// daemon's time for an event here: presumably its masked loads wait for the writes before them.
+fn is_equal(one: &[u8], other: &[u8]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one == other)
 }
 
 impl TaskTexts {
