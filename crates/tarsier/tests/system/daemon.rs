@@ -350,6 +350,20 @@ impl Daemon {
         self.status()["generation"].as_u64().expect("a number")
     }
 
+    /// Sends SIGHUP, and waits until the new rules are in force. Returns the number of their generation.
+    pub(crate) fn reload(&self) -> u64 {
+        let before = self.generation();
+        self.signal(Signal::HUP);
+        let end = Instant::now() + PATIENCE;
+        loop {
+            // Each answer takes one turn of the daemon's loop, which handles signals first.
+            match self.generation() {
+                now if now > before => return now,
+                _ => assert!(Instant::now() < end, "no reload beyond {before}"),
+            }
+        }
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_child(&self.child);
         rustix::process::kill_process(pid, signal).expect("the signal is sent");

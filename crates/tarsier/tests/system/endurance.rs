@@ -8,7 +8,6 @@ use crate::log;
 use crate::machine;
 use crate::numbered::{self, Caller, RULE};
 use crate::survival::{kill, pin_dir, pinned};
-use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -73,14 +72,7 @@ fn reload(setup: &Setup, daemon: &Daemon, number: u64) -> u64 {
         _ => format!("{RULE}{OTHER}"),
     };
     setup.write("test.rules", &rules);
-    daemon.signal(Signal::HUP);
-    let end = Instant::now() + PATIENCE;
-    loop {
-        match daemon.generation() {
-            now if now > number => return now,
-            _ => assert!(Instant::now() < end, "no reload beyond {number}"),
-        }
-    }
+    daemon.reload()
 }
 
 #[test]

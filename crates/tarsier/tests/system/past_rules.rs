@@ -4,7 +4,6 @@ use crate::daemon::{Daemon, Run, Setup};
 use crate::log::{events, Event};
 use crate::machine;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use rustix::process::Signal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -75,11 +74,7 @@ impl Waiting {
 /// Puts other rules in force.
 fn replace(setup: &Setup, daemon: &Daemon, rules: &str) {
     setup.write("own.tarsier", rules);
-    let before = daemon.generation();
-    daemon.signal(Signal::HUP);
-    while daemon.generation() == before {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    daemon.reload();
 }
 
 /// The key of each recorded call, by the last name of the file.

@@ -1,7 +1,6 @@
 //! SIGHUP puts new rules in force, and no event falls between the old and the new.
 
 use crate::calls::{call, Caller};
-use crate::selection::reload;
 use crate::{log, machine, programs};
 use rustix::process::Signal;
 use std::process::{Command, Stdio};
@@ -26,7 +25,7 @@ fn no_event_of_a_busy_process_is_lost_or_doubled_while_rules_are_exchanged() {
             .expect("the workload runs");
         for key in ["new", "old", "new"] {
             setup.write("test.rules", &rules(key));
-            reload(&daemon);
+            daemon.reload();
         }
         assert!(busy.wait().expect("its status").success());
         let ended = daemon.stop();
@@ -58,7 +57,7 @@ fn broken_rules_at_a_reload_are_said_and_the_old_ones_stay() {
         daemon.wait_for("reload failed, what was in force stays");
         let made = Caller::gid(61236).make(&[call!(getppid)]);
         setup.write("test.rules", &rules("new"));
-        reload(&daemon);
+        daemon.reload();
         let later = Caller::gid(61236).make(&[call!(getppid)]);
         let ended = daemon.stop();
         assert!(ended.said.contains("getppid"), "{}", ended.said);
@@ -94,10 +93,10 @@ fn a_reload_may_change_which_hooks_are_needed() {
         let one = caller.make(&[call!(getppid)]);
         let all = "-a always,exit -F arch=b64 -S all -F gid=61236 -k all\n";
         setup.write("test.rules", all);
-        reload(&daemon);
+        daemon.reload();
         let many = caller.make(&[call!(getppid), call!(getuid)]);
         setup.write("test.rules", &rules("one"));
-        reload(&daemon);
+        daemon.reload();
         let again = caller.make(&[call!(getppid), call!(getuid)]);
         let events = log::events(&daemon.stop().log);
         assert_eq!(log::calls_of(&events, one.pid), ["getppid one"]);
@@ -119,7 +118,7 @@ fn another_pin_dir_is_said_to_wait_for_the_next_start() {
     machine::test("reload of pin_dir", |setup| {
         let daemon = setup.tarsier(&rules("k")).start();
         setup.configure("flush = NONE\npin_dir = /sys/fs/bpf/tarsier-another\n");
-        reload(&daemon);
+        daemon.reload();
         daemon.wait_for("pin_dir");
         assert!(daemon.stop().status.success());
     });

@@ -3,7 +3,6 @@
 use crate::calls::{call, int80_is_possible, Call, Caller};
 use crate::daemon::{Daemon, Setup};
 use crate::{log, machine};
-use rustix::process::Signal;
 use std::time::Duration;
 
 /// Rules, and the calls that they select from some callers.
@@ -55,7 +54,7 @@ pub(crate) fn rows_select(name: &str, rows: impl FnOnce(&Setup) -> Vec<Row>) {
         for (i, row) in rows.iter().enumerate() {
             if i > 0 {
                 setup.write("test.rules", &row.rules);
-                reload(&daemon);
+                daemon.reload();
             }
             for make in &row.makes {
                 if make.after_refresh {
@@ -80,15 +79,6 @@ pub(crate) fn rows_select(name: &str, rows: impl FnOnce(&Setup) -> Vec<Row>) {
         }
         assert!(wrong.is_empty(), "{}{}", wrong.concat(), ended.said);
     });
-}
-
-/// Sends SIGHUP, and waits until the new rules are in force.
-pub(crate) fn reload(daemon: &Daemon) {
-    let before = daemon.generation();
-    daemon.signal(Signal::HUP);
-    // Each answer takes one turn of the daemon's loop, which handles signals first.
-    let turns = (0..1000).find(|_| daemon.generation() > before);
-    assert!(turns.is_some(), "no new rules in force");
 }
 
 /// Waits until the daemon has checked again the files that rules name. It does so once a second,
@@ -527,7 +517,7 @@ fn exclude_rules_drop_records_by_type_and_by_who_made_them() {
             "test.rules",
             &exclude("-a always,exclude -F msgtype=SYSCALL"),
         );
-        reload(&daemon);
+        daemon.reload();
         let without = Caller::uid(61103).make(&getppid());
         let events = log::events(&daemon.stop().log);
         let of = |pid| log::events_of(&events, pid).map(log::Event::kinds);
