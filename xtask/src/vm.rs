@@ -20,6 +20,7 @@ mod instructions;
 mod judges;
 mod kernels;
 mod machine;
+mod optimised;
 mod plan;
 mod pressure;
 mod request;

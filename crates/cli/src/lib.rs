@@ -218,6 +218,10 @@ pub struct RulesOptimiseArgs {
     /// Print JSON, for programs
     #[arg(long)]
     pub json: bool,
+    /// For kernel audit: first, a never rule on the calls that no rule can match. Records of SELinux,
+    /// AppArmor and seccomp on these calls then have no SYSCALL record beside them
+    #[arg(long)]
+    pub leading_never: bool,
     /// Write the rules and settings to FILE; an existing file is replaced
     #[arg(long, value_name = "FILE")]
     pub write: Option<PathBuf>,

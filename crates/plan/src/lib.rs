@@ -58,7 +58,9 @@ pub use labelling::with_labels;
 pub use lint::{lint, lint_settings, Finding, Lint};
 pub use marks::{value as mark_value, Hit, Marks, Seen};
 pub use objects::{object_functions, ObjectClass, PARENT_LOOKUP};
-pub use optimise::{optimise, Cost, Effort, Optimised, Proof, Saving, Step, StepKind};
+pub use optimise::{
+    lead_with_never, optimise, Cost, Effort, Optimised, Proof, Saving, Step, StepKind,
+};
 pub use past::{
     asks_past, PastNames, ProcessClass, ANCESTORS_ARE_OPEN, LABELS_ARE_OPEN, OWN_IS_OPEN,
     PAST_NAMES_MAX,

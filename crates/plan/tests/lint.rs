@@ -48,6 +48,25 @@ fn a_missing_arch_is_named_with_what_the_numbers_mean() {
 }
 
 #[test]
+fn an_arch_is_not_missing_where_the_access_decides() {
+    let watch = ruleset(&["-a always,exit -F dir=/a -F perm=wa -F key=k"]);
+    let optimised = plan::optimise(&watch, common::entries(), plan::Effort::default());
+    assert!(!optimised.rules[0].syscalls.is_all());
+    let found = lint(&optimised.rules, &capabilities());
+    assert!(
+        found.iter().all(|f| f.lint != Lint::MissingArch),
+        "{found:?}"
+    );
+    let mut fewer = optimised.rules.clone();
+    fewer[0].syscalls.0[2] = 0;
+    let found = lint(&fewer, &capabilities());
+    assert!(
+        found.iter().any(|f| f.lint == Lint::MissingArch),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn calls_of_the_other_architecture_are_missed() {
     let (lint, message) = only(&[
         "-a always,exit -F arch=b32 -S chmod -F key=k",

@@ -1,6 +1,7 @@
 //! The commands that a line of a rules file, or a call of auditctl, consists of.
 
 use crate::{Rule, RuleError};
+use abi::Arch;
 
 /// The version of auditctl whose syntax and listing are followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,6 +15,15 @@ pub enum Dialect {
     V4,
     /// Dialect of `*.tarsier` files: audit 4.x with Tarsier's own fields, such as `unit=`.
     Tarsier,
+}
+
+impl Dialect {
+    /// Whether this version of auditctl knows the name of a system call. audit 3.0.9 knows the calls up to Linux 5.17,
+    /// which left out the numbers that x86-64 has from 335 to 423.
+    pub fn knows_call(self, arch: Arch, nr: u32) -> bool {
+        let is_later = nr > 450 || arch == Arch::X86_64 && (335..424).contains(&nr);
+        self != Dialect::V3 || !is_later
+    }
 }
 
 /// One command.

@@ -150,8 +150,9 @@ impl Listing<'_> {
         let arch = known.unwrap_or(Some(self.style.host));
         let name = |nr| match rule.list {
             List::IoUring => abi::uring_op_name(nr),
-            _ if nr > self.last_named_syscall() => None,
-            _ => arch.and_then(|arch| abi::syscall_name(arch, nr)),
+            _ => arch
+                .filter(|arch| self.style.dialect.knows_call(*arch, nr))
+                .and_then(|arch| abi::syscall_name(arch, nr)),
         };
         let expanded = match rule.list {
             List::IoUring => rule.syscalls.clone(),
@@ -172,17 +173,6 @@ impl Listing<'_> {
             (true, false) => String::new(),
             (true, true) => " -S ,".to_owned(),
             (false, _) => format!(" -S {}", names.join(",")),
-        }
-    }
-
-    /// The highest call number that is listed by name. audit 3.0.9 knows the calls up to Linux 5.17 and
-    /// lists later ones as numbers.
-    fn last_named_syscall(&self) -> u32 {
-        let is_old = self.style.dialect == Dialect::V3 && !self.style.is_reloadable;
-        if is_old {
-            450
-        } else {
-            u32::MAX
         }
     }
 

@@ -65,12 +65,7 @@ pub(super) fn build(
         install(&file, &root.join(to))?;
         linked.push(file);
     }
-    install(
-        &packages
-            .audit
-            .join("usr/share/doc/auditd/examples/rules/30-stig.rules"),
-        &root.join("usr/share/doc/auditd/30-stig.rules"),
-    )?;
+    install_samples(&packages.audit, &root)?;
     output_of(Command::new(guest.strip()).arg(root.join("bin/tarsier")))?;
     for (library, place) in packages.libraries(&linked)? {
         install(&library, &root.join(place))?;
@@ -79,6 +74,18 @@ pub(super) fn build(
     install_exact(guest, &source.join(EXACT), &root)?;
     install_evade(guest, &source.join(EVADE), &root)?;
     pack(&root, &dir.join("initramfs"))
+}
+
+/// Copies the sample rule sets of the package auditd below the directory `audit`.
+fn install_samples(audit: &Path, root: &Path) -> Result<()> {
+    let doc = Path::new("usr/share/doc/auditd");
+    for file in files_of(&audit.join(doc).join("examples/rules"))? {
+        let name = file.file_name().unwrap_or_default();
+        if name.to_string_lossy().starts_with("30-") {
+            install(&file, &root.join(doc).join(name))?;
+        }
+    }
+    Ok(())
 }
 
 /// Copies a file, following links.

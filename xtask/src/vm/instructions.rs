@@ -16,10 +16,10 @@ const UNWATCHED_LIMITS: [(&str, f64); 2] = [("per-syscall", 107.0), ("tp_btf", 1
 const RULE_COUNTS: [u32; 2] = [1, 160];
 
 /// Costs of calls in instructions: `(probe, best round)` in the order of `workload --latency`.
-struct Costs(Vec<(String, f64)>);
+pub(super) struct Costs(Vec<(String, f64)>);
 
 impl Costs {
-    fn read(dir: &Path, name: &str) -> Result<Self> {
+    pub(super) fn read(dir: &Path, name: &str) -> Result<Self> {
         let path = dir.join(name);
         let text =
             fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
@@ -48,12 +48,12 @@ impl Costs {
     }
 
     /// The probes whose counts do not vary.
-    fn exact(&self) -> impl Iterator<Item = &(String, f64)> {
+    pub(super) fn exact(&self) -> impl Iterator<Item = &(String, f64)> {
         self.0.iter().filter(|(probe, _)| probe != INEXACT)
     }
 
     /// The line above the rows, with the names of the probes.
-    fn head(&self, what: &str) -> String {
+    pub(super) fn head(&self, what: &str) -> String {
         let mut head = format!("{what:<28}");
         for (probe, _) in &self.0 {
             let _ = write!(head, "{probe:>11}");
@@ -62,7 +62,7 @@ impl Costs {
         head
     }
 
-    fn row(&self, head: &str) -> String {
+    pub(super) fn row(&self, head: &str) -> String {
         let mut row = format!("{head:<28}");
         for (_, instructions) in &self.0 {
             let _ = write!(row, "{instructions:>11.1}");
@@ -247,7 +247,7 @@ const VERIFIED_LIMITS: [u64; 2] = [46_700, 478_000];
 const VERIFIED_PROBED_LIMITS: [u64; 2] = [43_500, 600_000];
 /// A count is a mean over a round in which the clock may tick: a difference this small is not an
 /// instruction.
-const ROUNDING: f64 = 0.5;
+pub(super) const ROUNDING: f64 = 0.5;
 /// The kernel finds a function's probe in a hash table whose seed changes with each arming (lib/rhashtable.c): a
 /// longer chain was seen to take 5 more instructions. The cost of a rule would occur 160 times.
 const PROBE_CHAINS: f64 = 20.0;
@@ -407,7 +407,7 @@ fn verified(programs: &str, limits: [u64; 2], armed_s: f64, table: &mut String) 
 const CHAIN: f64 = 8.0;
 
 /// The probes that cost more than `limit` instructions above native.
-fn over(native: &Costs, costs: &Costs, limit: f64, case: &str) -> Vec<String> {
+pub(super) fn over(native: &Costs, costs: &Costs, limit: f64, case: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     for ((probe, base), (_, cost)) in native.exact().zip(costs.exact()) {
         let added = cost - base;

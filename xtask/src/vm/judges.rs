@@ -8,8 +8,8 @@ use anyhow::{bail, Context, Result};
 
 use super::machine::{last_lines, MachineKind};
 use super::{
-    ancestors, broken_kernels, changes, disk, engines, evade, floods, instructions, pressure,
-    rings, source_root, workloads,
+    ancestors, broken_kernels, changes, disk, engines, evade, floods, instructions, optimised,
+    pressure, rings, source_root, workloads,
 };
 
 /// A test: `tests/vm/NAME`, and how its results are judged.
@@ -39,7 +39,7 @@ const NAMED: [Test; 2] = [
 ];
 
 /// All tests but [`NAMED`], in the order in which a machine runs them.
-pub(super) const TESTS: [Test; 24] = [
+pub(super) const TESTS: [Test; 25] = [
     Test {
         name: "refusal",
         kind: MachineKind::Usual,
@@ -180,6 +180,12 @@ pub(super) const TESTS: [Test; 24] = [
         kind: MachineKind::Instructions,
         seconds: 60,
         check: instructions::units,
+    },
+    Test {
+        name: "optimise-icount",
+        kind: MachineKind::Instructions,
+        seconds: 60,
+        check: optimised::judge,
     },
     Test {
         name: "changes",

@@ -88,6 +88,7 @@ const USUAL: [Line; 6] = [
             "pressure",
             "kernel-engine",
             "latency-icount",
+            "optimise-icount",
             "disk",
             "changes",
         ],
@@ -161,7 +162,7 @@ const LONG: [Line; 9] = [
     Line {
         roles: &[Role::Reference],
         variants: &["stock"],
-        tests: &["disk", "changes", "floods"],
+        tests: &["disk", "optimise-icount", "changes", "floods"],
     },
     OLD_ON_ARM64,
     OF_ARM64,

@@ -1,6 +1,8 @@
 //! Finds rules that forget one of the two system-call tables of a host.
 
 use super::{Examined, Lint};
+use crate::facts::Entry;
+use crate::optimise::residual::{Kinds, Residual};
 use abi::{syscall_name, syscall_number, Arch, Field};
 use rules::{Action, Condition, List, Op, Rule, SyscallSet, Value};
 
@@ -22,6 +24,7 @@ pub(super) fn find(examined: &mut Examined<'_>) {
             continue;
         }
         match arch_of(rule) {
+            Wanted::Any if names_all_that_match(examined, rule) => {}
             Wanted::Any => {
                 if let Some(message) = misread(&rule.syscalls, native, compat) {
                     let remedy = "write it twice, with -F arch=b64 and -F arch=b32 before -S";
@@ -78,6 +81,23 @@ fn twin(examined: &mut Examined<'_>, i: usize, arch: Arch, other: Arch) {
     let message = format!("{width}-bit programs can call {} unseen", some(&missing));
     let remedy = format!("add the same rule with -F arch={bits}");
     examined.found(Lint::OneArch, i, message, remedy);
+}
+
+/// Whether `perm=` of the rule decides on calls of both architectures, since the rule names all that have such an access.
+fn names_all_that_match(examined: &Examined<'_>, rule: &Rule) -> bool {
+    let entries = examined.entries;
+    let has_all = |entry| {
+        let Some(arch) = entries.arch(entry) else {
+            return true;
+        };
+        let kinds = Kinds::of(arch, entries.lists()).groups.iter();
+        kinds
+            .filter(|(kind, _)| Residual::of(rule, entries, entry, *kind).is_ok())
+            .all(|(_, calls)| calls.iter().all(|nr| rule.syscalls.contains(nr)))
+    };
+    rule.conditions.iter().any(|c| c.field == Field::Perm)
+        && has_all(Entry::Native)
+        && has_all(Entry::Compat)
 }
 
 enum Wanted {

@@ -127,13 +127,13 @@ pub fn lint(rules: &[Rule], capabilities: &Capabilities) -> Vec<Finding> {
     findings
 }
 
-/// The rule as text that auditctl reads back as the same rule.
-pub(crate) fn reloadable(rule: &Rule, entries: Entries) -> String {
+/// The rule as text that auditctl of this version reads back as the same rule.
+pub(crate) fn reloadable(rule: &Rule, entries: Entries, dialect: Dialect) -> String {
     let host = entries.arches()[0].unwrap_or(abi::Arch::native());
     list_rule(
         rule,
         &ListStyle {
-            dialect: Dialect::V4,
+            dialect,
             is_interpreted: false,
             is_reloadable: true,
             host,
@@ -158,7 +158,7 @@ impl Examined<'_> {
             line: source.line,
             message,
             remedy,
-            text: reloadable(&self.rules[rule], self.entries),
+            text: reloadable(&self.rules[rule], self.entries, Dialect::V4),
         });
     }
 

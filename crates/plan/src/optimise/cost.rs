@@ -1,5 +1,6 @@
 //! Cost of rules.
 
+use super::price::Price;
 use super::Saving;
 use crate::capabilities::Capabilities;
 use crate::evaluate::is_inode_rule;
@@ -24,6 +25,11 @@ pub struct Cost {
     /// The number of those rules that apply to all calls, so that their conditions are evaluated
     /// even for a call that no rule names.
     pub kernel_evaluated: usize,
+    /// Instructions that kernel audit takes to try the rules for a native call that none can match: the mean over these
+    /// calls, by counts.
+    pub kernel_instructions: u32,
+    /// Nanoseconds for that, by measured times.
+    pub kernel_ns: u32,
 }
 
 impl Cost {
@@ -32,6 +38,7 @@ impl Cost {
     /// # Errors
     /// The rules do not fit the match tables.
     pub fn of(rules: &[Rule], capabilities: &Capabilities) -> Result<Cost, TooLarge> {
+        let unmatched = Price::unmatched(rules, capabilities.entries());
         let plan = Plan::new(rules, capabilities, &Identities::default(), 1)?;
         Ok(Cost {
             rules: rules.len(),
@@ -39,6 +46,8 @@ impl Cost {
             table_rows: plan.rows.len(),
             kernel_passed: rules.iter().filter(|rule| is_passed(rule)).count(),
             kernel_evaluated: rules.iter().filter(|rule| is_evaluated(rule)).count(),
+            kernel_instructions: unmatched.instructions.round() as u32,
+            kernel_ns: unmatched.ns.round() as u32,
         })
     }
 }

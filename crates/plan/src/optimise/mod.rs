@@ -1,11 +1,14 @@
 //! Rewrites rules into equivalent, cheaper ones.
 //!
 //! The exit list is rewritten step by step; other lists are left as they are. A step is only made if
-//! it is shown to change no decision (see `proof`), under kernel audit as well as under any engine.
+//! it is shown to change no decision (see `proof`), under kernel audit as well as under any engine, and if it costs no call
+//! more by both models of what kernel audit costs (see `price`).
 //! Nothing is assumed about security labels. `never` rules at the end of the list stay, because in
 //! the kernel they also suppress the SYSCALL record that would accompany other records.
 
 mod cost;
+mod leading;
+mod price;
 mod proof;
 pub(crate) mod residual;
 mod sample;
@@ -13,11 +16,13 @@ mod steps;
 mod working;
 
 pub use cost::Cost;
+pub use leading::lead_with_never;
 pub use proof::Proof;
 
 use crate::entries::Entries;
 use crate::lint::reloadable;
-use rules::{List, Rule, SyscallSet};
+use price::Price;
+use rules::{Dialect, List, Rule, SyscallSet};
 use sample::Sampler;
 use serde::Serialize;
 use std::rc::Rc;
@@ -35,12 +40,12 @@ pub enum StepKind {
     DropShadowed,
     /// Merges two rules that differ only in their calls.
     Merge,
-    /// Splits a rule by architecture if its numbers mean different calls.
-    SplitArch,
-    /// Replaces a watch of a directory by rules that name the calls it can match, by architecture.
+    /// Replaces a watch of a directory by a rule that names the calls it can match.
     NarrowWatch,
     /// Moves a `never` rule before rules that do not select what it drops.
     HoistNever,
+    /// Puts a `never` rule on the calls that no rule can match before all others.
+    LeadingNever,
 }
 
 /// One change, shown to select the same events with the same keys.
@@ -78,7 +83,7 @@ pub struct Optimised {
     pub rules: Vec<Rule>,
     /// The changes, in the order in which they were made.
     pub steps: Vec<Step>,
-    /// Number of changes that were tried but could not be shown to be equivalent.
+    /// Number of changes that were tried but could not be shown to be equivalent, or not to cost any call more.
     pub refused: usize,
 }
 
@@ -112,6 +117,13 @@ pub fn optimise(rules: &[Rule], entries: Entries, effort: Effort) -> Optimised {
 struct Placed {
     work: Rc<Work>,
     home: usize,
+}
+
+fn works(placed: &[Placed]) -> Vec<Rc<Work>> {
+    placed
+        .iter()
+        .map(|placed| Rc::clone(&placed.work))
+        .collect()
 }
 
 struct Optimiser {
@@ -160,7 +172,6 @@ impl Optimiser {
 
     fn run(&mut self) {
         self.drop_dead();
-        self.split_arches();
         self.narrow_watches();
         if self.merge() {
             self.drop_dead();
@@ -168,8 +179,20 @@ impl Optimiser {
         self.hoist_never();
     }
 
-    /// Makes a change if it is shown to be equivalent. Returns whether it was made.
+    /// Makes a change if it is shown to be equivalent and not to cost any call more. Returns whether it was made.
     fn attempt(&mut self, change: Change) -> bool {
+        let proof = self.prove(&change);
+        let proof = proof.filter(|_| !self.costs_more(&change));
+        let Some(proof) = proof else {
+            self.refused += 1;
+            return false;
+        };
+        self.make(change, proof);
+        true
+    }
+
+    /// Shows, if it can, that the change selects the same events.
+    fn prove(&mut self, change: &Change) -> Option<Proof> {
         let touched = &change.touched;
         let about = |placed: &[Placed]| -> Vec<Rc<Work>> {
             let works = placed.iter().map(|placed| &placed.work);
@@ -178,22 +201,36 @@ impl Optimiser {
                 .cloned()
                 .collect()
         };
-        let proof = proof::prove(
+        proof::prove(
             &self.memory,
             &about(&self.exit),
             &about(&change.exit),
             touched,
             &mut self.sampler,
             self.samples,
-        );
-        let Some(proof) = proof else {
-            self.refused += 1;
-            return false;
-        };
+        )
+    }
+
+    /// Whether a call whose rules change would pay more, by one of the models.
+    fn costs_more(&self, change: &Change) -> bool {
+        let (before, after) = (works(&self.exit), works(&change.exit));
+        let calls = self
+            .memory
+            .representatives(&[&before, &after], &change.touched);
+        calls.into_iter().any(|call| {
+            let Some(arch) = self.memory.entries.arch(call.entry) else {
+                return false;
+            };
+            let price = |works: &[Rc<Work>]| Price::of(works, arch, call.nr);
+            price(&after).exceeds(price(&before))
+        })
+    }
+
+    fn make(&mut self, change: Change, proof: Proof) {
         let text = |rules: &[Rule]| -> Vec<String> {
             rules
                 .iter()
-                .map(|rule| reloadable(rule, self.memory.entries))
+                .map(|rule| reloadable(rule, self.memory.entries, Dialect::V3))
                 .collect()
         };
         let saving = cost::saving(&change.gone, &change.come);
@@ -206,7 +243,6 @@ impl Optimiser {
             proof,
         });
         self.exit = change.exit;
-        true
     }
 
     /// Returns the rules of all lists. Rules of other lists keep their places among the exit rules.

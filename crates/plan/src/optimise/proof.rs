@@ -40,22 +40,54 @@ pub(super) fn prove(
     if !calls.iter().all(alike) {
         return None;
     }
+    agree(memory, before, after, touched, sampler, samples).then_some(Proof {
+        calls: calls.len(),
+        samples,
+    })
+}
+
+/// Shows, if it can, that a `never` rule in front of `rules` changes nothing that these select: none of them can match a
+/// call that it can match.
+pub(super) fn prove_apart(
+    memory: &Memory,
+    rules: &[Rc<Work>],
+    never: &Rc<Work>,
+    sampler: &mut Sampler,
+    samples: usize,
+) -> Option<Proof> {
+    let first = std::slice::from_ref(never);
+    let calls = memory.representatives(&[rules, first], &never.calls);
+    let is_apart =
+        |&call: &Call| memory.list(first, call).is_empty() || memory.list(rules, call).is_empty();
+    if !calls.iter().all(is_apart) {
+        return None;
+    }
+    let after: Vec<Rc<Work>> = first.iter().chain(rules).cloned().collect();
+    agree(memory, rules, &after, &never.calls, sampler, samples).then_some(Proof {
+        calls: calls.len(),
+        samples,
+    })
+}
+
+/// Whether the reference evaluator decides random calls alike with both lists.
+fn agree(
+    memory: &Memory,
+    before: &[Rc<Work>],
+    after: &[Rc<Work>],
+    touched: &SyscallSet,
+    sampler: &mut Sampler,
+    samples: usize,
+) -> bool {
     let rules = |work: &[Rc<Work>]| -> Vec<Rule> { work.iter().map(|w| w.rule.clone()).collect() };
     let (old, new) = (rules(before), rules(after));
-    for _ in 0..samples {
+    (0..samples).all(|_| {
         let sample = sampler.call(&old, touched);
         let facts = sample.facts();
         let decided = |rules: &[Rule]| {
             let decision = decide(rules, memory.entries, &facts, sampler.identities());
             outcome(rules, decision)
         };
-        if decided(&old) != decided(&new) {
-            return None;
-        }
-    }
-    Some(Proof {
-        calls: calls.len(),
-        samples,
+        decided(&old) == decided(&new)
     })
 }
 

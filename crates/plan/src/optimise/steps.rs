@@ -2,19 +2,17 @@
 
 use super::proof::{commute, reduced};
 use super::working::{add, common, Call, Item, Work};
-use super::{Change, Optimiser, Placed, StepKind};
-use crate::evaluate::is_inode_rule;
+use super::{works, Change, Optimiser, StepKind};
 use crate::facts::Entry;
 use crate::lint::is_old_watch;
-use abi::{syscall_name, Arch, Field};
-use rules::{Action, Condition, Op, Rule, SyscallSet, Value};
+use abi::Arch;
+use rules::{Action, Condition, Rule, SyscallSet, Value};
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
-/// Limit of the conditions of a rule: `AUDIT_MAX_FIELDS` less one.
-const CONDITIONS_MAX: usize = 63;
-/// The lowest number that selects a class of calls.
-const FIRST_CLASS: u32 = 2032;
+/// Description of [`StepKind::NarrowWatch`].
+const NARROWED: &str =
+    "a watch on every call: on either architecture, only these numbers can match";
 
 impl Optimiser {
     /// Drops rules that decide nothing for any call.
@@ -30,13 +28,9 @@ impl Optimiser {
         }
     }
 
-    fn works(&self) -> Vec<Rc<Work>> {
-        self.exit.iter().map(|p| Rc::clone(&p.work)).collect()
-    }
-
     /// Representatives of the `touched` calls, each with the rules that may match it.
     fn lists(&self, touched: &SyscallSet) -> Vec<(Call, Vec<Item>)> {
-        let works = self.works();
+        let works = works(&self.exit);
         self.memory
             .representatives(&[&works], touched)
             .into_iter()
@@ -173,44 +167,35 @@ impl Optimiser {
         })
     }
 
-    /// Splits rules that name calls without their architecture, if it makes a difference.
-    pub(super) fn split_arches(&mut self) {
-        let [Some(native), Some(compat)] = self.memory.entries.arches() else {
-            return;
-        };
-        let mut at = 0;
-        while at < self.exit.len() {
-            let rule = &self.exit[at].work.rule;
-            if let Some(example) = misread(rule, native, compat) {
-                let calls = &rule.syscalls;
-                let parts = [native, compat].map(|arch| (arch, calls.clone()));
-                let description = format!("no arch=: {example}");
-                self.replace_by_arch(at, StepKind::SplitArch, description, &parts);
-            }
-            at += 1;
-        }
-    }
-
-    /// Restricts watches of directories on every call to the calls that they can match, so that the
-    /// kernel does not evaluate them for others. Rules with `path=` would gain nothing: the kernel
-    /// looks for those only if a call collected a name with the same hash.
+    /// Restricts watches of directories on every call to the calls that they can match at either entry, so that the
+    /// kernel does not evaluate them for others. The rule stays one rule: with one for each architecture, every call
+    /// would pass one more, and those whose number the other architecture's rule has would pay for its evaluation.
+    /// Rules with `path=` would gain nothing: the kernel looks for those only if a call collected a name with the same
+    /// hash.
     pub(super) fn narrow_watches(&mut self) {
-        let mut at = 0;
-        while at < self.exit.len() {
-            let work = &self.exit[at].work;
-            if is_old_watch(&work.rule) && !is_inode_rule(&work.rule) {
-                let parts: Vec<(Arch, SyscallSet)> = [Entry::Native, Entry::Compat]
-                    .into_iter()
-                    .filter_map(|entry| {
-                        let arch = self.memory.entries.arch(entry)?;
-                        Some((arch, self.possible(work, entry, arch)))
-                    })
-                    .filter(|(_, calls)| !calls.is_empty())
-                    .collect();
-                let description = "a watch on every call: only these can match".to_owned();
-                self.replace_by_arch(at, StepKind::NarrowWatch, description, &parts);
+        for at in 0..self.exit.len() {
+            let work = Rc::clone(&self.exit[at].work);
+            if !is_old_watch(&work.rule) || work.by_inode {
+                continue;
             }
-            at += 1;
+            let mut calls = SyscallSet::EMPTY;
+            for entry in [Entry::Native, Entry::Compat] {
+                if let Some(arch) = self.memory.entries.arch(entry) {
+                    add(&mut calls, &self.possible(&work, entry, arch));
+                }
+            }
+            let mut rule = work.rule.clone();
+            rule.syscalls = calls;
+            let mut exit = self.exit.clone();
+            exit[at].work = Rc::new(self.memory.work(rule.clone()));
+            self.attempt(Change {
+                kind: StepKind::NarrowWatch,
+                description: NARROWED.to_owned(),
+                exit,
+                gone: vec![work.rule.clone()],
+                come: vec![rule],
+                touched: work.calls.clone(),
+            });
         }
     }
 
@@ -223,39 +208,6 @@ impl Optimiser {
             }
         }
         common(&calls, &work.calls)
-    }
-
-    /// Replaces the rule at `at` by one for each architecture.
-    fn replace_by_arch(
-        &mut self,
-        at: usize,
-        kind: StepKind,
-        description: String,
-        parts: &[(Arch, SyscallSet)],
-    ) {
-        let placed = self.exit[at].clone();
-        let rule = placed.work.rule.clone();
-        if parts.is_empty() || rule.conditions.len() >= CONDITIONS_MAX {
-            return;
-        }
-        let come: Vec<Rule> = parts
-            .iter()
-            .map(|(arch, calls)| with_arch(&rule, *arch, calls.clone()))
-            .collect();
-        let mut exit = self.exit.clone();
-        let replacement = come.iter().map(|rule| Placed {
-            work: Rc::new(self.memory.work(rule.clone())),
-            home: placed.home,
-        });
-        exit.splice(at..=at, replacement);
-        self.attempt(Change {
-            kind,
-            description,
-            exit,
-            gone: vec![rule],
-            come,
-            touched: placed.work.calls.clone(),
-        });
     }
 
     /// Moves `never` rules forward, past rules on the same calls that select none of what they drop.
@@ -318,37 +270,4 @@ fn merge_key(rule: &Rule) -> (Action, Vec<Condition>) {
         (condition.field, condition.op as u32, value)
     });
     (rule.action, conditions)
-}
-
-/// For a rule without an architecture: the meaning on both architectures of a number for which they
-/// differ, if there is one.
-fn misread(rule: &Rule, native: Arch, compat: Arch) -> Option<String> {
-    let names_arch = rule.conditions.iter().any(|c| c.field == Field::Arch);
-    if names_arch || rule.syscalls.is_all() {
-        return None;
-    }
-    let calls = rule.syscalls.iter().filter(|&nr| nr < FIRST_CLASS);
-    let differing = calls.filter_map(|nr| {
-        let names = (syscall_name(native, nr), syscall_name(compat, nr));
-        (names.0 != names.1).then_some((nr, names))
-    });
-    let shown = |name: Option<&'static str>| name.unwrap_or("no call");
-    differing
-        .take(1)
-        .next()
-        .map(|(nr, (name, other))| format!("call {nr} is {} or {}", shown(name), shown(other)))
-}
-
-fn with_arch(rule: &Rule, arch: Arch, syscalls: SyscallSet) -> Rule {
-    let mut rule = rule.clone();
-    rule.conditions.insert(
-        0,
-        Condition {
-            field: Field::Arch,
-            op: Op::Eq,
-            value: Value::Number(arch.audit_arch()),
-        },
-    );
-    rule.syscalls = syscalls;
-    rule
 }

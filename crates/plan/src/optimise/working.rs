@@ -4,11 +4,14 @@ use super::residual::{CallKind, Kinds, Residual};
 use crate::entries::{calls_of, Entries};
 use crate::evaluate::is_inode_rule;
 use crate::facts::Entry;
-use abi::Field;
-use rules::{Action, Condition, Rule, SyscallSet};
+use abi::{syscall_name, Arch, Field};
+use rules::{Action, Condition, Dialect, Rule, SyscallSet};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
+
+/// The lowest number that selects a class of calls.
+const FIRST_CLASS: u32 = 2032;
 
 /// The visible outcome of a match: the key that is recorded, or `None` for `never`.
 pub(super) type Outcome = Option<Vec<u8>>;
@@ -22,7 +25,8 @@ pub(super) struct Work {
     conditions: usize,
     /// Number of the rule's outcome in [`Memory`].
     pub(super) outcome: usize,
-    by_inode: bool,
+    /// Whether the kernel stores the rule by inode.
+    pub(super) by_inode: bool,
 }
 
 /// A rule that may match a certain call.
@@ -106,6 +110,24 @@ impl Memory {
                 })
             })
             .collect()
+    }
+
+    /// The native calls whose names every version of auditctl knows: those that no rule can match, and the others.
+    pub(super) fn by_naming(&self, rules: &[Rc<Work>], arch: Arch) -> [SyscallSet; 2] {
+        let mut sets = [SyscallSet::EMPTY; 2];
+        let kinds = Kinds::of(arch, self.entries.lists());
+        let has_name = |&nr: &u32| syscall_name(arch, nr).is_some();
+        let is_known = |nr: &u32| Dialect::V3.knows_call(arch, *nr);
+        for nr in (0..FIRST_CLASS).filter(has_name).filter(is_known) {
+            let call = Call {
+                entry: Entry::Native,
+                nr,
+                kind: kinds.kind(nr),
+            };
+            let is_named = !self.list(rules, call).is_empty();
+            sets[usize::from(is_named)].insert(nr);
+        }
+        sets
     }
 
     /// Calls among `touched` that represent all of them: every other call has the same rules with the

@@ -16,7 +16,11 @@ pub(crate) fn optimise(args: &RulesOptimiseArgs) -> Result<u8> {
         perm_lists: capture::probe::perm_lists(),
         ..Capabilities::assumed(abi::Arch::native())
     };
-    let optimised = plan::optimise(&set.rules, capabilities.entries(), Effort::default());
+    let (entries, effort) = (capabilities.entries(), Effort::default());
+    let mut optimised = plan::optimise(&set.rules, entries, effort);
+    if args.leading_never {
+        optimised = plan::lead_with_never(optimised, entries, effort);
+    }
     let cost = |rules: &[Rule]| Cost::of(rules, &capabilities).context("what the rules cost");
     let (before, after) = (cost(&set.rules)?, cost(&optimised.rules)?);
     if let Some(path) = &args.write {
@@ -75,6 +79,16 @@ fn print(out: &mut impl Write, optimised: &Optimised, before: &Cost, after: &Cos
             before.kernel_evaluated,
             after.kernel_evaluated,
         ),
+        (
+            "kernel audit: instructions, unwatched call",
+            before.kernel_instructions as usize,
+            after.kernel_instructions as usize,
+        ),
+        (
+            "kernel audit: nanoseconds, unwatched call",
+            before.kernel_ns as usize,
+            after.kernel_ns as usize,
+        ),
     ];
     for (name, before, after) in rows {
         writeln!(out, "{name:<46} {before:>9} {after:>9}")?;
@@ -82,7 +96,7 @@ fn print(out: &mut impl Write, optimised: &Optimised, before: &Cost, after: &Cos
     if optimised.refused > 0 {
         writeln!(
             out,
-            "{} more could not be shown to be equivalent and were left out.",
+            "{} more could not be shown to be equivalent, or to cost no call more, and were left out.",
             optimised.refused
         )?;
     }
@@ -94,7 +108,8 @@ fn text(rule: &Rule) -> String {
     list_rule(
         rule,
         &ListStyle {
-            dialect: Dialect::V4,
+            // Newer calls are numbers, since older versions do not know their names.
+            dialect: Dialect::V3,
             is_reloadable: true,
             ..ListStyle::default()
         },
