@@ -173,6 +173,17 @@ fn price(plan: &Plan, prices: Prices, call: (Entry, u32), per_s: f64, factor: f6
     }
 }
 
+/// Nanoseconds that the hooks of a plan add to a native call that no rule names, and the most that they add to a call that
+/// a rule names and does not select.
+pub(crate) fn hook_ns(plan: &Plan) -> (f64, f64) {
+    let unnamed = (Entry::Native, u32::MAX);
+    let watched = plan
+        .calls
+        .keys()
+        .map(|&call| price(plan, prices(plan, call), call, 0.0, 1.0).ns);
+    (prices(plan, unnamed).unwatched, watched.fold(0.0, f64::max))
+}
+
 /// Prices of the hook that sees the call.
 fn prices(plan: &Plan, call: (Entry, u32)) -> Prices {
     let is_native = call.0 == Entry::Native;

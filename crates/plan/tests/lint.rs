@@ -164,6 +164,68 @@ fn old_watches_and_rules_without_key_are_found() {
 }
 
 #[test]
+fn rules_on_all_calls_say_what_each_call_pays() {
+    let always = findings(&["-a always,exit -F arch=b64 -S all -F uid=5 -F key=k"]);
+    let all = always
+        .iter()
+        .find(|f| f.lint == Lint::AllCalls)
+        .expect("found");
+    let cost = all.cost.as_deref().expect("a cost");
+    assert!(
+        cost.contains("under Tarsier ") && cost.contains("calls pay up to "),
+        "{cost}"
+    );
+    assert!(
+        cost.ends_with("; under kernel audit each call pays 26 ns"),
+        "{cost}"
+    );
+
+    // A rule that drops calls makes Tarsier watch none.
+    let never = findings(&["-a never,exit -S all -F auid=5"]);
+    assert_eq!(never[0].lint, Lint::AllCalls);
+    assert_eq!(
+        never[0].cost.as_deref(),
+        Some("under kernel audit each call pays 17 ns")
+    );
+
+    let every = findings(&["-a always,exit -S all -F key=k"]);
+    assert_eq!(every.len(), 1, "{every:#?}");
+    assert_eq!(every[0].lint, Lint::EveryCall);
+    assert!(every[0]
+        .cost
+        .as_deref()
+        .is_some_and(|cost| cost.contains("2300 ns")));
+
+    // A file, or a kind of access, names its calls.
+    for watch in [
+        "-w /a -p wa -k k",
+        "-a always,exit -F arch=b64 -S all -F perm=x -F key=k",
+    ] {
+        assert!(
+            found(&[watch])
+                .iter()
+                .all(|(_, lint)| *lint != Lint::AllCalls),
+            "{watch}"
+        );
+    }
+}
+
+#[test]
+fn a_missing_arch_says_which_calls_pay_for_it() {
+    let found = findings(&["-a always,exit -S connect -F uid=5 -F key=k"]);
+    let missing = found
+        .iter()
+        .find(|f| f.lint == Lint::MissingArch)
+        .expect("found");
+    let cost = missing.cost.as_deref().expect("a cost");
+    assert_eq!(
+        cost,
+        "under Tarsier calls of 32-bit programs are watched too: 1, and every other call pays 74 ns instead of 37; \
+         under kernel audit each call with one of its numbers pays 17 ns"
+    );
+}
+
+#[test]
 fn what_io_uring_does_unseen_is_found_until_a_rule_asks_for_it() {
     let watched = [
         "-a always,exit -F arch=b64 -S openat,unlinkat,accept4 -F uid=5 -F key=k",

@@ -1,6 +1,6 @@
 //! `tarsier rules`
 
-mod check;
+pub(crate) mod check;
 mod flood;
 mod optimise;
 pub(crate) mod source;

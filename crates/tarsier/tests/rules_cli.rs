@@ -140,6 +140,31 @@ fn optimised_rules_are_written_with_their_settings_and_are_optimal() {
 }
 
 #[test]
+fn plan_warns_of_what_costs_much_or_holds_up_a_host() {
+    let directory = TempDir::new().unwrap();
+    let lines =
+        "-b 64\n--backlog_wait_time 60000\n-a always,exit -F arch=b64 -S all -F uid=5 -k k\n";
+    let rules = file(&directory, "some.rules", lines);
+    let output = tarsier(&["plan", "--rules", text(&rules)]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    for (line, lint) in [(1, "backlog"), (2, "waits-when-full"), (3, "all-calls")] {
+        let place = format!("{}:{line}: warning: ", text(&rules));
+        let told = said.lines().find(|told| told.starts_with(&place));
+        assert!(
+            told.is_some_and(|told| told.contains(&format!("[{lint}]"))),
+            "{line}: {said}"
+        );
+    }
+    assert!(
+        said.contains("60.0 s where the kernel has 1000 ticks"),
+        "{said}"
+    );
+    let quiet = file(&directory, "quiet.rules", RULES);
+    assert_eq!(tarsier(&["plan", "--rules", text(&quiet)]).stderr, b"");
+}
+
+#[test]
 fn plan_shows_a_call_and_refuses_a_name_that_is_none() {
     let directory = TempDir::new().unwrap();
     let rules = file(&directory, "some.rules", RULES);

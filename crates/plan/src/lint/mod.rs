@@ -2,6 +2,7 @@
 
 mod arch;
 mod conditions;
+mod cost;
 mod settings;
 mod uring;
 
@@ -9,7 +10,7 @@ pub use settings::lint_settings;
 
 use crate::capabilities::Capabilities;
 use crate::entries::Entries;
-use crate::evaluate::is_label;
+use crate::evaluate::{is_inode_rule, is_label};
 use crate::exactness::{exactness, Exactness};
 use crate::shadow::shadowing;
 use abi::Field;
@@ -48,6 +49,8 @@ pub enum Lint {
     UnsetAuid,
     /// Every call of every process is selected.
     EveryCall,
+    /// The rule is about all calls, and selects some by other conditions.
+    AllCalls,
     /// `-b`: the kernel's queue is small, or has no limit.
     Backlog,
     /// `--backlog_wait_time`: calls of everybody wait while the kernel's queue is full.
@@ -79,6 +82,7 @@ impl Lint {
             Lint::MissingPath => "missing-path",
             Lint::UnsetAuid => "unset-auid",
             Lint::EveryCall => "every-call",
+            Lint::AllCalls => "all-calls",
             Lint::Backlog => "backlog",
             Lint::WaitsWhenFull => "waits-when-full",
             Lint::LosesWhenFull => "loses-when-full",
@@ -86,6 +90,22 @@ impl Lint {
             Lint::LosesSilently => "loses-silently",
             Lint::PanicsOnLoss => "panics-on-loss",
         }
+    }
+
+    /// Whether the finding is about what a host pays or loses, which `tarsier plan` says, too.
+    pub const fn is_costly(self) -> bool {
+        matches!(
+            self,
+            Lint::MissingArch
+                | Lint::EveryCall
+                | Lint::AllCalls
+                | Lint::Backlog
+                | Lint::WaitsWhenFull
+                | Lint::LosesWhenFull
+                | Lint::RateLoses
+                | Lint::LosesSilently
+                | Lint::PanicsOnLoss
+        )
     }
 }
 
@@ -104,6 +124,8 @@ pub struct Finding {
     pub message: String,
     /// Remedy.
     pub remedy: String,
+    /// What calls pay for it, in words, if it is about that.
+    pub cost: Option<String>,
     /// The rule as text that auditctl reads back as the same rule, or the setting.
     pub text: String,
 }
@@ -150,6 +172,15 @@ struct Examined<'a> {
 
 impl Examined<'_> {
     fn found(&mut self, lint: Lint, rule: usize, message: String, remedy: String) {
+        let cost = match lint {
+            Lint::MissingArch => cost::of_missing_arch(&self.rules[rule], self.capabilities),
+            Lint::EveryCall => Some(cost::of_every_call()),
+            Lint::AllCalls => cost::of_all_calls(&self.rules[rule], self.capabilities),
+            Lint::OldWatch if !is_inode_rule(&self.rules[rule]) => {
+                Some(cost::of_evaluation(&self.rules[rule], self.capabilities))
+            }
+            _ => None,
+        };
         let source = &self.rules[rule].source;
         self.findings.push(Finding {
             lint,
@@ -158,6 +189,7 @@ impl Examined<'_> {
             line: source.line,
             message,
             remedy,
+            cost,
             text: reloadable(&self.rules[rule], self.entries, Dialect::V4),
         });
     }
@@ -204,8 +236,18 @@ impl Examined<'_> {
                 let remedy = "name the calls, or ask about uid=, auid=, exe= or exit=".to_owned();
                 self.found(Lint::EveryCall, i, message, remedy);
             }
+            if is_on_all_calls(rule) && !self.has_found(Lint::NeverMatches, i) {
+                let message = "it is about all calls: each has to be compared with it".to_owned();
+                let remedy = "name the calls that matter".to_owned();
+                self.found(Lint::AllCalls, i, message, remedy);
+            }
             self.honoured(i, rule);
         }
+    }
+
+    fn has_found(&self, lint: Lint, rule: usize) -> bool {
+        let is_same = |finding: &Finding| finding.rule == Some(rule) && finding.lint == lint;
+        self.findings.iter().any(is_same)
     }
 
     fn honoured(&mut self, i: usize, rule: &Rule) {
@@ -225,9 +267,7 @@ impl Examined<'_> {
         }
         if let Exactness::NotHonoured(reason) = exactness(rule, self.capabilities) {
             // A rule that no call of this host can match has already been reported.
-            let is_said =
-                |finding: &Finding| finding.rule == Some(i) && finding.lint == Lint::NeverMatches;
-            if !self.findings.iter().any(is_said) {
+            if !self.has_found(Lint::NeverMatches, i) {
                 self.found(
                     Lint::NotHonoured,
                     i,
@@ -255,8 +295,23 @@ fn selects_every_call(rule: &Rule) -> bool {
         && rule.conditions.iter().all(|c| is_open(c.field))
 }
 
+/// Whether the rule is about all calls, and selects those of some processes or results. Watches are others' findings.
+fn is_on_all_calls(rule: &Rule) -> bool {
+    let is_open = |c: &rules::Condition| matches!(c.field, Field::Arch | Field::FilterKey);
+    let is_place = |c: &rules::Condition| {
+        matches!(
+            c.field,
+            Field::Watch | Field::Dir | Field::Inode | Field::Perm
+        )
+    };
+    rule.list == List::Exit
+        && rule.syscalls.is_all()
+        && !rule.conditions.iter().any(is_place)
+        && !rule.conditions.iter().all(is_open)
+}
+
 fn old_watch(rule: &Rule) -> (&'static str, &'static str) {
-    if crate::evaluate::is_inode_rule(rule) {
+    if is_inode_rule(rule) {
         (
             "a watch as -w makes it, which audit 4 calls deprecated",
             "write it as -a always,exit -F arch= -F path= -F perm=, once for each arch",
@@ -264,7 +319,7 @@ fn old_watch(rule: &Rule) -> (&'static str, &'static str) {
     } else {
         (
             "a watch as -w makes it, which kernel audit evaluates for every call",
-            "name arch and calls: `tarsier rules optimise` shows how",
+            "name its calls: `tarsier rules optimise` does",
         )
     }
 }

@@ -12,6 +12,10 @@ const USUAL_BACKLOG: u32 = 8192;
 pub fn lint_settings(set: &RuleSet) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut add = |lint, option: &str, value: u32, message: String, remedy: &str| {
+        let cost = match lint {
+            Lint::WaitsWhenFull => Some(longest_wait(value)),
+            _ => None,
+        };
         let source = set.setting_places.get(option).cloned().unwrap_or_default();
         found.push(Finding {
             lint,
@@ -20,6 +24,7 @@ pub fn lint_settings(set: &RuleSet) -> Vec<Finding> {
             line: source.line,
             message,
             remedy: remedy.to_owned(),
+            cost,
             text: format!("{option} {value}"),
         });
     };
@@ -95,6 +100,17 @@ fn wait_time(value: u32) -> (Lint, String, &'static str) {
     }
 }
 
+/// How long a call waits at most, in words: a tick lasts 1 ms to 10 ms, by the kernel's CONFIG_HZ.
+fn longest_wait(ticks: u32) -> String {
+    let seconds = |hz: u32| f64::from(ticks) / f64::from(hz);
+    format!(
+        "a call waits up to {:.1} s where the kernel has 1000 ticks per second, {:.1} s with 250, {:.1} s with 100",
+        seconds(1000),
+        seconds(250),
+        seconds(100)
+    )
+}
+
 /// `-f` that stops the machine for what other settings lose, or keeps losses secret.
 fn failure(value: u32, set: &RuleSet) -> Option<(u32, String, &'static str)> {
     let (rate, wait) = (set.settings.rate, set.settings.backlog_wait_time);
@@ -161,6 +177,17 @@ mod tests {
         ];
         assert_eq!(found(text), expected);
         assert_eq!(found("-b 0\n"), [(1, "backlog", "-b 0".to_owned())]);
+    }
+
+    #[test]
+    fn a_wait_is_told_in_seconds() {
+        let cost = findings("--backlog_wait_time 60000\n").remove(0).cost;
+        let cost = cost.expect("a cost");
+        assert!(
+            cost.contains("60.0 s where the kernel has 1000 ticks"),
+            "{cost}"
+        );
+        assert!(cost.ends_with("600.0 s with 100"), "{cost}");
     }
 
     #[test]

@@ -8,7 +8,7 @@
 
 mod cost;
 mod leading;
-mod price;
+pub(crate) mod price;
 mod proof;
 pub(crate) mod residual;
 mod sample;

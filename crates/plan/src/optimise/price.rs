@@ -99,17 +99,27 @@ impl Price {
                 continue;
             }
             let (conditions, matches) = compared(&work.rule, arch);
-            evaluated += EVALUATED_INSTRUCTIONS + CONDITION_INSTRUCTIONS * conditions;
+            evaluated += evaluation(conditions);
             if matches {
                 break;
             }
         }
-        let second = EVALUATED_INSTRUCTIONS + 2.0 * CONDITION_INSTRUCTIONS;
         Price {
             instructions: evaluated + PASSED_INSTRUCTIONS * f64::from(passed),
-            ns: EVALUATED_NS * evaluated / second + f64::from(unwatched_ns(passed)),
+            ns: EVALUATED_NS * evaluated / evaluation(2.0) + f64::from(unwatched_ns(passed)),
         }
     }
+}
+
+/// Nanoseconds that kernel audit takes to compare the conditions of a rule, up to the first that does not hold, for a call
+/// that it names.
+pub(crate) fn evaluated_ns(rule: &Rule, arch: Arch) -> f64 {
+    EVALUATED_NS * evaluation(compared(rule, arch).0) / evaluation(2.0)
+}
+
+/// Instructions to evaluate a rule up to this condition.
+fn evaluation(conditions: f64) -> f64 {
+    EVALUATED_INSTRUCTIONS + CONDITION_INSTRUCTIONS * conditions
 }
 
 /// How many conditions of the rule the kernel compares, and whether all hold.

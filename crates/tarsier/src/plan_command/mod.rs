@@ -2,13 +2,13 @@
 
 mod profile;
 
-use crate::rules_command::source;
+use crate::rules_command::{check::findings_of, source};
 use anyhow::{bail, Context, Result};
 use cli::{Engine, PlanArgs};
 use daemon::host::host;
 use daemon::stderr::say;
 use plan::{CallExplanation, Capabilities, Plan};
-use rules::{ErrorKind, Rule, RuleSet, SystemHost};
+use rules::{ErrorKind, Rule, RuleSet, Source, SystemHost};
 use std::io::Write;
 
 /// Prints the plan of the rules for this host. Without root, features that only root can test are
@@ -17,6 +17,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<u8> {
     let set = source::read(&args.rules)?;
     warn_of_missing_paths(&set.rules);
     let (plan, is_kernel) = plan_for(&set, args.engine)?;
+    warn_of_costs(&set);
     let mut out = std::io::stdout().lock();
     if is_kernel && !args.syscalls.is_empty() {
         bail!(
@@ -122,6 +123,24 @@ fn calls(plan: &Plan, names: &[String]) -> Result<Vec<CallExplanation>> {
         calls.extend(found);
     }
     Ok(calls)
+}
+
+/// Says which rules and settings cost a host much, or make it wait, lose events or stop.
+fn warn_of_costs(set: &RuleSet) {
+    let findings = findings_of(set).into_iter();
+    for finding in findings.filter(|finding| finding.lint.is_costly()) {
+        let place = Source {
+            file: finding.file.clone(),
+            line: finding.line,
+        };
+        let (place, name) = (place.place(), finding.lint.name());
+        let cost = finding.cost.map(|cost| format!(": {cost}"));
+        say!(
+            "{place}: warning: {} [{name}]{}",
+            finding.message,
+            cost.unwrap_or_default()
+        );
+    }
 }
 
 fn warn_of_missing_paths(rules: &[Rule]) {

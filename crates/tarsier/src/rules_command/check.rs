@@ -11,15 +11,8 @@ use std::io::Write;
 /// Prints findings. Status 0: none; 1: some.
 pub(crate) fn check(args: &RulesCheckArgs) -> Result<u8> {
     let set = source::read(&args.rules)?;
-    let capabilities = Capabilities {
-        compat_entry: capture::probe::compat_entry(),
-        x32_calls: capture::probe::x32_calls(),
-        perm_lists: capture::probe::perm_lists(),
-        ..Capabilities::assumed(abi::Arch::native())
-    };
-    let mut findings = plan::lint(&set.rules, &capabilities);
+    let mut findings = findings_of(&set);
     findings.extend(missing_paths(&set.rules));
-    findings.extend(plan::lint_settings(&set));
     findings.sort_by_key(|finding| (finding.rule, finding.lint));
     let floods = match &args.log {
         Some(log) => flood::count(log, &set.rules)?,
@@ -39,6 +32,20 @@ pub(crate) fn check(args: &RulesCheckArgs) -> Result<u8> {
     }
     let is_clean = findings.is_empty() && !floods.iter().any(|flood| flood.is_flood);
     Ok(u8::from(!is_clean))
+}
+
+/// Findings about rules and settings on this host, but for paths that are missing. Prices are those of the tracepoint
+/// engine.
+pub(crate) fn findings_of(set: &RuleSet) -> Vec<Finding> {
+    let capabilities = Capabilities {
+        compat_entry: capture::probe::compat_entry(),
+        x32_calls: capture::probe::x32_calls(),
+        perm_lists: capture::probe::perm_lists(),
+        ..Capabilities::assumed(abi::Arch::native())
+    };
+    let mut findings = plan::lint(&set.rules, &capabilities);
+    findings.extend(plan::lint_settings(set));
+    findings
 }
 
 fn write_text(
@@ -78,6 +85,7 @@ fn missing_paths(rules: &[Rule]) -> Vec<Finding> {
             line: text.source.line,
             message: format!("{reason}: the kernel refuses the rule, and auditctl stops there"),
             remedy: "create it, delete the rule, or put -i or -c first".to_owned(),
+            cost: None,
             text: text.to_string(),
         })
         .collect()
@@ -93,6 +101,9 @@ fn print(out: &mut impl Write, finding: &Finding) -> Result<()> {
     };
     writeln!(out, "{}: {} [{name}]", place.place(), finding.message)?;
     writeln!(out, "    {}", shortened(&finding.text))?;
+    if let Some(cost) = &finding.cost {
+        writeln!(out, "    cost: {cost}")?;
+    }
     writeln!(out, "    remedy: {}", finding.remedy)?;
     Ok(())
 }
