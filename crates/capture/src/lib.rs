@@ -18,11 +18,11 @@ pub use error::CaptureError;
 pub use gaps::btf;
 pub use gaps::relocations;
 pub use hooks::functions_can_be_hooked;
-pub use hooks::{EbpfEngine, Helpers, Leftover, Options, Overload, Replacement};
+pub use hooks::{EbpfEngine, Helpers, Leftover, Options, Overload, Rehearsal, Replacement};
 #[doc(hidden)]
 pub use kernel::kernel_btf;
 pub use kernel::probe;
-pub use objects_of_programs::{inner_maps, program_sizes, ProgramSizes};
+pub use objects_of_programs::{inner_maps, maps_by_cpu, program_sizes, ProgramSizes};
 pub use own_programs::{own_programs, Loader, Loading, OwnPrograms};
 pub use pins::{unmount_unused, Handed, Handover, Pins, UnfinishedWrite, STANDARD_PIN_DIR};
 pub use rings::{frame_time, Ring, Stream};

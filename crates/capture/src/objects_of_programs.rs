@@ -1,6 +1,6 @@
 //! Sizes and contents of BPF objects that other processes use.
 
-use libbpf_rs::query::{BtfInfoIter, ProgInfoIter, ProgInfoQueryOptions};
+use libbpf_rs::query::{BtfInfoIter, MapInfo, MapInfoIter, ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, OwnedFd};
@@ -33,6 +33,25 @@ pub fn program_sizes(ids: &BTreeSet<u32>) -> ProgramSizes {
     let types = BtfInfoIter::default().filter(|of| types.contains(&of.id));
     sizes.types = types.map(|of| of.btf.len() as u64).sum();
     sizes
+}
+
+/// Maps with one value, or one entry, for each CPU.
+const BY_CPU: [&str; 2] = ["cpu_states", "works"];
+
+/// Those of the maps with these ids whose size depends on the number of CPUs, other than rings. Empty without root.
+pub fn maps_by_cpu(ids: &BTreeSet<u32>) -> BTreeSet<u32> {
+    let by_cpu = |map: &MapInfo| {
+        let is_named = map.name.to_str().is_some_and(|name| BY_CPU.contains(&name));
+        let is_of_kind = matches!(
+            map.ty,
+            MapType::PercpuArray | MapType::PercpuHash | MapType::LruPercpuHash
+        );
+        is_named || is_of_kind
+    };
+    MapInfoIter::default()
+        .filter(|map| ids.contains(&map.id) && by_cpu(map))
+        .map(|map| map.id)
+        .collect()
 }
 
 /// Descriptors of the maps in a map of maps, by the id of the latter. Empty for other maps, and without root.

@@ -330,6 +330,9 @@ pub struct PlanArgs {
     #[arg(long, value_name = "N", default_value_t = 10, requires = "profile",
           value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub seconds: u32,
+    /// Show the kernel's memory for the rules instead: loads the programs, attaches none, and asks the kernel
+    #[arg(long, conflicts_with_all = ["syscalls", "profile"])]
+    pub memory: bool,
     /// Print JSON, for programs
     #[arg(long)]
     pub json: bool,

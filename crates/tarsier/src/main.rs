@@ -6,6 +6,7 @@ mod ctl;
 mod dialect;
 mod doctor_command;
 mod finding;
+mod kernel_memory;
 mod last_command;
 mod migrate_command;
 mod plan_command;

@@ -189,7 +189,7 @@ fn read<'h>(
 }
 
 /// A new map of match tables with these rows.
-fn make_table(rows: &[tables::Row]) -> Result<MapHandle, CaptureError> {
+pub(super) fn make_table(rows: &[tables::Row]) -> Result<MapHandle, CaptureError> {
     let table = MapHandle::create(
         MapType::Array,
         Some("tarsier_table"),

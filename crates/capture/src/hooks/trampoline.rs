@@ -258,6 +258,16 @@ impl Trampolines {
         hooked
     }
 
+    /// Loads the program for a function, as [`Trampolines::hook`] does, and attaches it to nothing.
+    pub(super) fn load(&self, function: &Function) -> Result<OwnedFd, Errno> {
+        let at_gate = AtGate {
+            place: 0,
+            asks_ids: true,
+        };
+        let instructions = self.instructions_for(function, at_gate);
+        load(&instructions, function.btf_id, Edge::Exit.kind())
+    }
+
     fn attach(&self, function: &Function, at_gate: AtGate) -> Result<Hook, CaptureError> {
         let instructions = self.instructions_for(function, at_gate);
         let predecessor = format!("{PIN}{}-", function.name);

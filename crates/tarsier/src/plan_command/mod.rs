@@ -1,5 +1,6 @@
 //! `tarsier plan`
 
+mod memory;
 mod profile;
 
 use crate::rules_command::{check::findings_of, source};
@@ -33,6 +34,13 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<u8> {
             }
             false => write!(out, "{profile}")?,
         }
+        return Ok(0);
+    }
+    if args.memory {
+        if is_kernel {
+            bail!("--memory is about the eBPF engines, and the kernel engine loads nothing");
+        }
+        memory::print(&mut out, &plan, args.json)?;
         return Ok(0);
     }
     if args.syscalls.is_empty() {

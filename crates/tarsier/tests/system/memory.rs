@@ -64,7 +64,7 @@ fn memory_of_rings_maps_and_programs_adds_up_to_the_kernels_account() {
         let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
         let of = |name: &str| told[name].as_f64().expect("a number");
         let (told_bytes, kernel) = (
-            of("rings") + of("maps") + of("programs"),
+            of("rings") + of("tables") + of("maps") + of("programs"),
             account.kernel_bytes(),
         );
         println!("{told_bytes} bytes told, {kernel} in the kernel's account");
@@ -74,5 +74,40 @@ fn memory_of_rings_maps_and_programs_adds_up_to_the_kernels_account() {
         );
         assert!(of("daemon") > 1e6 && of("helpers") > 0.0, "{told}");
         daemon.stop();
+    });
+}
+
+/// Bytes in the kernel by an account as JSON.
+fn kernel_bytes(output: &std::process::Output) -> f64 {
+    assert!(output.status.success(), "{output:?}");
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let parts = ["rings", "tables", "maps", "programs"];
+    parts
+        .iter()
+        .map(|name| told[name].as_f64().expect("a number"))
+        .sum()
+}
+
+#[test]
+fn what_the_plan_says_of_memory_is_what_the_daemon_has() {
+    machine::test("memory-of-the-plan", |setup| {
+        // Rings of the default size.
+        let daemon = setup.tarsier(RULE).format("raw").ring_kib(4096).start();
+        let told = daemon.asked(&["--memory", "--json"]);
+        let engine = daemon.status()["engine"].to_string();
+        daemon.stop();
+        let mut plan = Command::new(programs::tarsier());
+        plan.args([
+            "plan",
+            "--memory",
+            "--json",
+            "--engine",
+            engine.trim_matches('"'),
+        ]);
+        plan.arg("--rules").arg(setup.path("test.rules"));
+        let planned = plan.output().expect("tarsier runs");
+        let (told, planned) = (kernel_bytes(&told), kernel_bytes(&planned));
+        println!("{planned} bytes planned, {told} taken");
+        assert!((planned / told - 1.0).abs() < 0.1, "{planned} of {told}");
     });
 }
