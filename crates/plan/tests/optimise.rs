@@ -327,6 +327,17 @@ fn calls_that_no_rule_can_match_are_ended_by_one_rule_if_that_pays() {
 }
 
 #[test]
+fn the_cheapest_call_has_a_price_where_every_call_is_named() {
+    let rules = ruleset(&[
+        "-a always,exit -F arch=b64 -S all -F auid=5 -F key=k",
+        "-a always,exit -F arch=b32 -S mkdir -F key=k",
+    ]);
+    let cost = Cost::of(&rules, &capabilities()).unwrap();
+    // Two rules are passed, one is evaluated up to its second condition.
+    assert_eq!(cost.kernel_instructions, 2 * 8 + 43 + 2 * 52);
+}
+
+#[test]
 fn other_lists_stay_as_they_are_and_where_they_are() {
     let rules = [
         "-a never,task -F uid=5",

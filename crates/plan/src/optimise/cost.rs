@@ -25,8 +25,8 @@ pub struct Cost {
     /// The number of those rules that apply to all calls, so that their conditions are evaluated
     /// even for a call that no rule names.
     pub kernel_evaluated: usize,
-    /// Instructions that kernel audit takes to try the rules for a native call that none can match: the mean over these
-    /// calls, by counts.
+    /// Instructions that kernel audit takes to try the rules for the native call that pays least, by counts. That is a
+    /// call that no rule names, if there is one.
     pub kernel_instructions: u32,
     /// Nanoseconds for that, by measured times.
     pub kernel_ns: u32,
@@ -38,7 +38,7 @@ impl Cost {
     /// # Errors
     /// The rules do not fit the match tables.
     pub fn of(rules: &[Rule], capabilities: &Capabilities) -> Result<Cost, TooLarge> {
-        let unmatched = Price::unmatched(rules, capabilities.entries());
+        let least = Price::least(rules, capabilities.entries());
         let plan = Plan::new(rules, capabilities, &Identities::default(), 1)?;
         Ok(Cost {
             rules: rules.len(),
@@ -46,8 +46,8 @@ impl Cost {
             table_rows: plan.rows.len(),
             kernel_passed: rules.iter().filter(|rule| is_passed(rule)).count(),
             kernel_evaluated: rules.iter().filter(|rule| is_evaluated(rule)).count(),
-            kernel_instructions: unmatched.instructions.round() as u32,
-            kernel_ns: unmatched.ns.round() as u32,
+            kernel_instructions: least.instructions.round() as u32,
+            kernel_ns: least.ns.round() as u32,
         })
     }
 }

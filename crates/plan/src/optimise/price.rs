@@ -1,14 +1,14 @@
 //! What a call pays for the exit list under kernel audit, by two models: instructions that were counted, and nanoseconds
 //! that were measured.
 
-use super::working::{Memory, Work};
+use super::working::{Memory, Work, FIRST_CLASS};
 use crate::entries::Entries;
 use crate::facts::Entry;
 use crate::kernel::{
     unwatched_ns, CONDITION_INSTRUCTIONS, EVALUATED_INSTRUCTIONS, EVALUATED_NS, PASSED_INSTRUCTIONS,
 };
-use abi::{Arch, Field};
-use rules::{Action, Condition, List, Rule, Value};
+use abi::{syscall_name, Arch, Field};
+use rules::{Condition, List, Rule, Value};
 use std::rc::Rc;
 
 /// Price of a call that no rule selects.
@@ -51,34 +51,20 @@ impl Price {
         }
     }
 
-    /// The mean price of the native calls that none of the rules can match.
-    pub(super) fn unmatched(rules: &[Rule], entries: Entries) -> Price {
+    /// The price of the native call that pays least, which is one that no rule names if there is such a call.
+    pub(super) fn least(rules: &[Rule], entries: Entries) -> Price {
+        let Some(arch) = entries.arch(Entry::Native) else {
+            return Price::NOTHING;
+        };
         let memory = Memory::new(entries);
         let exit = rules.iter().filter(|rule| rule.list == List::Exit);
         let works: Vec<Rc<Work>> = exit
             .map(|rule| Rc::new(memory.work(rule.clone())))
             .collect();
-        let matching: Vec<Rc<Work>> = works
-            .iter()
-            .filter(|work| work.rule.action == Action::Always)
-            .cloned()
-            .collect();
-        let Some(arch) = entries.arch(Entry::Native) else {
-            return Price::NOTHING;
-        };
-        let [unmatched, _] = memory.by_naming(&matching, arch);
-        let count = unmatched.iter().count().max(1) as f64;
-        let sum = unmatched.iter().fold(Price::NOTHING, |sum, nr| {
-            let price = Price::of(&works, arch, nr);
-            Price {
-                instructions: sum.instructions + price.instructions,
-                ns: sum.ns + price.ns,
-            }
-        });
-        Price {
-            instructions: sum.instructions / count,
-            ns: sum.ns / count,
-        }
+        let calls = (0..FIRST_CLASS).filter(|&nr| syscall_name(arch, nr).is_some());
+        let prices = calls.map(|nr| Price::of(&works, arch, nr));
+        let least = prices.min_by(|a, b| a.instructions.total_cmp(&b.instructions));
+        least.unwrap_or(Price::NOTHING)
     }
 
     /// The price of call `nr` at an entry of architecture `arch`.

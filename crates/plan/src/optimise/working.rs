@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 /// The lowest number that selects a class of calls.
-const FIRST_CLASS: u32 = 2032;
+pub(super) const FIRST_CLASS: u32 = 2032;
 
 /// The visible outcome of a match: the key that is recorded, or `None` for `never`.
 pub(super) type Outcome = Option<Vec<u8>>;

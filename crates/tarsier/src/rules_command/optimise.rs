@@ -80,12 +80,12 @@ fn print(out: &mut impl Write, optimised: &Optimised, before: &Cost, after: &Cos
             after.kernel_evaluated,
         ),
         (
-            "kernel audit: instructions, unwatched call",
+            "kernel audit: instructions, cheapest call",
             before.kernel_instructions as usize,
             after.kernel_instructions as usize,
         ),
         (
-            "kernel audit: nanoseconds, unwatched call",
+            "kernel audit: nanoseconds, cheapest call",
             before.kernel_ns as usize,
             after.kernel_ns as usize,
         ),
