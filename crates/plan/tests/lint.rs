@@ -196,6 +196,10 @@ fn rules_on_all_calls_say_what_each_call_pays() {
         .as_deref()
         .is_some_and(|cost| cost.contains("2300 ns")));
 
+    // A directory alone does not tell which calls matter.
+    let directory = findings(&["-a always,exit -F arch=b64 -S all -F dir=/a -F key=k"]);
+    assert!(directory.iter().any(|f| f.lint == Lint::AllCalls));
+
     // A file, or a kind of access, names its calls.
     for watch in [
         "-w /a -p wa -k k",

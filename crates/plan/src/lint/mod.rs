@@ -295,18 +295,15 @@ fn selects_every_call(rule: &Rule) -> bool {
         && rule.conditions.iter().all(|c| is_open(c.field))
 }
 
-/// Whether the rule is about all calls, and selects those of some processes or results. Watches are others' findings.
+/// Whether the rule is about all calls, and selects those of some processes, results or places. A file and a kind of access
+/// name calls.
 fn is_on_all_calls(rule: &Rule) -> bool {
     let is_open = |c: &rules::Condition| matches!(c.field, Field::Arch | Field::FilterKey);
-    let is_place = |c: &rules::Condition| {
-        matches!(
-            c.field,
-            Field::Watch | Field::Dir | Field::Inode | Field::Perm
-        )
-    };
+    let has_access = rule.conditions.iter().any(|c| c.field == Field::Perm);
     rule.list == List::Exit
         && rule.syscalls.is_all()
-        && !rule.conditions.iter().any(is_place)
+        && !has_access
+        && !is_inode_rule(rule)
         && !rule.conditions.iter().all(is_open)
 }
 
