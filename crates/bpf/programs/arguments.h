@@ -41,7 +41,8 @@ enum room {
 /*
  * Whether there is room for a chunk of `size` bytes and for the event. The reader is waited for
  * where that would fill the ring beyond the mark. If calls do not wait, or there is no reader, half
- * of the room that was free is left to others, and enough of the uid's share to the event.
+ * of the room that was free is left to others, and enough of the uid's share, which is a quarter of
+ * what is free after the chunk, to the event.
  */
 static __always_inline enum room room_for(struct chunks *c, __u64 size)
 {
@@ -64,7 +65,7 @@ static __always_inline enum room room_for(struct chunks *c, __u64 size)
 		return ROOM_NOW;
 	if (s->sent_bytes + size > s->sent_max)
 		return ROOM_NONE;
-	if (!control.throttle && over_share(c->w, unread + size, size, event, false))
+	if (!control.throttle && over_share(c->w, unread, size, event + size / 4, false))
 		return ROOM_NONE;
 	return ROOM_NOW;
 }
@@ -131,6 +132,7 @@ static long send_chunk(__u32 i, struct chunks *c)
 	chunk->len = len;
 	if (chunk_out(c->ring, chunk, len))
 		return 1;
+	c->cpu->put_bytes += in_ring(chunk->frame.size);
 	s->seq++;
 	s->sent_bytes += len + sizeof(*chunk) + RING_HEADER;
 	s->read += len;

@@ -126,8 +126,10 @@ __noinline int answer_canary(__u64 number)
 		return 0;
 	cpu->canary = number;
 	ring = bpf_map_lookup_elem(&rings, &cpu_nr);
-	if (ring && !bpf_ringbuf_output(ring, &frame, sizeof(frame), BPF_RB_NO_WAKEUP))
-		cpu->unread_bound += sizeof(frame) + RING_HEADER;
+	if (ring && !bpf_ringbuf_output(ring, &frame, sizeof(frame), BPF_RB_NO_WAKEUP)) {
+		cpu->unread_bound += in_ring(sizeof(frame));
+		cpu->put_bytes += in_ring(sizeof(frame));
+	}
 	return 0;
 }
 

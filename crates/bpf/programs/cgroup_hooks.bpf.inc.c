@@ -11,10 +11,6 @@
 #include "cgroup_class.h"
 #include "emit.h"
 
-_Static_assert(__builtin_offsetof(struct tarsier_cgroup, cpu) ==
-		       __builtin_offsetof(struct tarsier_event, cpu),
-	       "over_share() finds the CPU");
-
 #define CGROUPS_ARE_KNOWN                                          \
 	(TYPE_HAS(cgroup, kn, id) && TYPE_HAS(cgroup, kn, name) && \
 	 TYPE_HAS(cgroup, root, hierarchy_id) && TYPE_HAS(cgroup, self.parent, cgroup))
@@ -40,7 +36,7 @@ static __always_inline int cgroup_out(struct work *w, struct cpu_state *cpu, __u
 	    over_share(w, fill, size, 0, false) ||
 	    bpf_ringbuf_output(ring, w->frame, cgroup_frame_size(size), BPF_RB_NO_WAKEUP))
 		return 1;
-	record_went(cpu, ring, size, true, false);
+	record_went(cpu, ring, size, BOUND_LACKS_FRAME, false);
 	return 0;
 }
 

@@ -253,22 +253,31 @@ static __always_inline void ring_bell(void)
 	bpf_ringbuf_output(&doorbell, &word, sizeof(word), BPF_RB_FORCE_WAKEUP);
 }
 
+/* What is known of cpu->unread_bound when a frame has been put into the ring. */
+enum bound {
+	BOUND_LACKS_CHUNKS, /* it is without other frames, too, that were put there since */
+	BOUND_LACKS_FRAME,
+	BOUND_SUFFICES, /* as before, and above the high mark the exact number is asked for later */
+};
+
 /*
  * Called after `size` bytes were put into the ring. Wakes the daemon if the ring
  * reaches the watermark. Returns the number of unread bytes, or 0 if they are below
  * the watermark. The ring is queried only if they may have reached it: reading only
- * makes them fewer. `is_all`: nothing else was put into the ring since the last call.
+ * makes them fewer.
  */
 static __always_inline __u64 record_counted(struct cpu_state *cpu, void *ring, __u32 size,
-					    bool is_all)
+					    enum bound known)
 {
-	__u64 before = cpu->unread_bound, bound = before + size + RING_HEADER;
+	__u64 before = cpu->unread_bound, bound = before + in_ring(size);
 
-	if (is_all && bound < control.watermark_bytes) {
+	cpu->put_bytes += in_ring(size);
+	if (known != BOUND_LACKS_CHUNKS && bound < control.watermark_bytes) {
 		cpu->unread_bound = bound;
 		return 0;
 	}
-	bound = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
+	if (known != BOUND_SUFFICES || bound <= control.high_bytes)
+		bound = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
 	cpu->unread_bound = bound;
 	if (before < control.watermark_bytes && bound >= control.watermark_bytes)
 		ring_bell();
@@ -276,15 +285,15 @@ static __always_inline __u64 record_counted(struct cpu_state *cpu, void *ring, _
 }
 
 /* As record_counted(). Also wakes the daemon if it sleeps, or if the event is urgent. */
-static __always_inline __u64 record_went(struct cpu_state *cpu, void *ring, __u32 size, bool is_all,
-					 bool urgent)
+static __always_inline __u64 record_went(struct cpu_state *cpu, void *ring, __u32 size,
+					 enum bound known, bool urgent)
 {
 	/* bpf_ringbuf_output() ends in an xchg(), a full barrier between writing the
 	 * record and reading the flag. The daemon clears the flag before it looks at
 	 * the ring once more. */
 	if (!*(volatile __u32 *)&control.reader_awake || urgent)
 		ring_bell();
-	return record_counted(cpu, ring, size, is_all);
+	return record_counted(cpu, ring, size, known);
 }
 
 static __always_inline void count_lost(struct cpu_state *cpu, enum tarsier_loss cause)
@@ -393,20 +402,23 @@ __noinline int event_out(struct work *w, __u32 urgent)
 	if (!urgent)
 		end -= control.reserve_bytes;
 	fill = cpu->unread_bound;
-	if (fill + room > control.high_bytes || event_of(w)->chunks) {
-		fill = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
-		if (waits && fill + room > control.high_bytes)
+	if (event_of(w)->chunks || fill + room > end)
+		fill = ask_fill(cpu, ring);
+	if (fill + room > control.high_bytes) {
+		if (waits && has_stalled(cpu, event_of(w)->frame.time_ns))
 			waits = is_reader_alive(cpu, event_of(w)->frame.time_ns);
-		if (!waits && over_share(w, fill, size, 0, urgent))
+		if (!waits && may_be_over_share(w, cpu, ring, fill, size, urgent))
 			return lost_for(cpu, TARSIER_LOSS_OVER_SHARE);
 	}
 	if (fill + room > end || bpf_ringbuf_output(ring, w->frame, size, BPF_RB_NO_WAKEUP)) {
+		/* The next event asks again. */
+		cpu->unread_bound = control.ring_bytes;
 		if (size + 8 > bpf_ringbuf_query(ring, BPF_RB_RING_SIZE))
 			return lost_for(cpu, TARSIER_LOSS_TOO_BIG);
 		if (!waits || end < room)
 			return lost_for(cpu, TARSIER_LOSS_RING_FULL);
 		wait_for(cpu, ring, end - room, WAIT_FULL_NS);
-		fill = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
+		fill = ask_fill(cpu, ring);
 		if (fill + room > end || bpf_ringbuf_output(ring, w->frame, size, BPF_RB_NO_WAKEUP))
 			return lost_for(cpu, TARSIER_LOSS_RING_FULL);
 	}
@@ -436,16 +448,16 @@ __noinline int event_end(struct work *w)
 	e->frame.size = size;
 	if (event_out(w, urgent) || !ring) {
 		count_rule(w->rule, FATE_LOST);
-		cpu->unread_bound = control.ring_bytes;
 		return 0;
 	}
 	__sync_fetch_and_add(&cpu->events, 1);
 	if (e->flags & TARSIER_UNDECIDED)
 		__sync_fetch_and_add(&cpu->undecided, 1);
 	count_rule(w->rule, FATE_SELECTED);
-	fill = record_went(cpu, ring, size, !e->chunks, urgent);
+	fill = record_went(cpu, ring, size, e->chunks ? BOUND_LACKS_CHUNKS : BOUND_SUFFICES,
+			   urgent);
 	if (fill)
-		slow_down(w, fill, size);
+		slow_down(w, cpu, fill, size);
 	return 1;
 }
 

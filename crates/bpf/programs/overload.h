@@ -20,6 +20,12 @@
 /* A uid gets a new share each time the reader has read another 1/RING_STEPS of the ring. */
 #define RING_STEPS 16
 
+/* Bytes that a frame of `size` bytes takes in a ring (BPF_RINGBUF_HDR_SZ, kernel/bpf/ringbuf.c). */
+static __always_inline __u64 in_ring(__u64 size)
+{
+	return (size + 8 + 7) & ~7ULL;
+}
+
 struct wait {
 	void *ring;
 	__u64 until_ns;
@@ -47,6 +53,15 @@ static __always_inline void wait_for(struct cpu_state *cpu, void *ring, __u64 fi
 }
 
 /*
+ * Whether the reader had taken nothing for too long when that was asked last. An event is about at
+ * `now_ns`. Signed, since an event that has interrupted this one may have set a later time.
+ */
+static __always_inline bool has_stalled(struct cpu_state *cpu, __u64 now_ns)
+{
+	return (__s64)(now_ns - cpu->taken_ns) >= (__s64)STALL_MAX_NS;
+}
+
+/*
  * Whether the reader has recently taken frames, from any ring: it takes frames in
  * the order of their times, and for a while those of other rings may be older.
  * `now_ns`: about the time of bpf_ktime_get_ns(); an event has it already.
@@ -59,8 +74,7 @@ static __always_inline bool is_reader_alive(struct cpu_state *cpu, __u64 now_ns)
 		cpu->taken_seen = taken;
 		cpu->taken_ns = now_ns;
 	}
-	/* Signed, since an event that has interrupted this one may have set a later time. */
-	return (__s64)(now_ns - cpu->taken_ns) < (__s64)STALL_MAX_NS;
+	return !has_stalled(cpu, now_ns);
 }
 
 /* How long a call may wait if `over` of the `room` bytes above the mark are unread. */
@@ -76,7 +90,7 @@ static __always_inline __u64 wait_limit(__u64 over, __u64 room)
 }
 
 struct share {
-	__u64 step; /* position of the reader, in sixteenths of the ring */
+	__s64 step; /* position of the reader, rounded down to a sixteenth of the ring */
 	__u64 bytes;
 	__u64 urgent_bytes; /* those of urgent events that were over the share */
 };
@@ -155,7 +169,7 @@ static __always_inline struct maker maker_of(__u32 uid)
 	return maker;
 }
 
-static __always_inline void begin_share(struct share *share, __u64 step)
+static __always_inline void begin_share(struct share *share, __s64 step)
 {
 	share->step = step;
 	share->bytes = 0;
@@ -176,30 +190,53 @@ static __noinline struct share *far_share(__u64 maker, __u32 cpu_nr)
 	return share;
 }
 
+/* The place among the near shares of who made an event, and his number. */
+static __always_inline __u32 near_place(__u32 uid, __u64 *maker)
+{
+	const struct task_struct *task;
+
+	if (TYPE_HAS(task_struct, cred, user_ns, level)) {
+		task = untrusted(bpf_get_current_task_btf());
+		/* In the first user namespace, which most are in. */
+		if (!task->cred->user_ns->level) {
+			*maker = uid;
+			return uid % NEAR_SHARES;
+		}
+	}
+	*maker = maker_number(uid);
+	return (*maker ^ *maker >> 32) % NEAR_SHARES;
+}
+
 /*
  * The bytes that the maker of an event has put into the ring of this CPU above the high mark. A near
- * share of another maker is taken over once it is of an earlier step, and counts for nothing.
+ * share of another maker is taken over once it is of an earlier step, or empty, and counts for nothing.
+ * `fill`: upper bound for the unread bytes. The step that follows from it may be an earlier one than
+ * that of a share, which then goes on.
  */
-static __always_inline struct share *share_of(void *ring, __u32 cpu_nr, __u32 uid)
+static __always_inline struct share *share_of(struct cpu_state *cpu, __u64 fill, __u32 uid)
 {
-	__u64 maker = maker_number(uid), step;
+	__s64 step = cpu->put_bytes - fill;
 	struct near_shares *shares;
 	struct near_share *near;
 	struct share *share;
-	__u32 zero = 0;
+	__u32 zero = 0, place;
+	__u64 maker;
 
-	step = bpf_ringbuf_query(ring, BPF_RB_CONS_POS) / (control.ring_bytes / RING_STEPS + 1);
+	/* The size of a ring is a power of two. */
+	step &= -(__s64)(control.ring_bytes / RING_STEPS);
+	place = near_place(uid, &maker);
 	shares = bpf_map_lookup_elem(&near_shares, &zero);
 	if (!shares)
 		return NULL;
-	near = &shares->at[(maker ^ maker >> 32) % NEAR_SHARES];
-	if (near->maker == maker || near->share.step != step) {
-		near->maker = maker;
-		share = &near->share;
-	} else {
-		share = far_share(maker, cpu_nr);
+	near = &shares->at[place % NEAR_SHARES];
+	share = &near->share;
+	if (near->maker != maker) {
+		if (share->step >= step && (share->bytes || share->urgent_bytes))
+			share = far_share(maker, bpf_get_smp_processor_id());
+		else
+			near->maker = maker;
 	}
-	if (share && share->step != step)
+	if (share && share->step < step)
 		begin_share(share, step);
 	return share;
 }
@@ -212,9 +249,18 @@ static __always_inline struct share *share_of(void *ring, __u32 cpu_nr, __u32 ui
  */
 static __always_inline bool exceeds(struct share *share, __u64 fill, __u32 size, __u32 spare)
 {
-	__u64 room = control.ring_bytes > fill ? control.ring_bytes - fill : 0;
+	__s64 room = control.ring_bytes - fill;
 
-	return share && share->bytes + size + spare > room / 4;
+	return (__s64)(share->bytes + size + spare) * 4 > room;
+}
+
+/* Asks the ring of this CPU for its unread bytes. */
+static __always_inline __u64 ask_fill(struct cpu_state *cpu, void *ring)
+{
+	__u64 fill = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
+
+	cpu->unread_bound = fill;
+	return fill;
 }
 
 /*
@@ -223,17 +269,12 @@ static __always_inline bool exceeds(struct share *share, __u64 fill, __u32 size,
  */
 __noinline int over_share(struct work *w, __u64 fill, __u32 size, __u32 spare, __u32 urgent)
 {
+	struct cpu_state *cpu = state_of_cpu();
 	struct share *share;
-	__u32 cpu_nr;
-	void *ring;
 
-	if (!w || fill <= control.high_bytes || fill >= control.ring_bytes)
+	if (!w || !cpu || fill <= control.high_bytes || fill >= control.ring_bytes)
 		return 0;
-	cpu_nr = event_of(w)->cpu;
-	ring = bpf_map_lookup_elem(&rings, &cpu_nr);
-	if (!ring)
-		return 0;
-	share = share_of(ring, cpu_nr, w->fact[FACT_UID]);
+	share = share_of(cpu, fill, w->fact[FACT_UID]);
 	if (!share)
 		return 0;
 	if (exceeds(share, fill, size, spare)) {
@@ -248,37 +289,75 @@ __noinline int over_share(struct work *w, __u64 fill, __u32 size, __u32 spare, _
 }
 
 /*
- * Called after an event of `size` bytes was put into the ring. Above the high mark, who has used up
- * his share waits, longer as the ring fills, so that producers adapt to the pace of the reader.
- * `fill` is the number of unread bytes. A function of its own for the same reason.
+ * As over_share(), for an upper bound of the unread bytes: the ring is asked only for who might have
+ * used up his share, which saves his neighbours the time.
  */
-__noinline int slow_down(struct work *w, __u64 fill, __u32 size)
+static __always_inline int may_be_over_share(struct work *w, struct cpu_state *cpu, void *ring,
+					     __u64 fill, __u32 size, __u32 urgent)
 {
-	__u64 room = control.ring_bytes - control.high_bytes;
-	struct cpu_state *cpu = state_of_cpu();
 	struct share *share;
-	__u32 cpu_nr;
+
+	if (fill <= control.high_bytes)
+		return 0;
+	share = share_of(cpu, fill, w->fact[FACT_UID]);
+	if (!share)
+		return 0;
+	if (exceeds(share, fill, size, 0))
+		return over_share(w, ask_fill(cpu, ring), size, 0, urgent);
+	share->bytes += size;
+	return 0;
+}
+
+/* Waits if the share is used up indeed. A function of its own, which the verifier goes through once. */
+__noinline int wait_turn(struct work *w, struct cpu_state *cpu, __u32 size)
+{
+	__u64 fill, room = control.ring_bytes - control.high_bytes;
+	__u32 cpu_nr = bpf_get_smp_processor_id();
+	struct share *share;
 	void *ring;
 
-	if (!w || !cpu)
+	ring = bpf_map_lookup_elem(&rings, &cpu_nr);
+	if (!w || !cpu || !ring || !room)
 		return 0;
-	if (fill <= control.high_bytes || !room) {
+	fill = ask_fill(cpu, ring);
+	if (fill <= control.high_bytes) {
 		cpu->taken_ns = event_of(w)->frame.time_ns;
 		return 0;
 	}
-	if (!control.throttle || !is_reader_alive(cpu, event_of(w)->frame.time_ns))
+	share = share_of(cpu, fill, w->fact[FACT_UID]);
+	if (!share)
 		return 0;
-	cpu_nr = event_of(w)->cpu;
-	ring = bpf_map_lookup_elem(&rings, &cpu_nr);
-	if (!ring)
-		return 0;
-	share = share_of(ring, cpu_nr, w->fact[FACT_UID]);
-	if (share)
-		share->bytes += size;
-	if (exceeds(share, fill, 0, 0))
+	/* By now it may be a new one. */
+	if (!share->bytes)
+		share->bytes = size;
+	if (exceeds(share, fill, 0, 0) && is_reader_alive(cpu, event_of(w)->frame.time_ns))
 		wait_for(cpu, ring, control.high_bytes,
 			 wait_limit(fill - control.high_bytes, room));
 	return 0;
+}
+
+/*
+ * Called after an event of `size` bytes was put into the ring. Above the high mark, who has used up
+ * his share waits, longer as the ring fills, so that producers adapt to the pace of the reader.
+ * `fill` is an upper bound for the unread bytes.
+ */
+static __always_inline void slow_down(struct work *w, struct cpu_state *cpu, __u64 fill, __u32 size)
+{
+	struct share *share;
+
+	if (fill <= control.high_bytes) {
+		cpu->taken_ns = event_of(w)->frame.time_ns;
+		return;
+	}
+	/* Where nobody reads, event_out() has taken the bytes from the share. */
+	if (!control.throttle || has_stalled(cpu, event_of(w)->frame.time_ns))
+		return;
+	share = share_of(cpu, fill, w->fact[FACT_UID]);
+	if (!share)
+		return;
+	share->bytes += size;
+	if (exceeds(share, fill, 0, 0))
+		wait_turn(w, cpu, size);
 }
 
 /* Whether the daemon has to be woken at once for an event of this rule. */

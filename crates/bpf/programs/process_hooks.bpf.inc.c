@@ -157,7 +157,7 @@ __noinline int process_out(struct work *w)
 	ring = bpf_map_lookup_elem(&rings, &cpu_nr);
 	if (!ring)
 		return 1;
-	fill = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
+	fill = ask_fill(cpu, ring);
 	if (fill < control.ring_bytes / 8)
 		cpu->taken_ns = process_of(w)->frame.time_ns;
 	is_read = is_reader_alive(cpu, process_of(w)->frame.time_ns);
@@ -168,9 +168,9 @@ __noinline int process_out(struct work *w)
 	    bpf_ringbuf_output(ring, w->frame, size, BPF_RB_NO_WAKEUP))
 		return 1;
 	/* A daemon that sleeps need not be woken: the next event does that. */
-	fill = record_counted(cpu, ring, size, true);
+	fill = record_counted(cpu, ring, size, BOUND_SUFFICES);
 	if (fill)
-		slow_down(w, fill, size);
+		slow_down(w, cpu, fill, size);
 	return 0;
 }
 

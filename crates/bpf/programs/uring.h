@@ -194,7 +194,7 @@ static __always_inline void uring_result(struct work *w, struct cpu_state *cpu,
 		count_rule(request->rule, FATE_LOST);
 		return;
 	}
-	record_went(cpu, ring, size, true, false);
+	record_went(cpu, ring, size, BOUND_LACKS_FRAME, false);
 }
 
 static __always_inline void uring_drop(__u64 address)

@@ -155,7 +155,8 @@ pub struct cpu_state {
     pub cgroups_lost: __u64,
     pub canary: __u64,
     pub processes_lost: __u64,
-    pub pad: [__u64; 6usize],
+    pub put_bytes: __u64,
+    pub pad: [__u64; 5usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -184,7 +185,9 @@ const _: () = {
     ["Offset of field: cpu_state::canary"][::core::mem::offset_of!(cpu_state, canary) - 128usize];
     ["Offset of field: cpu_state::processes_lost"]
         [::core::mem::offset_of!(cpu_state, processes_lost) - 136usize];
-    ["Offset of field: cpu_state::pad"][::core::mem::offset_of!(cpu_state, pad) - 144usize];
+    ["Offset of field: cpu_state::put_bytes"]
+        [::core::mem::offset_of!(cpu_state, put_bytes) - 144usize];
+    ["Offset of field: cpu_state::pad"][::core::mem::offset_of!(cpu_state, pad) - 152usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]

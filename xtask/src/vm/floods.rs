@@ -8,10 +8,10 @@ use std::path::Path;
 use anyhow::{ensure, Context, Result};
 use serde_json::Value;
 
-/// Largest slowdown of the neighbour's calls beside a flood that is recorded, compared with one
-/// that is not, at p50: 0.097 was seen, for checking that the neighbour is within the share. p99, of a
-/// hundred calls, is not judged.
-const SLOWER_MAX: f64 = 0.12;
+/// Largest slowdown of the neighbour's calls, at p50 and at p99, beside a flood that is recorded, compared with the same
+/// flood when no rule selects it, at p50: 0.045 was seen, for checking that the neighbour is within the share. The time
+/// is that of the call: how long the neighbour waits for the processor that the flooder has is not in it.
+const SLOWER_MAX: f64 = 0.05;
 
 /// Counts of the rule with this key: events in the log, and lost.
 fn counts(rules: &Value, key: &str) -> Result<[u64; 2]> {
@@ -85,7 +85,7 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
         );
         let slowest_ns = usual_ns as f64 * (1.0 + SLOWER_MAX);
         expect(
-            p50_ns as f64 <= slowest_ns,
+            p50_ns.max(p99_ns) as f64 <= slowest_ns,
             "the neighbour's calls were slower",
         );
     }

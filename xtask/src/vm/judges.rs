@@ -196,7 +196,7 @@ pub(super) const TESTS: [Test; 25] = [
     Test {
         name: "floods",
         kind: MachineKind::Instructions,
-        seconds: 150,
+        seconds: 240,
         check: floods::judge,
     },
 ];
