@@ -141,7 +141,7 @@ impl Life<'_> {
                 self.daemon.signal(Signal::CONT);
             }
             4 => {
-                for pid in children(self.pid()) {
+                for pid in children(&self.daemon) {
                     let _ = rustix::process::kill_process(pid, Signal::KILL);
                 }
             }
@@ -188,20 +188,17 @@ fn settles(life: &Life<'_>, resources: (usize, usize)) {
 }
 
 /// The daemon's plugins and look-up helpers, and one of the two processes that start them: without both nothing is
-/// started any more, which `confinement::both_spawners…` tries.
-fn children(pid: u32) -> Vec<Pid> {
+/// started any more, which `confinement::both_spawners…` tries. The daemon says which the other one is: a program that
+/// a spawner is about to start looks like a spawner.
+fn children(daemon: &Daemon) -> Vec<Pid> {
+    let spawners = &daemon.status()["spawner"];
+    let standby = spawners["standby"].as_i64();
+    let left = standby.or(spawners["pid"].as_i64()).expect("a spawner");
+    let pid = daemon.pid();
     let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
     let list = list.unwrap_or_default();
-    let is_spawner = |pid: &str| {
-        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let mut words = command.split(|byte| *byte == 0);
-        words.nth(1) == Some(b"spawner")
-    };
-    let mut spawners = list.split_whitespace().filter(|pid| is_spawner(pid));
-    let left = spawners.next_back();
-    // The other may just have been started, so that only one is there.
-    let pids = list.split_whitespace().filter(|pid| Some(*pid) != left);
-    let pids = pids.filter_map(|pid| pid.parse().ok());
+    let pids = list.split_whitespace().filter_map(|pid| pid.parse().ok());
+    let pids = pids.filter(|&pid: &i32| i64::from(pid) != left);
     pids.filter_map(Pid::from_raw).collect()
 }
 
