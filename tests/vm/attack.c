@@ -3,6 +3,7 @@
  * What root can try against a capture by bpf(2).
  *
  *   attack zero MAP BYTES   sets the first bytes of the value of slot 0 to zero, of each map whose name ends so
+ *   attack flip MAP BYTE    flips all bits of the four bytes from BYTE on, in each value of each map with this name
  *   attack tables           puts an empty table in the place of the match tables
  *   attack detach           detaches all links
  *
@@ -91,6 +92,41 @@ static void zero(const char *name, size_t bytes)
 	}
 }
 
+static void flip_in(int fd, const struct bpf_map_info *info, size_t byte)
+{
+	char *key = calloc(1, info->key_size), *value = calloc(1, info->value_size);
+	union bpf_attr attr = { .map_fd = fd, .next_key = (__u64)key };
+
+	if (!key || !value || byte + 4 > info->value_size)
+		exit(1);
+	while (!bpf(BPF_MAP_GET_NEXT_KEY, &attr)) {
+		union bpf_attr at = { .map_fd = fd, .key = (__u64)key, .value = (__u64)value };
+
+		attr.key = (__u64)key;
+		/* An entry may be gone by now. */
+		if (bpf(BPF_MAP_LOOKUP_ELEM, &at))
+			continue;
+		for (int i = 0; i < 4; i++)
+			value[byte + i] ^= 0xff;
+		at.flags = BPF_EXIST;
+		count(bpf(BPF_MAP_UPDATE_ELEM, &at));
+	}
+	free(key);
+	free(value);
+}
+
+static void flip(const char *name, size_t byte)
+{
+	for (__u32 id = 0; (id = next(BPF_MAP_GET_NEXT_ID, id));) {
+		int fd = open_by_id(BPF_MAP_GET_FD_BY_ID, id);
+		struct bpf_map_info info;
+
+		if (fd >= 0 && !info_of(fd, &info) && !strcmp(info.name, name))
+			flip_in(fd, &info, byte);
+		close(fd);
+	}
+}
+
 /* An array like the tables, with rows of zeros. */
 static int empty_table(__u32 bytes)
 {
@@ -148,6 +184,8 @@ int main(int argc, char **argv)
 {
 	if (argc == 4 && !strcmp(argv[1], "zero"))
 		zero(argv[2], strtoul(argv[3], NULL, 10));
+	else if (argc == 4 && !strcmp(argv[1], "flip"))
+		flip(argv[2], strtoul(argv[3], NULL, 10));
 	else if (argc == 2 && !strcmp(argv[1], "tables"))
 		replace_tables();
 	else if (argc == 2 && !strcmp(argv[1], "detach"))

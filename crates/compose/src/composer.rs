@@ -11,7 +11,7 @@ use crate::host::Host;
 use crate::lineage::KeptProgram;
 use crate::pending_operations::PendingOperations;
 use crate::process_labels::{LabelNames, ProcessLabels};
-use crate::processes::{ProcessCounts, Processes};
+use crate::processes::Processes;
 use crate::proctitle_cache::ProctitleCache;
 use crate::record_rate::RecordRate;
 use crate::records::{first_record, Records};
@@ -23,9 +23,11 @@ use event::wire::{
 };
 use event::{AncestorsText, Encoder, EventWriter, FileHash, ProcessText, Stamp, WorkloadText};
 use identity::Place;
-use plan::{Decision, ProcessClass, Shape, WorkloadClass, WorkloadNames};
+use plan::{Decision, Shape, WorkloadClass, WorkloadNames};
 use rules::Rule;
 use std::sync::Arc;
+
+mod of_processes;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
@@ -241,51 +243,6 @@ impl<T: Tally> Composer<T> {
     /// Counts of cgroups.
     pub fn cgroup_counts(&self) -> CgroupCounts {
         self.host.cgroup_counts()
-    }
-
-    /// Learns of all processes that there are, from one FOUND frame of each after the other. Call it when the programs
-    /// that tell of processes have been attached, and when they have lost frames.
-    ///
-    /// # Errors
-    /// A frame does not have the format of [`event::wire`]. Nothing was learnt.
-    pub fn survey_processes(&mut self, frames: &[u8]) -> Result<(), WireError> {
-        let frames = wire::frames(frames).map(|frame| ProcessFrame::parse(frame?));
-        self.processes
-            .survey(&frames.collect::<Result<Vec<_>, _>>()?);
-        Ok(())
-    }
-
-    /// Forgets all processes. Call it when the programs that tell of them have been detached.
-    pub fn forget_processes(&mut self) {
-        self.processes.forget();
-    }
-
-    /// The classes of a process and of its ancestors that the programs are to be told, for the rule set with this number:
-    /// those that have not ended and were not told.
-    pub fn classes_to_tell(
-        &mut self,
-        process: ProcessId,
-        generation: u64,
-    ) -> Vec<(ProcessId, ProcessClass)> {
-        match self.generations.of(generation) {
-            Some(rules) => self.processes.classes_to_tell(process, rules),
-            None => Vec::new(),
-        }
-    }
-
-    /// Notes that rules with other names are in force: the programs know no class of a process for them.
-    pub fn forget_process_classes(&mut self) {
-        self.processes.forget_classes();
-    }
-
-    /// The processes that have ended since the last call, and whose classes were told.
-    pub fn process_classes_gone(&mut self) -> Vec<ProcessId> {
-        self.processes.classes_gone()
-    }
-
-    /// Counts of processes.
-    pub fn process_counts(&self) -> ProcessCounts {
-        self.processes.counts()
     }
 
     /// Adds a rule set. The seven before it are kept for events that are still in the rings.

@@ -38,7 +38,7 @@ pub use generation::Generation;
 pub use identify::{identify, names_paths};
 pub use names::names;
 pub use pending_operations::PendingOperations;
-pub use processes::ProcessCounts;
+pub use processes::{LookedAt, ProcessCounts};
 pub use resolve::{elf_interpreter, Item};
 pub use static_system::{StaticFile, StaticSystem};
 pub use system::{

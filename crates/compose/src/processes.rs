@@ -4,15 +4,16 @@
 //! its number and the time when it was made, so that a number that is used again is another process. What was lost cannot
 //! make an ancestor wrong: each frame of a new process has the number of its maker's program, which each execve changes.
 
+pub use self::classes::LookedAt;
 use crate::lineage::{Budget, KeptProgram, Lineage, INIT};
 use crate::past::Past;
 use crate::process_labels::{LabelNames, ProcessLabels};
-use crate::second_stage;
 use event::wire::{Executed, ProcessChange, ProcessFrame, ProcessId};
 use event::AncestorsText;
-use plan::ProcessClass;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
+
+mod classes;
 
 /// Processes that are kept. Further ones, and what they make, are unknown.
 const KNOWN_MAX: usize = 1 << 16;
@@ -43,6 +44,8 @@ struct Known {
     labels: ProcessLabels,
     /// Whether the programs were told its class.
     has_class: bool,
+    /// What the last look at its class has found.
+    class: Option<LookedAt>,
     /// Whether the frame that tells who made it has come.
     is_told: bool,
     has_ended: bool,
@@ -58,6 +61,7 @@ impl Known {
             offspring: None,
             labels: ProcessLabels::UNKNOWN,
             has_class: false,
+            class: None,
             is_told: false,
             has_ended: false,
         }
@@ -109,6 +113,7 @@ impl Processes {
             offspring: None,
             labels: from.map_or(ProcessLabels::UNKNOWN, |maker| maker.labels),
             has_class: false,
+            class: None,
             is_told: true,
             has_ended: false,
         };
@@ -302,52 +307,6 @@ impl Processes {
             ancestors,
             are_all_ancestors,
         }
-    }
-
-    /// The classes of a process and of its ancestors for these rules, as far as they have not ended, and the programs were
-    /// not told these. What the ancestors make from now on has a class from the beginning.
-    pub(crate) fn classes_to_tell(
-        &mut self,
-        process: ProcessId,
-        rules: &second_stage::Known,
-    ) -> Vec<(ProcessId, ProcessClass)> {
-        let Some(known) = self.known.get(&process) else {
-            return Vec::new();
-        };
-        let family = std::iter::once(process).chain(known.lineage.makers());
-        let family: Vec<ProcessId> = family.collect();
-        let class = |process| Some((process, self.class_to_tell(process, rules)?));
-        family.into_iter().filter_map(class).collect()
-    }
-
-    fn class_to_tell(
-        &mut self,
-        process: ProcessId,
-        rules: &second_stage::Known,
-    ) -> Option<ProcessClass> {
-        let names = &rules.generation.plan.workloads;
-        let known = self.known.get_mut(&process)?;
-        if known.has_ended || known.has_class {
-            return None;
-        }
-        known.has_class = true;
-        let known = self.known.get(&process)?;
-        let exe = known.program.as_deref().and_then(KeptProgram::run_exe);
-        let past = self.past(process);
-        let past = past.of_task();
-        let program = (known.image, exe.as_ref());
-        Some(names.past.class(&past, program, &rules.identities))
-    }
-
-    /// Notes that rules with other names are in force: the programs know no classes for them.
-    pub(crate) fn forget_classes(&mut self) {
-        let known = self.known.values_mut();
-        known.for_each(|known| known.has_class = false);
-    }
-
-    /// Takes out the ended processes whose classes the programs were told.
-    pub(crate) fn classes_gone(&mut self) -> Vec<ProcessId> {
-        std::mem::take(&mut self.classes_gone)
     }
 
     /// Names of labels.

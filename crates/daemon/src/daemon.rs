@@ -121,6 +121,7 @@ impl Daemon {
                 end_command(&mut command);
                 return Ok(End::with_status(0));
             }
+            self.recording.look_again();
             if Instant::now() >= tidy_due {
                 tidy_due = Instant::now() + TIDY_INTERVAL;
                 let Daemon {
@@ -171,7 +172,8 @@ impl Daemon {
             (true, false) => POLL_INTERVAL,
             (false, _) => TIDY_INTERVAL,
         };
-        if let Some(due) = pipeline.output.due_in() {
+        let due = [pipeline.output.due_in(), self.recording.integrity.due_in()];
+        if let Some(due) = due.into_iter().flatten().min() {
             longest = longest.min(due);
         }
         if let Some(deadline) = deadline {

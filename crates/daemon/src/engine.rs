@@ -259,6 +259,25 @@ impl Engine {
         }
     }
 
+    /// The classes that the programs have for these processes: `None` where there is none of this epoch.
+    pub(super) fn process_classes(
+        &self,
+        epoch: u64,
+        processes: &[ProcessId],
+    ) -> Vec<Option<ProcessClass>> {
+        let programs = self.programs();
+        programs.map_or_else(Vec::new, |programs| {
+            programs.process_classes(epoch, processes)
+        })
+    }
+
+    /// Makes the programs forget the classes of all processes.
+    pub(super) fn forget_processes(&self) {
+        if let Some(programs) = self.programs() {
+            programs.forget_processes();
+        }
+    }
+
     /// Makes the programs forget the class of a process.
     pub(super) fn forget_process(&self, process: ProcessId) {
         if let Some(programs) = self.programs() {

@@ -6,7 +6,12 @@ use crate::pipeline::Pipeline;
 use crate::stderr::say;
 use capture::hooks::Breach;
 use event::RecordType;
+use std::time::Duration;
 
+/// Classes of cgroups and of processes that are looked at each second, beside those in doubt.
+const CLASSES_MAX: usize = 1000;
+/// Time after which a class in doubt is looked at again: with a check each second, a change is reported within 2 s.
+const DOUBT_NS: u64 = 250_000_000;
 /// A daemon that is continued after this long without a check was stopped: checks are a second apart.
 const STOPPED_NS: u64 = 1_300_000_000;
 
@@ -53,6 +58,14 @@ pub(super) struct Integrity {
     /// Whether the last canary call is known to have been missed, which is reported once.
     is_unheard: bool,
     checks: Checks,
+    doubt: Option<Doubt>,
+}
+
+/// Classes that are to be looked at again (CLOCK_MONOTONIC, in nanoseconds).
+#[derive(Clone, Copy)]
+struct Doubt {
+    since_ns: u64,
+    due_ns: u64,
 }
 
 /// A canary call that has to come through a ring.
@@ -73,6 +86,7 @@ impl Default for Integrity {
             expected: None,
             is_unheard: false,
             checks: Checks::since(monotonic_ns()),
+            doubt: None,
         }
     }
 }
@@ -82,22 +96,10 @@ impl Integrity {
     /// canary call, which must come through hook and ring before the next. Call it once a second.
     pub(super) fn check(&mut self, pipeline: &mut Pipeline) {
         self.checks.made(monotonic_ns());
-        let mut breaches = pipeline.engine.check();
-        if pipeline.check_workloads() {
-            breaches.push(Breach {
-                what: "map workloads".to_owned(),
-                is_mended: true,
-            });
+        for Breach { what, is_mended } in pipeline.engine.check() {
+            self.changed(pipeline, &what, is_mended);
         }
-        for breach in breaches {
-            let outcome = match breach.is_mended {
-                true => "it is as before",
-                false => "IT CANNOT BE MENDED: events may be lost; start tarsier again",
-            };
-            let what = &breach.what;
-            say!("tarsier: another process has changed {what} of the capture: {outcome}");
-            self.report(pipeline, &breach.what, breach.is_mended);
-        }
+        self.check_classes(pipeline, CLASSES_MAX);
         let missing = self.listen(pipeline).or_else(|| self.sing(pipeline));
         match missing {
             Some(place) if !self.is_unheard => {
@@ -110,6 +112,51 @@ impl Integrity {
             }
             _ => {}
         }
+    }
+
+    /// Looks again at the classes in doubt, once that is due. Call it often.
+    pub(super) fn look_again(&mut self, pipeline: &mut Pipeline) {
+        if self.doubt.is_some() {
+            self.check_classes(pipeline, 0);
+        }
+    }
+
+    /// Time until [`Integrity::look_again`] has something to do.
+    pub(super) fn due_in(&self) -> Option<Duration> {
+        let due_ns = self.doubt?.due_ns;
+        Some(Duration::from_nanos(due_ns.saturating_sub(monotonic_ns())))
+    }
+
+    /// Looks at the classes of up to `max` cgroups and processes, and at those in doubt. While a doubt is not due, or not all
+    /// frames from before it have been read, nothing is looked at.
+    fn check_classes(&mut self, pipeline: &mut Pipeline, max: usize) {
+        let now_ns = monotonic_ns();
+        if let Some(doubt) = &mut self.doubt {
+            if doubt.due_ns > now_ns {
+                return;
+            }
+            if pipeline.reading.heard.until_ns < doubt.since_ns {
+                doubt.due_ns = now_ns + DOUBT_NS;
+                return;
+            }
+        }
+        for what in pipeline.check_classes(max) {
+            self.changed(pipeline, what, true);
+        }
+        self.doubt = pipeline.doubts_classes().then_some(Doubt {
+            since_ns: now_ns,
+            due_ns: now_ns + DOUBT_NS,
+        });
+    }
+
+    /// Reports that another process has changed this part of the capture.
+    fn changed(&mut self, pipeline: &mut Pipeline, what: &str, is_mended: bool) {
+        let outcome = match is_mended {
+            true => "it is as before",
+            false => "IT CANNOT BE MENDED: events may be lost; start tarsier again",
+        };
+        say!("tarsier: another process has changed {what} of the capture: {outcome}");
+        self.report(pipeline, what, is_mended);
     }
 
     /// The daemon has received SIGCONT. If it has not checked anything for longer than usual, it was stopped: calls had to

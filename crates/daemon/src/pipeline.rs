@@ -11,7 +11,7 @@ use crate::live::Live;
 use crate::lookups::Lookups;
 use crate::output::Output;
 use crate::pauses::Pauses;
-use crate::process_classes;
+use crate::process_classes::{self, Looks};
 use crate::recorder::Recorder;
 use crate::stderr::say;
 use crate::takeover::{HandoverBatch, PageWitness};
@@ -49,9 +49,16 @@ pub(super) struct Totals {
     pub(super) malformed: u64,
     /// Events that were not recorded because of auditctl's -r.
     pub(super) over_rate: u64,
+    /// Events, undecided ones included, over the budget of their rule as the daemon counts it.
+    over_budget: u64,
 }
 
 impl Totals {
+    /// Number of events that came and were not recorded, for whatever reason.
+    fn not_recorded(&self) -> u64 {
+        self.dropped + self.malformed + self.over_rate + self.over_budget
+    }
+
     /// Counts the outcome of a frame. Returns whether an event was recorded.
     fn count(&mut self, outcome: &Outcome) -> bool {
         match outcome {
@@ -61,7 +68,8 @@ impl Totals {
             }
             Outcome::Dropped | Outcome::Excluded => self.dropped += 1,
             Outcome::OverRate => self.over_rate += 1,
-            Outcome::Part | Outcome::Suppressed | Outcome::Canary(_) => {}
+            Outcome::Suppressed => self.over_budget += 1,
+            Outcome::Part | Outcome::Canary(_) => {}
         }
         false
     }
@@ -84,6 +92,7 @@ pub(super) struct Pipeline {
     /// Losses that the programs do not count, as of the last report in the log.
     told_elsewhere: u64,
     workloads: Workloads,
+    process_classes: Looks,
     /// Whether the recorder knows the processes.
     knows_processes: bool,
     pub(super) reading: Reading,
@@ -132,6 +141,7 @@ impl Pipeline {
             lines: Vec::with_capacity(LINES_BYTES),
             told_elsewhere: 0,
             workloads: Workloads::default(),
+            process_classes: Looks::default(),
             knows_processes: false,
             reading: Reading::default(),
         };
@@ -201,11 +211,26 @@ impl Pipeline {
         }
     }
 
-    /// Tells the programs again the classes of cgroups that somebody has changed. Returns whether there were any.
-    pub(super) fn check_workloads(&mut self) -> bool {
-        let names = &self.generation.plan.workloads;
+    /// Looks at up to `max` classes of cgroups and of processes, and at those in doubt. Tells the programs again what
+    /// somebody has changed, and returns the maps in which that was.
+    pub(super) fn check_classes(&mut self, max: usize) -> Vec<&'static str> {
         let (recorder, engine) = (&mut self.recorder, &self.engine);
-        self.workloads.check(names, recorder, engine)
+        let plan = &self.generation.plan;
+        let mut changed = Vec::new();
+        if self.workloads.check(&plan.workloads, recorder, engine, max) {
+            changed.push("map workloads");
+        }
+        let losses = self.totals.not_recorded() + engine.counters().untold();
+        let looks = &mut self.process_classes;
+        if looks.check(plan, recorder, engine, losses, max) {
+            changed.push("map process_classes");
+        }
+        changed
+    }
+
+    /// Whether a class is in doubt: it is to be looked at again.
+    pub(super) fn doubts_classes(&self) -> bool {
+        self.workloads.is_in_doubt() || self.process_classes.is_in_doubt()
     }
 
     /// Adds records of other sources, which come over the audit socket.

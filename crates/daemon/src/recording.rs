@@ -177,6 +177,11 @@ impl Recording {
         self.pipeline.engine.tidy();
     }
 
+    /// Looks again at what is in doubt, if it is time.
+    pub(super) fn look_again(&mut self) {
+        self.integrity.look_again(&mut self.pipeline);
+    }
+
     /// Plans the rules again if a path that a rule names is another file by now.
     fn refresh_identities(&mut self, meanwhile: &mut dyn FnMut(&mut Recording)) {
         let generation = &self.pipeline.generation;

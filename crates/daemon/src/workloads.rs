@@ -8,9 +8,6 @@ use crate::recorder::Recorder;
 use plan::{WorkloadClass, WorkloadNames};
 use std::collections::{HashMap, HashSet};
 
-/// Cgroups whose classes are compared in one check, beside those in doubt.
-const CHECKED_MAX: usize = 1000;
-
 /// The cgroups whose classes the programs were told.
 #[derive(Default)]
 pub(super) struct Workloads {
@@ -73,14 +70,15 @@ impl Workloads {
         }
     }
 
-    /// Compares the classes that the programs have with what they should be, and tells those again that somebody has
-    /// changed. A class counts as changed if it is wrong in the same way at two checks: before that, the daemon may not have
-    /// read the frame of a rename. Returns whether there was any. Call it once a second.
+    /// Compares up to `max` classes that the programs have, and those in doubt, with what they should be, and tells those
+    /// again that somebody has changed. A class counts as changed if it is wrong in the same way at two checks: before
+    /// that, the daemon may not have read the frame of a rename. Returns whether there was any.
     pub(super) fn check(
         &mut self,
         names: &WorkloadNames,
         recorder: &mut Recorder,
         engine: &Engine,
+        max: usize,
     ) -> bool {
         if !names.ask_cgroups() || self.epoch != names.epoch() {
             return false;
@@ -89,8 +87,8 @@ impl Workloads {
         living.sort_unstable();
         let begin = living.partition_point(|&id| id <= self.checked);
         living.rotate_left(begin);
-        living.truncate(CHECKED_MAX);
-        self.checked = living.last().copied().unwrap_or_default();
+        living.truncate(max);
+        self.checked = living.last().copied().unwrap_or(self.checked);
         let doubted = std::mem::take(&mut self.doubtful);
         living.extend(doubted.keys());
         let mut has_changed = false;
@@ -108,5 +106,10 @@ impl Workloads {
             }
         }
         has_changed
+    }
+
+    /// Whether a class is in doubt.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        !self.doubtful.is_empty()
     }
 }

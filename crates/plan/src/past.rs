@@ -83,6 +83,20 @@ pub struct ProcessClass {
     pub flags: u32,
 }
 
+impl ProcessClass {
+    /// Whether the programs can have made `next` of this class of the same process: they only add labels, and change
+    /// what they know of the executable only when the process executes another one.
+    pub fn may_become(&self, next: &ProcessClass) -> bool {
+        let keeps = |flag: u32| self.flags & flag == next.flags & flag;
+        let keeps_own = self.own == next.own && keeps(OWN_IS_OPEN);
+        self.ancestors == next.ancestors
+            && keeps(ANCESTORS_ARE_OPEN)
+            && self.labels & !next.labels == 0
+            && self.flags & LABELS_ARE_OPEN & !next.flags == 0
+            && (self.image != next.image || keeps_own)
+    }
+}
+
 /// The labels and executables of ancestors that rules ask about, each with the number of its bit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PastNames(BTreeMap<(Field, Vec<u8>), u32>);
@@ -278,5 +292,30 @@ mod tests {
             unknown.flags,
             LABELS_ARE_OPEN | ANCESTORS_ARE_OPEN | OWN_IS_OPEN
         );
+    }
+
+    #[test]
+    fn a_class_only_gains_labels_and_another_executable_with_another_image() {
+        let class = ProcessClass {
+            image: 7,
+            ancestors: 1,
+            own: 2,
+            labels: 1,
+            flags: 0,
+        };
+        let next = |change: fn(&mut ProcessClass)| {
+            let mut next = class;
+            change(&mut next);
+            class.may_become(&next)
+        };
+        assert!(next(|_| ()));
+        assert!(next(|class| class.labels = 3));
+        assert!(next(|class| class.flags = LABELS_ARE_OPEN));
+        assert!(next(|class| (class.image, class.own) = (8, 0)));
+        assert!(!next(|class| class.labels = 2));
+        assert!(!next(|class| class.own = 0));
+        assert!(!next(|class| class.flags = OWN_IS_OPEN));
+        assert!(!next(|class| class.ancestors = 3));
+        assert!(!next(|class| class.flags = ANCESTORS_ARE_OPEN));
     }
 }

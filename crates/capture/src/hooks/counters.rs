@@ -52,6 +52,11 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Number of events and of changes of processes that no frame tells of.
+    pub fn untold(&self) -> u64 {
+        self.lost_total() + self.suppressed + self.processes_lost
+    }
+
     /// Number of events lost, over all CPUs and causes, plus the missed calls.
     pub fn lost_total(&self) -> u64 {
         self.lost.iter().flatten().sum::<u64>() + self.missed

@@ -390,6 +390,20 @@ impl EbpfEngine {
         self.process_classes.set(process, epoch, class)
     }
 
+    /// The classes that the programs have for these processes: `None` where there is none of this epoch.
+    pub fn process_classes(
+        &self,
+        epoch: u64,
+        processes: &[ProcessId],
+    ) -> Vec<Option<ProcessClass>> {
+        self.process_classes.get(epoch, processes)
+    }
+
+    /// Makes the programs forget the classes of all processes.
+    pub fn forget_processes(&self) {
+        self.process_classes.forget_all();
+    }
+
     /// Makes the programs forget the class of a process.
     pub fn forget_process(&self, process: ProcessId) {
         self.process_classes.forget(process);

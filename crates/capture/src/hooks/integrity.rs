@@ -23,6 +23,8 @@ const MAPS: [&str; 6] = [
     "object_calls",
     ".bss.uring",
 ];
+/// Hash tables that only the daemon writes, and only while it replaces rules.
+const NAMES: [&str; 2] = ["labellings", "workload_names"];
 /// The switch for everything that is attached by ftrace, probes included (Documentation/trace/ftrace.rst).
 const FTRACE_ENABLED: &str = "/proc/sys/kernel/ftrace_enabled";
 
@@ -35,9 +37,10 @@ pub struct Breach {
     pub is_mended: bool,
 }
 
-/// [`MAPS`], with the values that they have to contain.
+/// [`MAPS`] and [`NAMES`], with what they have to contain.
 pub(super) struct Integrity {
     maps: Vec<ToldMap>,
+    names: Vec<ToldNames>,
     /// Breaches that were found before the last replacement of the rules.
     before: Vec<Breach>,
 }
@@ -58,6 +61,12 @@ struct ToldMap {
     values: Vec<Value>,
 }
 
+struct ToldNames {
+    map: MapHandle,
+    name: &'static str,
+    told: BTreeMap<Vec<u8>, Vec<u8>>,
+}
+
 struct Value {
     /// The value as the kernel returns it; for a map or program, its id.
     told: Option<Vec<u8>>,
@@ -68,17 +77,28 @@ struct Value {
 impl Integrity {
     /// Finds the maps. Nothing is known of them before [`Integrity::note`].
     pub(super) fn new(programs: &Programs) -> Result<Integrity, CaptureError> {
-        let map = |name| {
+        let handle = |name| -> Result<MapHandle, CaptureError> {
             let map = programs.map(name)?;
+            Ok(MapHandle::try_from(&map).map_err(refused(format!("map {name}")))?)
+        };
+        let map = |name| {
             Ok(ToldMap {
-                map: MapHandle::try_from(&map).map_err(refused(format!("map {name}")))?,
+                map: handle(name)?,
                 name,
                 values: Vec::new(),
             })
         };
-        let maps = MAPS.into_iter().map(map);
+        let names = |name| {
+            Ok(ToldNames {
+                map: handle(name)?,
+                name,
+                told: BTreeMap::new(),
+            })
+        };
+        let (maps, names) = (MAPS.into_iter().map(map), NAMES.into_iter().map(names));
         Ok(Integrity {
             maps: maps.collect::<Result<_, CaptureError>>()?,
+            names: names.collect::<Result<_, CaptureError>>()?,
             before: Vec::new(),
         })
     }
@@ -97,6 +117,9 @@ impl Integrity {
             };
             known.values = (0..map.max_entries()).map(value).collect();
         }
+        for known in &mut self.names {
+            known.told = known.map.contents().unwrap_or_default();
+        }
     }
 
     /// Undoes changes by other processes. Returns them, and those that [`Integrity::mend`] found.
@@ -113,7 +136,11 @@ impl Integrity {
         let control = control.map(|member| breach(format!("control.{member}"), true));
         self.before.extend(control);
         let maps = self.restore_maps().into_iter();
-        let maps = maps.map(|(name, is_mended)| breach(format!("map {name}"), is_mended));
+        let names = self.names.iter();
+        let names = names.filter_map(|names| Some((names.name, names.restore()?)));
+        let maps = maps
+            .chain(names)
+            .map(|(name, is_mended)| breach(format!("map {name}"), is_mended));
         self.before.extend(maps);
         if read.trampolines.is_some_and(Trampolines::restore_gates) {
             self.before.push(breach("map gates".to_owned(), true));
@@ -136,6 +163,28 @@ impl Integrity {
             }
         }
         changed
+    }
+}
+
+impl ToldNames {
+    /// Restores the entries that differ. Returns whether all are again as they were; `None` if none differed. What others
+    /// have added is not looked for: it makes classes of cgroups or processes wrong, which the daemon compares.
+    fn restore(&self) -> Option<bool> {
+        // Where rules ask for none, the programs look for none.
+        if self.told.is_empty() {
+            return None;
+        }
+        let map = &self.map;
+        let has = map.contents().unwrap_or_default();
+        let differs = |(key, value): &(&Vec<u8>, &Vec<u8>)| {
+            // An entry may be missing because it could not be read among the others.
+            has.get(*key) != Some(*value) && map.get(key).ok().flatten().as_ref() != Some(*value)
+        };
+        let differing = self.told.iter().filter(differs);
+        let put: Vec<bool> = differing
+            .map(|(key, value)| map.put(key, value).is_ok())
+            .collect();
+        (!put.is_empty()).then(|| put.into_iter().all(|is_done| is_done))
     }
 }
 

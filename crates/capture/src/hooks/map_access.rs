@@ -1,7 +1,10 @@
 //! Access to maps while their programs are attached, at the cost of no event.
 
 use libbpf_rs::{MapCore, MapFlags, Result};
+use std::collections::BTreeMap;
 
+/// Entries of a map that are read by one system call: more than any bucket of a hash table has.
+const BATCH: u32 = 256;
 /// The least real-time priority: above all tasks without one.
 const PRIORITY: i32 = 1;
 
@@ -29,6 +32,15 @@ pub(super) trait MapAccess: MapCore {
     /// Removes key and value.
     fn remove(&self, key: &[u8]) -> Result<()> {
         unpreempted(|| self.delete(key))
+    }
+
+    /// All keys with their values. Some are missing if the kernel refuses.
+    fn contents(&self) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
+        unpreempted(|| {
+            Ok(self
+                .lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY)?
+                .collect())
+        })
     }
 
     /// Removes all keys for which `is_unwanted` holds.

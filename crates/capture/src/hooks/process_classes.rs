@@ -22,6 +22,9 @@ const _: () = {
     assert!(plan::PAST_NAMES_MAX == PAST_NAMES_MAX as usize);
 };
 
+/// Classes that are read without being preempted in between.
+const UNPREEMPTED_MAX: usize = 64;
+
 /// The classes of processes.
 pub(super) struct ProcessClasses {
     map: MapHandle,
@@ -65,6 +68,35 @@ impl ProcessClasses {
         match set {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
             set => Ok(set.map_err(refused("class of a process"))?),
+        }
+    }
+
+    /// The classes of these processes: `None` where there is none of this epoch.
+    pub(super) fn get(&self, epoch: u64, processes: &[ProcessId]) -> Vec<Option<ProcessClass>> {
+        let read = |process: &ProcessId| {
+            let found = self.map.lookup(key(*process).as_bytes(), MapFlags::ANY);
+            let class = process_class::read_from_bytes(&found.ok()??).ok()?;
+            (class.epoch == epoch).then_some(ProcessClass {
+                image: class.image,
+                ancestors: class.ancestors,
+                own: class.own,
+                labels: class.labels,
+                flags: class.flags,
+            })
+        };
+        let parts = processes.chunks(UNPREEMPTED_MAX);
+        let read = parts.flat_map(|part| {
+            unpreempted(|| part.iter().map(read).collect::<Vec<Option<ProcessClass>>>())
+        });
+        read.collect()
+    }
+
+    /// Removes all classes.
+    pub(super) fn forget_all(&self) {
+        let keys: Vec<Vec<u8>> = self.map.keys().collect();
+        for key in keys {
+            // An error says that the process has ended.
+            let _ = self.map.remove(&key);
         }
     }
 

@@ -4,6 +4,8 @@ use event::wire::{
     Part, TARSIER_PART_CWD, TARSIER_PART_EXE, TARSIER_PART_PATH, TARSIER_PART_PROCTITLE,
 };
 use event::{Encoder, Format, NoNames, ProcessText, Stamp};
+use plan::{Capabilities, Identities, Plan, ProcessClass};
+use rules::{parse_line_as, Command, Dialect, Source, StaticHost};
 use serde_json::Value;
 
 fn process(pid: u32, start_ns: u64) -> ProcessId {
@@ -362,4 +364,69 @@ fn ended_processes_are_kept_for_a_while() {
         assert_eq!(names(&mut processes, one).len(), 2);
     }
     assert_eq!(processes.counts().known, ENDED_MAX as u64 + 2);
+}
+
+/// A plan of one rule that asks for a label.
+fn plan_of_label() -> Plan {
+    let line = b"-a never,exit -F arch=b64 -S chmod -F label=web";
+    let host = StaticHost::new(abi::Arch::X86_64);
+    let parsed = parse_line_as(Dialect::Tarsier, line, &Source::default(), &host);
+    let Some(Command::Append(rule)) = parsed.commands.into_iter().next() else {
+        panic!("{:?}", parsed.error);
+    };
+    let capabilities = Capabilities::assumed(abi::Arch::X86_64);
+    Plan::new(&[rule], &capabilities, &Identities::default(), 1).expect("it fits")
+}
+
+#[test]
+fn a_class_that_only_another_process_can_have_changed_is_found() {
+    let (mut processes, shell) = with_shell();
+    let plan = plan_of_label();
+    let is_possible = |processes: &mut Processes, class, losses| {
+        let looked = LookedAt { class, losses };
+        let names = &plan.workloads.past;
+        processes.is_class_possible(shell, looked, names, &Identities::default())
+    };
+    let image = processes.known[&shell].image;
+    let class = ProcessClass {
+        image,
+        ..ProcessClass::default()
+    };
+    let with = |change: fn(&mut ProcessClass)| {
+        let mut changed = class;
+        change(&mut changed);
+        Some(changed)
+    };
+    assert!(
+        is_possible(&mut processes, Some(class), 0),
+        "the first look"
+    );
+    let changes: [fn(&mut ProcessClass); 4] = [
+        |class| class.labels = 1,
+        |class| class.ancestors = 1,
+        |class| class.own = 1,
+        |class| class.image += 1,
+    ];
+    for change in changes {
+        assert!(!is_possible(&mut processes, with(change), 0));
+    }
+    assert!(!is_possible(&mut processes, None, 0), "it has not ended");
+    // An event that was lost may have given the label.
+    assert!(is_possible(
+        &mut processes,
+        with(|class| class.labels = 1),
+        1
+    ));
+    assert!(
+        !is_possible(&mut processes, Some(class), 1),
+        "a label stays"
+    );
+    let labelled = |class: &mut ProcessClass| class.labels = 1;
+    assert!(is_possible(&mut processes, with(labelled), 1));
+    processes.forget_classes();
+    assert!(is_possible(&mut processes, Some(class), 1));
+    give(&mut processes, shell, "web");
+    assert!(is_possible(&mut processes, with(labelled), 1));
+    processes.take(&frame(shell, image, ProcessChange::Ended));
+    assert!(is_possible(&mut processes, None, 1));
 }

@@ -6,8 +6,10 @@ use crate::machine;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// The calls of the test's processes.
 const CALLS: &str = "-F arch=b64 -S chmod,fchmodat -F gid=61335";
@@ -259,7 +261,7 @@ fn a_label_given_while_no_rule_asks_counts_when_one_asks_again() {
         let mut process = Waiting::start(setup, &["perl", script.to_str().expect("a path")]);
         // The programs learn that it has no label.
         process.give("chmod 0600, 'early'");
-        let pause = || std::thread::sleep(std::time::Duration::from_millis(300));
+        let pause = || std::thread::sleep(Duration::from_millis(300));
         pause();
         let asked = undecided(&daemon);
         process.give("chmod 0600, 'early'");
@@ -278,9 +280,15 @@ fn a_label_given_while_no_rule_asks_counts_when_one_asks_again() {
     });
 }
 
-/// Writes into the classes of processes that they run no program that rules name, and have executed nothing since: as
-/// they are if the kernel has not run the program at an execve.
-fn forget_execve(before: &BTreeSet<u32>) {
+/// Places of members of `struct process_class`.
+const IMAGE: Range<usize> = 8..16;
+const ANCESTORS: Range<usize> = 16..20;
+const OWN: Range<usize> = 20..24;
+const LABELS: Range<usize> = 24..28;
+const FLAGS: Range<usize> = 28..32;
+
+/// Changes the classes of all processes in the map that was made since `before`.
+fn change_classes(before: &BTreeSet<u32>, change: impl Fn(&mut [u8])) {
     let new = machine::bpf_maps()
         .into_iter()
         .filter(|id| !before.contains(id));
@@ -292,12 +300,19 @@ fn forget_execve(before: &BTreeSet<u32>) {
         let Ok(Some(mut value)) = map.lookup(&key, MapFlags::ANY) else {
             continue;
         };
-        // `image` and `own`.
-        value[8..16].fill(0xff);
-        value[20..24].fill(0);
+        change(&mut value);
         map.update(&key, &value, MapFlags::EXIST)
             .expect("root may write it");
     }
+}
+
+/// Writes into the classes of processes that they run no program that rules name, and have executed nothing since: as
+/// they are if the kernel has not run the program at an execve.
+fn forget_execve(before: &BTreeSet<u32>) {
+    change_classes(before, |class| {
+        class[IMAGE].fill(0xff);
+        class[OWN].fill(0);
+    });
 }
 
 #[test]
@@ -313,7 +328,7 @@ fn an_execve_that_the_programs_missed_hides_no_descendant() {
         waiting.give("chmod 600 first; true");
         daemon.wait_for_record("name=\"first\"");
         // The daemon has told what it knows by then.
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        std::thread::sleep(Duration::from_millis(300));
         forget_execve(&before);
         let asked = undecided(&daemon);
         waiting.give("chmod 600 second; true");
@@ -344,5 +359,54 @@ fn nobody_hides_behind_a_rule_that_leaves_out_descendants() {
         daemon.wait_for_record("name=\"renamed\"");
         let ended = daemon.stop();
         expect(&ended.log, &[("bound", "seen"), ("renamed", "seen")]);
+    });
+}
+
+#[test]
+fn who_changes_classes_hides_no_longer_than_until_the_next_check_and_that_is_in_the_log() {
+    machine::test("changed classes", |setup| {
+        make(setup, &["give", "hidden", "early", "late", "later"]);
+        let before = machine::bpf_maps();
+        let rules = "-a always,exit CALLS -F a1=0640 -k give\n\
+                     -a never,exit CALLS -F label=web -F ancestor_exe!=GATE\n\
+                     -a always,exit CALLS -k seen\n";
+        let daemon = tarsier(setup, rules).start();
+        let script = setup.write("waiting.pl", "while (<STDIN>) { chomp; eval $_; }\n");
+        let words = ["perl", script.to_str().expect("a path")];
+        let (mut labelled, mut other) =
+            (Waiting::start(setup, &words), Waiting::start(setup, &words));
+        labelled.give("chmod 0640, 'give'");
+        labelled.give("chmod 0600, 'hidden'");
+        other.give("chmod 0600, 'early'");
+        daemon.wait_for_record("name=\"early\"");
+        // What the programs do is no breach, however often it is looked at.
+        std::thread::sleep(Duration::from_millis(2500));
+        let breaches = || daemon.status()["integrity_breaches"].as_u64();
+        assert_eq!(breaches(), Some(0));
+        // Everybody gets all labels.
+        change_classes(&before, |class| {
+            class[LABELS].fill(0xff);
+            class[FLAGS].fill(0);
+        });
+        daemon.wait_for_record(" what=map-process_classes mended=yes ");
+        other.give("chmod 0600, 'late'");
+        daemon.wait_for_record("name=\"late\"");
+        // Everybody is a descendant of everything.
+        std::thread::sleep(Duration::from_millis(1500));
+        change_classes(&before, |class| class[ANCESTORS].fill(0xff));
+        let end = Instant::now() + Duration::from_secs(60);
+        while breaches() != Some(2) {
+            assert!(Instant::now() < end, "{:?} breaches", breaches());
+        }
+        labelled.give("chmod 0600, 'hidden'");
+        labelled.end();
+        other.give("chmod 0600, 'later'");
+        other.end();
+        daemon.wait_for_record("name=\"later\"");
+        let ended = daemon.stop();
+        let expected = ["give", "early", "late", "later"];
+        let keys = ["give", "seen", "seen", "seen"];
+        let expected: Vec<(&str, &str)> = expected.into_iter().zip(keys).collect();
+        expect(&ended.log, &expected);
     });
 }
