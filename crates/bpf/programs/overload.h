@@ -176,15 +176,18 @@ static __always_inline void begin_share(struct share *share, __s64 step)
 	share->urgent_bytes = 0;
 }
 
+/* In memory of the programs, since up to 6.1 the stack of far_share() is the last that there is room for. */
+static const struct share fresh_share;
+
 /* A function of its own, for few makers need it. */
 static __noinline struct share *far_share(__u64 maker, __u32 cpu_nr)
 {
 	struct share_key key = { .maker = maker, .cpu = cpu_nr };
-	struct share *share, fresh = {};
+	struct share *share;
 
 	share = bpf_map_lookup_elem(&far_shares, &key);
 	if (!share) {
-		bpf_map_update_elem(&far_shares, &key, &fresh, BPF_ANY);
+		bpf_map_update_elem(&far_shares, &key, &fresh_share, BPF_ANY);
 		share = bpf_map_lookup_elem(&far_shares, &key);
 	}
 	return share;
