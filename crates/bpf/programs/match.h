@@ -151,7 +151,6 @@ static __always_inline __u32 sockaddr_place(struct work *w, const void **addr)
 	return len > 128 ? 128 : len;
 }
 
-#define S_IFMT 0170000
 #define S_IFSOCK 0140000
 #define AF_UNSPEC 0
 #define AF_INET 2

@@ -468,16 +468,6 @@ AT_ENTRY(security_move_mount, )
 	return 0;
 }
 
-/* Notes the current directory before the call changes it. */
-static __always_inline void note_cwd(struct object_note *note)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct fs_struct *fs = READ(task, fs);
-
-	if (HAS(task, fs, pwd))
-		note_struct_path(note, OBJECT(TARSIER_OBJECT_CWD, 0), (__u64)&fs->pwd);
-}
-
 #define DIRECTORY_HOOK(function)                                         \
 	AT_ENTRY(function, )                                             \
 	{                                                                \

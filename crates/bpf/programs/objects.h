@@ -60,9 +60,12 @@ struct object_note {
 	__u32 has_open_flag;
 	__u32 open_flag; /* flags of an open, as the kernel uses them */
 	__u32 has_ipc, has_ipc_set;
+	__u32 has_before, pad; /* one bit per path argument */
+	struct tarsier_found before[2]; /* what they led to when the call began */
 	struct tarsier_ipc ipc;
 	struct tarsier_ipc_perm ipc_set;
-	__u32 has_time, pad;
+	__u32 has_time;
+	__u32 at_entry; /* made when the call began, before anything was looked up */
 	__s64 time[TARSIER_TIME_VALUES];
 	struct marks marks;
 	__u8 parts[NOTE_BYTES + NOTE_NAME_MAX + 256];
@@ -111,6 +114,8 @@ static __always_inline void note_clear(struct object_note *note)
 	note->has_ipc = 0;
 	note->has_ipc_set = 0;
 	note->has_time = 0;
+	note->at_entry = 0;
+	note->has_before = 0;
 	note->marks.known = 0;
 	note->marks.objects = 0;
 }
@@ -463,6 +468,16 @@ static __always_inline void note_struct_path(struct object_note *note, __u32 wha
 	const struct path *p = (const struct path *)path;
 
 	note_where(note, what, (__u64)READ(p, dentry), (__u64)READ(p, mnt));
+}
+
+/* Notes the current directory before the call changes it. */
+static __always_inline void note_cwd(struct object_note *note)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct fs_struct *fs = READ(task, fs);
+
+	if (HAS(task, fs, pwd))
+		note_struct_path(note, OBJECT(TARSIER_OBJECT_CWD, 0), (__u64)&fs->pwd);
 }
 
 static __always_inline void note_entry(struct object_note *note, __u32 what, __u64 dentry,

@@ -13,11 +13,20 @@
 static __always_inline void part_path(struct work *w, struct task_struct *task, __u32 i)
 {
 	__u8 arg = w->spec.path[i], dir = w->spec.dir[i];
+	struct tarsier_part *part;
+	__u32 at;
 	char first;
 
+	w->find.path_len[i & 1] = 0;
 	if (arg >= 6)
 		return;
+	at = w->len;
 	first = part_user_string(w, TARSIER_PART_PATH, i, w->args[arg]);
+	part = frame_at(w, at);
+	if (w->len != at && !part->flags) {
+		w->find.path_at[i & 1] = at + sizeof(*part);
+		w->find.path_len[i & 1] = part->len;
+	}
 	if (first != '/' && dir < 6 && (__s32)w->args[dir] != AT_FDCWD)
 		part_file(w, task, w->args[dir], i, TARSIER_PART_DIR);
 }
@@ -140,6 +149,7 @@ static __always_inline struct task_struct *task_of_fd(struct task_struct *task, 
 
 #define EPERM 1
 #define ESRCH 3
+#define EFAULT 14
 #define EINVAL 22
 
 /*
@@ -246,6 +256,9 @@ static __always_inline void part_note(struct work *w, struct object_note *note)
 		event_of(w)->flags |= TARSIER_TRUNCATED;
 		return;
 	}
+	/* Other arguments were refused, before the object was looked up or after that. */
+	if (note->at_entry && (w->ret == -EINVAL || w->ret == -EFAULT))
+		return;
 	if (note->has_ipc)
 		part_bytes(w, TARSIER_PART_IPC, &note->ipc, sizeof(note->ipc));
 	if (note->has_ipc_set)
@@ -393,6 +406,22 @@ static __always_inline bool touches_nothing(struct work *w)
 	       spec->kind == KIND_PLAIN;
 }
 
+/*
+ * Adds the descriptors of a pipe(2) that could not write them to user memory: do_pipe2(), fs/pipe.c,
+ * has taken the two lowest ones and then freed them. Another task must not have taken one since.
+ */
+static __always_inline void part_refused_pair(struct work *w, struct task_struct *task)
+{
+	__s32 pair[2];
+
+	if (w->spec.fd_pair || !HAS(task, files, next_fd) || !has_own_files(task))
+		return;
+	pair[0] = next_free(task, READ(task, files, next_fd));
+	pair[1] = pair[0] < 0 ? -1 : next_free(task, pair[0] + 1);
+	if (pair[1] >= 0)
+		part_bytes(w, TARSIER_PART_FD_PAIR, pair, sizeof(pair));
+}
+
 /* Adds what the call touched, as its spec says; the target of a signal is in event_memory(). */
 __noinline int event_objects(struct work *w)
 {
@@ -404,11 +433,13 @@ __noinline int event_objects(struct work *w)
 	if (!w)
 		return 0;
 	note = w->noted ? note_at_end(task, w->given_nr) : 0;
+	w->find.is_noted = note && !note->at_entry;
 	if (note)
 		part_note(w, note);
 	if (w->spec.path[0] < 6 || w->spec.path[1] < 6 || w->spec.fd < 6 ||
 	    w->spec.kind == KIND_OPEN || names_socket(w))
 		part_cwd(w, task);
+	w->find.is_created = 0;
 	part_path(w, task, 0);
 	part_path(w, task, 1);
 	if (w->spec.kind == KIND_OPEN && w->ret >= 0)
@@ -420,6 +451,8 @@ __noinline int event_objects(struct work *w)
 		part_user_bytes(w, TARSIER_PART_SOCKADDR, addr, len, 128);
 	if (w->spec.fd_pair < 6 && w->ret == 0)
 		part_user_bytes(w, TARSIER_PART_FD_PAIR, (void *)w->args[w->spec.fd_pair], 8, 8);
+	if (w->spec.fd_pair < 6 && w->ret == -EFAULT)
+		part_refused_pair(w, task);
 	if (w->spec.module < 6)
 		part_user_string(w, TARSIER_PART_MODULE, 0, w->args[w->spec.module]);
 	if (w->spec.kind == KIND_CAPSET && w->ret == 0)

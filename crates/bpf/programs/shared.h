@@ -217,6 +217,13 @@ enum object_class {
 	/* Open files, with rules that cannot select a successful open for reading only. */
 	OBJECTS_OPEN_CHANGES = 10,
 	OBJECTS_EXEC = 11, /* execute files, with rules on paths */
+	/* Act on System V objects, with hooks on the entries of calls; in the order of the kernel's kinds. */
+	OBJECTS_IPC_SEMAPHORES = 12,
+	OBJECTS_IPC_MESSAGES = 13,
+	OBJECTS_IPC_MEMORY = 14,
+	OBJECTS_CONTROL = 16, /* with one of these: semctl() and the like */
+	OBJECTS_BEFORE =
+		15, /* change objects that are to be recorded as they were before, with such hooks */
 };
 
 /* The family (enum object_class) of each watched call; the daemon writes it. */

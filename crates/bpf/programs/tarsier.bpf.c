@@ -9,11 +9,13 @@
 #include "base.h"
 #include "call.h"
 #include "copies.h"
+#include "find.h"
 #include "parts.h"
 
 #include "object_hooks.bpf.inc.c"
 #include "clock_hooks.bpf.inc.c"
 #include "ipc_hooks.bpf.inc.c"
+#include "entry_hooks.bpf.inc.c"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -124,6 +126,8 @@ static __always_inline int call_returned(struct task_struct *task, struct pt_reg
 	event_begin(w, call.generation, flags);
 	if (!touches_nothing(w))
 		event_objects(w);
+	if (has_names(w))
+		event_names(w);
 	if (has_memory(w))
 		event_memory(w);
 	if (verdict == VERDICT_UNDECIDED)

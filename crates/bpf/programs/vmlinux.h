@@ -102,18 +102,38 @@ struct inode {
 	struct super_block *i_sb;
 	unsigned long i_ino;
 	__u32 i_rdev;
+	long long i_size;
+	char *i_link;
 	void *i_private;
 };
 union shortname_store {
 	unsigned char string[40];
 };
+struct hlist_node {
+	struct hlist_node *next;
+};
+struct hlist_head {
+	struct hlist_node *first;
+};
+/* Since 6.15; before, these were macros. */
+enum dentry_flags {
+	DCACHE_MOUNTED = 1 << 15,
+};
 struct dentry {
+	unsigned int d_flags;
 	struct hlist_bl_node d_hash;
 	struct dentry *d_parent;
 	struct qstr d_name;
 	struct inode *d_inode;
 	union shortname_store d_shortname;
 	struct super_block *d_sb;
+	struct hlist_node d_sib;
+	struct hlist_head d_children;
+};
+/* Before 6.8, the entries of a directory are in a list of another kind. */
+struct dentry___rings {
+	struct list_head d_child;
+	struct list_head d_subdirs;
 };
 /* For kernels in which the short name is not d_shortname yet. */
 struct dentry___iname {
@@ -126,6 +146,8 @@ struct mount {
 	struct mount *mnt_parent;
 	struct dentry *mnt_mountpoint;
 	struct vfsmount mnt;
+	struct list_head mnt_mounts;
+	struct list_head mnt_child;
 	struct list_head mnt_instance;
 };
 /* Since 6.18, the mounts of a file system are not in a list_head. */
@@ -165,6 +187,7 @@ struct socket {
 struct fdtable {
 	unsigned int max_fds;
 	struct file **fd;
+	unsigned long *open_fds;
 };
 typedef struct {
 	int counter;
@@ -172,6 +195,7 @@ typedef struct {
 struct files_struct {
 	atomic_t count;
 	struct fdtable *fdt;
+	unsigned int next_fd;
 };
 struct fs_struct {
 	struct path root;
@@ -223,8 +247,31 @@ struct signal_struct {
 struct mnt_namespace {
 	struct ns_common ns;
 };
+struct xa_node {
+	unsigned char shift;
+	void *slots[64];
+};
+struct xarray {
+	void *xa_head;
+};
+struct idr {
+	struct xarray idr_rt;
+};
+struct kern_ipc_perm {
+	kuid_t uid;
+	kgid_t gid;
+	unsigned short mode;
+	int id;
+};
+struct ipc_ids {
+	struct idr ipcs_idr;
+};
+struct ipc_namespace {
+	struct ipc_ids ids[3];
+};
 struct nsproxy {
 	struct mnt_namespace *mnt_ns;
+	struct ipc_namespace *ipc_ns;
 };
 struct kernfs_node {
 	const char *name;
@@ -245,22 +292,6 @@ struct cgroup {
 };
 struct css_set {
 	struct cgroup *dfl_cgrp;
-};
-struct hlist_node {
-	struct hlist_node *next;
-};
-struct hlist_head {
-	struct hlist_node *first;
-};
-struct xa_node {
-	unsigned char shift;
-	void *slots[64];
-};
-struct xarray {
-	void *xa_head;
-};
-struct idr {
-	struct xarray idr_rt;
 };
 struct pid_namespace {
 	struct idr idr;
@@ -323,15 +354,6 @@ struct open_flags {
 struct renamedata {
 	struct dentry *old_dentry;
 	struct dentry *new_dentry;
-};
-struct kern_ipc_perm {
-	kuid_t uid;
-	kgid_t gid;
-	unsigned short mode;
-	int id;
-};
-struct ipc_ids {
-	struct idr ipcs_idr;
 };
 struct ipc64_perm {
 	__u32 uid;

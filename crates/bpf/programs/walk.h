@@ -55,6 +55,40 @@ struct lookup {
 	__u32 pad;
 };
 
+/* Where the text of a path begins in the room for it; the texts of links are put in front of the rest. */
+#define FIND_TEXT 8192
+#define FIND_START 4096
+#define FIND_LINK_MAX 255
+#define FIND_NAME_WORDS 32
+
+/* The search for what a name leads to: see find.h. Addresses are numbers. */
+struct find {
+	__u32 path_at[2]; /* of the path arguments in the frame */
+	__u32 path_len[2]; /* 0: not known in full */
+	__u32 is_noted; /* hooks on functions have seen what the call reached */
+	__u32 is_created; /* the call has created the file that it opened */
+	__u32 at; /* of the rest of the text */
+	__u32 len; /* of the name */
+	__u32 entries; /* how many more may be looked at */
+	__u32 links; /* symbolic links that have been followed */
+	__u32 is_past; /* the last name of the argument has been found */
+	__u32 is_same; /* the name and that of an entry, so far */
+	__u64 dentry; /* the directory that has been reached */
+	__u64 mnt;
+	__u64 root_dentry;
+	__u64 root_mnt;
+	__u64 child; /* the entry that has been found */
+	__u64 child_mnt;
+	__u64 below; /* what the last mount on it is on; without one, itself */
+	__u64 next; /* of the list that is being read */
+	__u64 end; /* of that list */
+	__u64 mounted; /* the mount that has been found */
+	struct tarsier_found found;
+	__u64 name[FIND_NAME_WORDS]; /* filled with zeros */
+	__u64 other[FIND_NAME_WORDS];
+	__u8 text[FIND_TEXT + FIND_LINK_MAX + 1];
+};
+
 /*
  * The work area for one call. A task takes one for the time of a hook. Each CPU
  * has several: a program on a kernel function may be preempted by one of another
@@ -88,6 +122,7 @@ struct work {
 	struct marks marks;
 	struct marks executable; /* at the task's executable */
 	struct sending sending;
+	struct find find;
 	struct title titles[TITLES]; /* kept after the call */
 	__u32 nundecided;
 	__u32 rule;
@@ -168,6 +203,9 @@ static __always_inline void part_end(struct work *w, struct tarsier_part *part, 
 	w->len += sizeof(*part) + ((len + 7) & ~7U);
 	w->parts++;
 }
+
+/* The bits of a mode that tell the kind of an object. */
+#define S_IFMT 0170000
 
 /* Whether the kernel has all members that are recorded of an inode; otherwise none are. */
 #define INODES_ARE_KNOWN                                                                      \

@@ -426,6 +426,11 @@ pub const OBJECTS_IPC: object_class = 8;
 pub const OBJECTS_TIME: object_class = 9;
 pub const OBJECTS_OPEN_CHANGES: object_class = 10;
 pub const OBJECTS_EXEC: object_class = 11;
+pub const OBJECTS_IPC_SEMAPHORES: object_class = 12;
+pub const OBJECTS_IPC_MESSAGES: object_class = 13;
+pub const OBJECTS_IPC_MEMORY: object_class = 14;
+pub const OBJECTS_CONTROL: object_class = 16;
+pub const OBJECTS_BEFORE: object_class = 15;
 pub type object_class = ::core::ffi::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]

@@ -1,8 +1,8 @@
 //! Frames as the programs in the kernel make them, for tests.
 
 use event::wire::{
-    tarsier_event, tarsier_part, tarsier_part_tag, tarsier_result, TARSIER_FRAME_EVENT,
-    TARSIER_FRAME_RESULT, TARSIER_WIRE_VERSION,
+    tarsier_event, tarsier_part, tarsier_part_flags, tarsier_part_tag, tarsier_result,
+    TARSIER_FRAME_EVENT, TARSIER_FRAME_RESULT, TARSIER_WIRE_VERSION,
 };
 use zerocopy::IntoBytes;
 
@@ -41,11 +41,21 @@ impl TestFrame {
     }
 
     /// Adds a part.
-    pub(crate) fn part(mut self, tag: tarsier_part_tag, index: u8, data: &[u8]) -> TestFrame {
+    pub(crate) fn part(self, tag: tarsier_part_tag, index: u8, data: &[u8]) -> TestFrame {
+        self.flagged(tag, (index, 0), data)
+    }
+
+    /// Adds a part with this index and these flags.
+    pub(crate) fn flagged(
+        mut self,
+        tag: tarsier_part_tag,
+        (index, flags): (u8, tarsier_part_flags),
+        data: &[u8],
+    ) -> TestFrame {
         let head = tarsier_part {
             tag: tag as u16,
             index,
-            flags: 0,
+            flags: flags as u8,
             len: data.len() as u32,
         };
         self.parts.extend_from_slice(head.as_bytes());

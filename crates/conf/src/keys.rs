@@ -229,6 +229,9 @@ pub(super) const KEYS: &[Key] = &[
     key("io_uring_twins", |c, x| {
         yes_no(x).map(|yes| c.io_uring_twins = yes)
     }),
+    key("objects_before", |c, x| {
+        yes_no(x).map(|yes| c.objects_before = yes)
+    }),
     key("overload", |c, x| {
         word(x, OVERLOAD).map(|overload| c.overload = overload)
     }),

@@ -14,6 +14,7 @@
 //! * `compress_rotated = yes` (rotated files become zstd files named `….zst`),
 //! * `index_rotated = yes` (rotated files have an index named `….idx`),
 //! * `io_uring_twins = yes`,
+//! * `objects_before = yes` (decision 0042),
 //! * `overload = THROTTLE` or `DROP`,
 //! * `urgent_keys = KEY[,KEY…]`,
 //! * `rate_budgets = KEY:N[,KEY:N…]`,
@@ -341,6 +342,8 @@ pub struct Config {
     /// `io_uring_twins` (Tarsier only): rules on system calls also select the io_uring operations
     /// that do the same.
     pub io_uring_twins: bool,
+    /// `objects_before` (Tarsier only): the tracepoint engine records what a call removes or changes as it was before.
+    pub objects_before: bool,
     /// `overload` (Tarsier only).
     pub overload: Overload,
     /// `urgent_keys` (Tarsier only): keys of rules whose events are made durable at once.
@@ -433,6 +436,7 @@ impl Config {
             end_of_event_timeout_s: 2,
             report_interval_s: 0,
             io_uring_twins: true,
+            objects_before: false,
             overload: Overload::Throttle,
             urgent_keys: Vec::new(),
             label_keys: Vec::new(),

@@ -45,7 +45,7 @@ pub fn described_keys() -> Vec<KeyDescription> {
     keys
 }
 
-const OWN: [&str; 14] = [
+const OWN: [&str; 15] = [
     "identity",
     "label_keys",
     "exe_hash",
@@ -55,6 +55,7 @@ const OWN: [&str; 14] = [
     "compress_rotated",
     "index_rotated",
     "io_uring_twins",
+    "objects_before",
     "overload",
     "urgent_keys",
     "rate_budgets",
@@ -171,6 +172,11 @@ const TEXTS: &[Text] = &[
     ("index_rotated", "yes or no", "no", "",
      "Whether a rotated file of 1 MiB or more gets an index, `audit.log.N.idx`, with which `tarsier search` reads less of \
       it. A thread makes it when no processor has anything else to do (SCHED_IDLE). Otherwise a search by root makes it."),
+    ("objects_before", "yes or no", "no", "",
+     "Whether, where functions of the kernel cannot be hooked (engine tracepoint), the records of unlink, rename, chmod, \
+      chown, mount and their like have objects as they were before the call: what is removed with its inode, the mode \
+      that is changed. While rules are about such a call, every call of the host then passes one more hook: see \
+      `tarsier plan`."),
     ("io_uring_twins", "yes or no", "yes", "",
      "Whether rules on system calls also select the io_uring operations that do the same. Then `-S openat` and `-w` \
       also match a file that is opened through io_uring."),

@@ -133,7 +133,7 @@ impl Settings {
         if is_kernel {
             refuse_own_fields(&rules)?;
         }
-        let capabilities = &without_twins(&self.capabilities, &self.config);
+        let capabilities = &configured(&self.capabilities, &self.config);
         let mut plan = match is_kernel {
             true => Plan::for_kernel(&rules, capabilities, number),
             false => Plan::new(&rules, capabilities, &identities, number)
@@ -193,8 +193,9 @@ fn refuse_own_fields(rules: &[rules::Rule]) -> Result<()> {
 }
 
 /// The capabilities to use with this configuration.
-fn without_twins(capabilities: &Capabilities, config: &Config) -> Capabilities {
+fn configured(capabilities: &Capabilities, config: &Config) -> Capabilities {
     let mut capabilities = capabilities.clone();
+    capabilities.objects_before = config.objects_before;
     if !config.io_uring_twins && capabilities.io_uring == IoUring::Twins {
         capabilities.io_uring = IoUring::List;
     }

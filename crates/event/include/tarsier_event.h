@@ -208,6 +208,8 @@ enum tarsier_part_tag {
 	TARSIER_PART_OPENED = 26,
 	/* __u32: id of the BPF program that the call has loaded */
 	TARSIER_PART_PROGRAM = 27,
+	/* struct tarsier_found: what path argument `index` led to when the call was over */
+	TARSIER_PART_FOUND = 28,
 };
 
 enum tarsier_part_flags {
@@ -222,6 +224,9 @@ enum tarsier_part_flags {
 	TARSIER_PART_UNREACHABLE = 1 << 3,
 	/* the call created the file (FMODE_CREATED) */
 	TARSIER_PART_CREATED = 1 << 4,
+	/* FOUND: what the argument led to when the call began; the target is that of the descriptor of a
+	 * call that has no path */
+	TARSIER_PART_BEFORE = 1 << 5,
 };
 
 /* The role of an object in the call. */
@@ -249,6 +254,28 @@ struct tarsier_object {
 	struct tarsier_inode inode;
 	__u32 role; /* enum tarsier_object_role */
 	__u32 name_len;
+};
+
+/* What is known of a path argument: enum of tarsier_found.known. */
+enum tarsier_found_what {
+	/* the directory that contains, or would contain, the last name */
+	TARSIER_FOUND_PARENT = 1 << 0,
+	/* what the last name stands for, if symbolic links are not followed */
+	TARSIER_FOUND_ENTRY = 1 << 1,
+	/* the directory has no entry with the last name */
+	TARSIER_FOUND_NO_ENTRY = 1 << 2,
+	/* what the last name stands for, if they are followed */
+	TARSIER_FOUND_TARGET = 1 << 3,
+	/* what the last mount on the entry is on; the entry itself if there is none */
+	TARSIER_FOUND_COVERED = 1 << 4,
+	/* the kernel's cache has no entry with the last name; there may be one */
+	TARSIER_FOUND_NOT_CACHED = 1 << 5,
+};
+
+struct tarsier_found {
+	__u32 known; /* enum tarsier_found_what */
+	__u32 reserved;
+	struct tarsier_inode parent, entry, target, covered;
 };
 
 struct tarsier_ipc {

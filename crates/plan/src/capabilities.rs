@@ -52,6 +52,8 @@ pub struct Capabilities {
     pub cgroup2: bool,
     /// Parts that the programs use and the kernel lacks.
     pub gaps: Vec<Gap>,
+    /// Whether the tracepoint engine is to record objects that a call changes or removes as they were before it.
+    pub objects_before: bool,
 }
 
 /// A structure member, function or tracepoint that programs use and the kernel lacks.
@@ -161,6 +163,7 @@ impl Capabilities {
             untraced_calls: BTreeSet::new(),
             cgroup2: true,
             gaps: Vec::new(),
+            objects_before: false,
         }
     }
 

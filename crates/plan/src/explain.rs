@@ -198,6 +198,7 @@ fn hook_names(hooks: &Hooks) -> Vec<&'static str> {
         .into_iter()
         .filter(|(used, _)| *used)
         .map(|(_, name)| name)
+        .chain(hooks.entry_hook())
         .chain(hooks.uring);
     hooks.sys_exit.names().into_iter().chain(other).collect()
 }

@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 pub struct Hooks {
     /// The hook that sees calls that return.
     pub sys_exit: SysExit,
+    /// Whether the entries of some calls are hooked too, in the same way: for what their end no longer shows.
+    pub entries: bool,
     /// Reason for the choice of [`Hooks::sys_exit`].
     pub reason: &'static str,
     /// Whether `task_rename` and `sched_process_exec` are needed, for successful execve and execveat.
@@ -61,6 +63,11 @@ pub const PER_SYSCALL_MAX: usize = 128;
 pub const PER_SYSCALL_NS: u32 = 37;
 /// Like [`PER_SYSCALL_NS`], for `tp_btf/sys_exit`.
 pub const TP_BTF_NS: u32 = 74;
+
+/// Nanoseconds that hooks at the entries of some calls add to a call that is not watched, besides [`PER_SYSCALL_NS`].
+const PER_SYSCALL_ENTRY_NS: u32 = 25;
+/// Like [`PER_SYSCALL_ENTRY_NS`], besides [`TP_BTF_NS`].
+const TP_BTF_ENTRY_NS: u32 = 45;
 
 /// Largest number of hooks on functions that save more than it costs to attach them. With more,
 /// almost every call is watched.
@@ -143,6 +150,7 @@ impl Hooks {
         };
         Hooks {
             sys_exit,
+            entries: false,
             reason,
             exec: is(ShapeKind::Exec),
             exit: is(ShapeKind::Exit),
@@ -154,15 +162,34 @@ impl Hooks {
         }
     }
 
+    /// Name of the hooks at the entries of calls, if there are any.
+    pub(crate) fn entry_hook(&self) -> Option<&'static str> {
+        let name = match self.sys_exit {
+            SysExit::Every => "tp_btf/sys_enter",
+            _ => "tracepoint/syscalls/sys_enter_*",
+        };
+        self.entries.then_some(name)
+    }
+
+    /// Nanoseconds that hooks at the entries of calls add to every call.
+    pub(crate) fn entry_ns(&self) -> u32 {
+        match (self.entries, &self.sys_exit) {
+            (false, _) => 0,
+            (true, SysExit::Every) => TP_BTF_ENTRY_NS,
+            (true, _) => PER_SYSCALL_ENTRY_NS,
+        }
+    }
+
     /// Nanoseconds that the hooks add to a call that no rule names, measured on the reference machine.
     pub fn unwatched_ns(&self) -> u32 {
-        match &self.sys_exit {
+        let at_end = match &self.sys_exit {
             SysExit::None => 0,
             SysExit::Every => TP_BTF_NS,
             SysExit::PerSyscall(_) => PER_SYSCALL_NS,
             SysExit::Functions { per_syscall, .. } if per_syscall.is_empty() => 0,
             SysExit::Functions { .. } => PER_SYSCALL_NS,
-        }
+        };
+        at_end + self.entry_ns()
     }
 }
 

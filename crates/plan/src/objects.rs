@@ -178,6 +178,35 @@ fn others(name: &str) -> Option<(ObjectClass, &'static [&'static str])> {
     Some((class, functions))
 }
 
+/// Classes for hooks on the entries of calls, besides [`ObjectClass::Directory`]: `enum object_class`.
+const SEMAPHORES: u8 = 12;
+const MESSAGES: u8 = 13;
+const MEMORY: u8 = 14;
+const BEFORE: u8 = 15;
+const CONTROL: u8 = 16;
+
+/// The class of the call with this name for hooks on the entries of calls (`enum object_class`), where functions are not
+/// hooked; 0: its end shows all that is recorded.
+fn entry_class(name: &str, objects_before: bool) -> u8 {
+    match name {
+        "chdir" | "fchdir" | "chroot" | "fchroot" => ObjectClass::Directory as u8,
+        "semop" | "semtimedop" => SEMAPHORES,
+        "semctl" => SEMAPHORES | CONTROL,
+        "msgsnd" | "msgrcv" => MESSAGES,
+        "msgctl" => MESSAGES | CONTROL,
+        "shmat" => MEMORY,
+        "shmctl" => MEMORY | CONTROL,
+        "unlink" | "unlinkat" | "rmdir" | "rename" | "renameat" | "renameat2" | "chmod"
+        | "fchmod" | "fchmodat" | "fchmodat2" | "chown" | "lchown" | "fchown" | "fchownat"
+        | "umount2" | "mount" | "move_mount"
+            if objects_before =>
+        {
+            BEFORE
+        }
+        _ => 0,
+    }
+}
+
 /// Whether programs on the functions of a call find the marks of all that it reaches.
 pub(crate) fn reached_objects(call: &str) -> bool {
     let finds_marks = |function: &&str| {
@@ -256,6 +285,19 @@ impl Plan {
             }
         }
         classes
+    }
+
+    /// The calls whose entries have to be hooked where functions are not: entry, number and class.
+    pub fn entry_classes(&self) -> impl Iterator<Item = (Entry, u32, u8)> + '_ {
+        let is_hooked = !self.form().trampoline;
+        let before = self.platform.objects_before;
+        let calls = self.watched_names().filter(move |_| is_hooked);
+        // The structures of System V calls are others for 32-bit calls.
+        let is_known =
+            |entry, class| entry == Entry::Native || class < SEMAPHORES || class == BEFORE;
+        calls
+            .map(move |(entry, nr, name)| (entry, nr, entry_class(name, before)))
+            .filter(move |(entry, _, class)| *class != 0 && is_known(*entry, *class))
     }
 
     /// [`ObjectClass`] of every watched call, by entry and number; 0 for others.

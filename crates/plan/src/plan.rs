@@ -63,6 +63,20 @@ pub struct Platform {
     pub unnamed_operations: std::ops::Range<u32>,
     /// Parts that the engine's programs use and the kernel lacks.
     pub gaps: Vec<Gap>,
+    /// See [`Capabilities::objects_before`].
+    pub objects_before: bool,
+}
+
+impl Platform {
+    fn of(capabilities: &Capabilities) -> Platform {
+        Platform {
+            form: capabilities.form(),
+            preemption: capabilities.preemption,
+            unnamed_operations: uring::unnamed(capabilities.uring_operations),
+            gaps: capabilities.gaps.clone(),
+            objects_before: capabilities.objects_before,
+        }
+    }
 }
 
 /// The plan for one rule.
@@ -132,7 +146,7 @@ impl Plan {
         let notes = notes(&rules, &mut planner, entries, capabilities);
         let mut hooks = Hooks::choose(&planner.calls, task_list, capabilities);
         hooks.processes = !workloads.past.is_empty();
-        Ok(Plan {
+        let mut plan = Plan {
             rules,
             entries,
             hooks,
@@ -146,13 +160,11 @@ impl Plan {
             labellings: BTreeMap::new(),
             generation,
             task_list,
-            platform: Platform {
-                form: capabilities.form(),
-                preemption: capabilities.preemption,
-                unnamed_operations: uring::unnamed(capabilities.uring_operations),
-                gaps: capabilities.gaps.clone(),
-            },
-        })
+            platform: Platform::of(capabilities),
+        };
+        let entries = plan.entry_classes().count() > 0;
+        plan.hooks.entries = entries;
+        Ok(plan)
     }
 
     /// The plan for the kernel engine, which leaves matching to the kernel's audit: nothing is
@@ -188,6 +200,7 @@ impl Plan {
                 preemption: capabilities.preemption,
                 unnamed_operations: uring::unnamed(0),
                 gaps: Vec::new(),
+                objects_before: false,
             },
         }
     }

@@ -160,7 +160,8 @@ fn price(plan: &Plan, prices: Prices, call: (Entry, u32), per_s: f64, factor: f6
         Some(found) if found.shape.paths.iter().any(Option::is_some) => prices.named,
         Some(_) => prices.watched,
         None => prices.unwatched,
-    } * factor;
+    } + f64::from(plan.hooks.entry_ns());
+    let ns = ns * factor;
     let arch = plan.entries.arch(call.0);
     let name = arch.and_then(|arch| abi::syscall_name(arch, call.1));
     CallPrice {

@@ -13,6 +13,9 @@ pub(super) enum Need {
     Trampoline,
 }
 
+/// What the programs find in the kernel's cache of names.
+const FOUND: &str = "objects of names as they were when the call was over";
+
 pub(super) type Feature = (&'static str, Need);
 
 /// The feature that depends on a member of a type; `None` if the member has no entry here yet.
@@ -64,6 +67,7 @@ const MEMBERS: &[(&str, &[&str], &str, Need)] = &[
     ("signal_struct", &[], "tty of records", Useful),
     ("ns_common", &[], "the mount namespace of an event", Useful),
     ("mnt_namespace", &[], "the mount namespace of an event", Useful),
+    ("nsproxy", &["ipc_ns"], "IPC records", Useful),
     ("nsproxy", &[], "the mount namespace of an event", Useful),
     ("kernfs_node", &["name"], "paths of cgroups that end soon", Useful),
     ("kernfs_node", &[], "the cgroup of an event", Useful),
@@ -78,21 +82,27 @@ const MEMBERS: &[(&str, &[&str], &str, Need)] = &[
     ("dentry", &["d_hash"], "marks of deleted files in paths", Useful),
     ("dentry", &["d_sb"], "dir= rules on what mounts show in part", Useful),
     ("dentry", &["d_shortname", "d_iname"], "short names in paths", Useful),
+    ("dentry", &["d_flags", "d_child", "d_subdirs", "d_sib", "d_children"], FOUND, Useful),
     ("dentry", &[], "paths", Useful),
+    ("dentry_flags", &[], FOUND, Useful),
     ("shortname_store", &[], "short names in paths", Useful),
     ("hlist_bl_node", &[], "marks of deleted files in paths", Useful),
     ("qstr", &[], "paths", Useful),
     ("vfsmount", &[], "paths across mounts", Useful),
     ("mount", &["mnt_instance"], "paths of objects of calls on extended attributes and links", Trampoline),
+    ("mount", &["mnt_mounts", "mnt_child"], FOUND, Useful),
     ("mount", &[], "paths across mounts", Useful),
     ("super_block", &["s_mounts"], "paths of objects of calls on extended attributes and links", Trampoline),
     ("super_block", &[], "dev of PATH records", Useful),
-    ("list_head", &[], "paths of objects of calls on extended attributes and links", Trampoline),
+    ("list_head", &[], FOUND, Useful),
+    ("inode", &["i_link", "i_size"], FOUND, Useful),
     ("inode", &[], "PATH records", Useful),
     ("file", &["f_flags"], "perm= rules on openat2: every access counts", Useful),
     ("file", &["f_mode"], "nametype=CREATE of files that were opened", Useful),
     ("file", &["f_inode"], "exe= rules, inodes of opened files", Useful),
     ("file", &[], "paths of opened files and exe of records", Useful),
+    ("fdtable", &["open_fds"], "FD_PAIR records of pipe(2) that fails", Useful),
+    ("files_struct", &["next_fd"], "FD_PAIR records of pipe(2) that fails", Useful),
     ("fdtable", &[], "files that descriptors stand for", Useful),
     ("files_struct", &[], "files that descriptors stand for", Useful),
     ("bpf_iter__task", &[], "ancestors of processes from before the start", Useful),
@@ -111,14 +121,15 @@ const MEMBERS: &[(&str, &[&str], &str, Need)] = &[
     ("upid", &[], "OBJ_PID records", Useful),
     ("proc_inode", &[], "OBJ_PID records of pidfd_send_signal", Useful),
     ("pid_namespace", &[], "OBJ_PID records", Useful),
+    ("hlist_node", &[], FOUND, Useful),
     ("hlist_head", &[], "OBJ_PID records", Useful),
-    ("kern_ipc_perm", &["id"], "IPC records of changes that are refused", Trampoline),
-    ("kern_ipc_perm", &[], "IPC records", Trampoline),
-    ("ipc_ids", &[], "IPC records of changes that are refused", Trampoline),
-    ("idr", &[], "OBJ_PID records, and IPC records of changes that are refused", Useful),
-    ("xarray", &[], "OBJ_PID records, and IPC records of changes that are refused", Useful),
-    ("xa_node", &[], "OBJ_PID records, and IPC records of changes that are refused", Useful),
-    ("ipc64_perm", &[], "IPC_SET_PERM records", Trampoline),
+    ("ipc_namespace", &[], "IPC records", Useful),
+    ("kern_ipc_perm", &[], "IPC records", Useful),
+    ("ipc_ids", &[], "IPC records", Useful),
+    ("idr", &[], "OBJ_PID and IPC records", Useful),
+    ("xarray", &[], "OBJ_PID and IPC records", Useful),
+    ("xa_node", &[], "OBJ_PID and IPC records", Useful),
+    ("ipc64_perm", &[], "IPC_SET_PERM records", Useful),
     ("linux_binprm", &[], "PATH records of execve", Useful),
     ("io_cqe", &["res"], "results of io_uring operations", Trampoline),
     ("io_cqe", &[], "io_uring operations: their descriptors and results", Useful),
@@ -151,6 +162,10 @@ pub(super) const ALTERNATIVES: &[&[(&str, &str)]] = &[
         ("mount", "mnt_instance"),
         ("super_block___mounts", "s_mounts"),
     ],
+    &[("dentry", "d_sib"), ("dentry", "d_child")],
+    // Without the enumerator, it is a macro with a value that is known.
+    &[("dentry_flags", "DCACHE_MOUNTED"), ("dentry", "d_flags")],
+    &[("dentry", "d_children"), ("dentry", "d_subdirs")],
 ];
 
 /// Tracepoints and functions of which a kernel has one.
@@ -186,6 +201,10 @@ pub(super) const ENUMERATORS: [(&str, Feature); 3] = [
 pub(super) fn of_tracepoint(name: &str) -> Option<Feature> {
     Some(match name {
         "sys_exit" => ("32-bit calls, and rules on all calls", Useful),
+        "sys_enter" => (
+            "CWD records of calls that change the directory, IPC records",
+            Useful,
+        ),
         "task_rename" | "sched_process_exec" => ("execve", Useful),
         "module_load" => (
             "KERN_MODULE records of init_module and finit_module",

@@ -2,6 +2,7 @@
 
 use super::armed::Armed;
 use super::canary;
+use super::entries;
 use super::gates;
 use super::in_force::Hooks;
 use super::missing;
@@ -63,6 +64,7 @@ impl Hooks {
         let new_sys_exit = self
             .programs
             .attach_if(sys_exit && self.armed.sys_exit.is_none(), "sys_exit")?;
+        let new_entries = entries::attach(&mut self.programs, plan, &self.armed.entries)?;
         let new_exit = if hooks.exit && self.armed.exit.is_empty() {
             self.attach_exit()?
         } else {
@@ -92,6 +94,7 @@ impl Hooks {
         self.armed.add(Armed {
             sys_exit: new_sys_exit,
             per_syscall: added,
+            entries: new_entries,
             functions,
             probes: new_probes.into_iter().collect(),
             operation_probes: new_operation_probes.into_iter().collect(),

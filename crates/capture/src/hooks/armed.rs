@@ -1,6 +1,7 @@
 //! The hooks that are in force for the rules.
 
 use super::canary;
+use super::entries;
 use super::operation_probes::OperationProbes;
 use super::probes::{self, CallProbes};
 use super::trampoline::{AtFunction, Hook};
@@ -15,6 +16,8 @@ use std::collections::BTreeMap;
 pub(super) struct Armed {
     pub(super) sys_exit: Option<Attached>,
     pub(super) per_syscall: BTreeMap<u32, Attached>,
+    /// Hooks on the entries of calls, by number; without one, of all calls.
+    pub(super) entries: BTreeMap<Option<u32>, Attached>,
     /// Hooks on functions, by index in the kernel's functions.
     pub(super) functions: BTreeMap<usize, Hook>,
     pub(super) probes: Vec<CallProbes>,
@@ -35,6 +38,7 @@ impl Armed {
     /// Links of these hooks.
     pub(super) fn links(&self) -> impl Iterator<Item = &Attached> {
         let links = self.sys_exit.iter().chain(self.per_syscall.values());
+        let links = links.chain(self.entries.values());
         let links = links.chain(&self.exec).chain(&self.exit);
         let links = links.chain(&self.task_list).chain(&self.fork);
         let links = links.chain(&self.module).chain(&self.cgroups);
@@ -82,6 +86,7 @@ impl Armed {
     pub(super) fn add(&mut self, new: Armed) {
         self.sys_exit = self.sys_exit.take().or(new.sys_exit);
         self.per_syscall.extend(new.per_syscall);
+        self.entries.extend(new.entries);
         self.functions.extend(new.functions);
         self.probes.extend(new.probes);
         self.operation_probes.extend(new.operation_probes);
@@ -103,6 +108,10 @@ impl Armed {
         if hooks.sys_exit != SysExit::Every {
             old.sys_exit = armed.sys_exit.take();
         }
+        let kept = entries::wanted(plan);
+        (armed.entries, old.entries) = std::mem::take(&mut armed.entries)
+            .into_iter()
+            .partition(|(call, _)| kept.contains(call));
         if !hooks.exit {
             old.exit = std::mem::take(&mut armed.exit);
         }

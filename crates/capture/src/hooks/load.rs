@@ -2,6 +2,7 @@
 
 use super::control::Control;
 use super::copies;
+use super::entries;
 use super::leftover;
 use super::map_access::MapAccess;
 use super::map_options::map_options;
@@ -96,8 +97,11 @@ pub(super) fn load(
     uring::choose(&mut open, uring)?;
     copies::choose(&mut open, form.copies);
     for mut program in open.progs_mut() {
-        if program.name() == probes::CALL_PROBE {
+        let name = program.name().to_string_lossy().into_owned();
+        if name == probes::CALL_PROBE {
             program.set_autoload(form.probes);
+        } else if entries::PROGRAMS.contains(&name.as_str()) {
+            program.set_autoload(!form.trampoline);
         }
     }
     let objects = VfsHooks::choose(&mut open, form);

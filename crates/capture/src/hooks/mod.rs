@@ -11,6 +11,7 @@ mod counters;
 mod detach_queue;
 mod doorbell;
 mod engine;
+mod entries;
 mod gate_cells;
 mod gates;
 mod hook_change;

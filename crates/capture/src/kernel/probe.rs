@@ -95,6 +95,7 @@ pub fn capabilities(trampoline: bool) -> Capabilities {
     Capabilities {
         arch,
         compat_entry: compat_entry(),
+        objects_before: false,
         x32_calls: x32_calls(),
         perm_lists: perm_lists(),
         tp_btf: bpf::load::has_btf(),

@@ -27,6 +27,8 @@ pub(super) struct Arg<'a> {
     /// `text` is what the kernel read, not what user memory held after the call.
     pub(super) is_kernel_text: bool,
     pub(super) index: u8,
+    /// What the call does with the name.
+    pub(super) use_: NameUse,
     /// Inode of the directory that holds the last name, if the kernel gave it.
     pub(super) parent_inode: Option<Inode>,
     /// The call failed.
@@ -80,6 +82,7 @@ impl Reader<'_> {
             is_dirfd_relative,
             is_kernel_text,
             index,
+            use_: arg.use_,
             parent_inode: None,
             failed: exit.is_some_and(|exit| !event::record::is_success(exit)),
             is_unreached: self.kernel.shows_parents
@@ -153,6 +156,7 @@ impl<'a> Arg<'a> {
             is_dirfd_relative: false,
             is_kernel_text: true,
             index: 0,
+            use_: NameUse::Exec,
             parent_inode: None,
             failed,
             is_unreached: false,

@@ -7,6 +7,9 @@ use plan::PathArg;
 const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
 const AT_SYMLINK_FOLLOW: u64 = 0x400;
 const AT_EMPTY_PATH: u64 = 0x1000;
+const MS_REMOUNT: u64 = 0x20;
+/// MS_SHARED and the like.
+const CHANGES_KIND: u64 = 0x1e_0000;
 const ENOENT: i64 = -2;
 const E2BIG: i64 = -7;
 const EFAULT: i64 = -14;
@@ -74,10 +77,8 @@ pub(super) fn collects_names(event: &Event<'_>, kernel: Kernel) -> bool {
 /// Whether the kernel treats path argument `index` as a path. mount(2) does so with its source only for a bind or move
 /// mount (path_mount(), fs/namespace.c), sysfs(2) with its second argument only for option 1.
 pub(super) fn looks_up(event: &Event<'_>, index: u8) -> bool {
-    const MS_REMOUNT: u64 = 0x20;
     const MS_BIND: u64 = 0x1000;
     const MS_MOVE: u64 = 0x2000;
-    const CHANGES_KIND: u64 = 0x1e_0000;
     let args = &event.header().args;
     match (call_name(event), index) {
         (Some("mount"), 1) => {
@@ -88,6 +89,17 @@ pub(super) fn looks_up(event: &Event<'_>, index: u8) -> bool {
         (Some("sysfs"), _) => args[0] == 1,
         _ => true,
     }
+}
+
+/// Whether the call has mounted something on its first path argument: mount(2), path_mount() of fs/namespace.c.
+pub(super) fn mounts_on_first(event: &Event<'_>) -> bool {
+    let is_mount = call_name(event) == Some("mount") && event.exit() == Some(0);
+    is_mount && event.header().args[3] & (MS_REMOUNT | CHANGES_KIND) == 0
+}
+
+/// Whether the call has mounted something on its second path argument: move_mount(2).
+pub(super) fn mounts_on_second(event: &Event<'_>) -> bool {
+    call_name(event) == Some("move_mount") && event.exit() == Some(0)
 }
 
 /// Whether an empty path has a name in audit even if its descriptor is not known: execveat(2) with AT_EMPTY_PATH.

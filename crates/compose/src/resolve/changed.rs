@@ -4,12 +4,44 @@ use super::arg::Arg;
 use super::calls::{call_name, follows, LookupOutcome};
 use super::items::{Item, Items};
 use super::kernel::Kernel;
-use super::{objects, reached};
+use super::{found, objects, reached, text};
 use event::record::{Inode, NameType};
 use event::wire::{self, Event};
 use plan::{NameUse, PathArg};
 
+const RENAME_NOREPLACE: u64 = 1;
 const RENAME_EXCHANGE: u64 = 2;
+const RENAME_WHITEOUT: u64 = 4;
+const ENOENT: i64 = -2;
+const EBUSY: i64 = -16;
+const ENOTDIR: i64 = -20;
+const EISDIR: i64 = -21;
+const EINVAL: i64 = -22;
+const ENOTEMPTY: i64 = -39;
+
+/// Whether renameat2(2) refuses these flags before it looks at the names: do_renameat2(), fs/namei.c.
+fn are_refused(flags: u64) -> bool {
+    let alone = RENAME_NOREPLACE | RENAME_WHITEOUT;
+    flags & !(alone | RENAME_EXCHANGE) != 0 || flags & RENAME_EXCHANGE != 0 && flags & alone != 0
+}
+
+/// The entry of a call that removes one, if no hook has noted it: its object, if that is known, or the one that is left if
+/// the call failed after it had found it (may_delete(), fs/namei.c).
+pub(super) fn left_entry(
+    items: &mut Items,
+    event: &Event<'_>,
+    arg: &Arg<'_>,
+) -> Option<Option<Inode>> {
+    if !arg.failed {
+        return Some(found::entry_before(event, arg.index));
+    }
+    let is_found = matches!(event.exit(), Some(EISDIR | ENOTEMPTY | EBUSY | ENOTDIR));
+    let is_special = matches!(text::last_component(arg.text), b"" | b"." | b"..");
+    if !is_found || is_special || arg.is_kernel_text {
+        return None;
+    }
+    items.view.inode(&arg.path, false).map(Some)
+}
 
 /// Adds the items of a rename from `old` to `new`.
 pub(super) fn rename(
@@ -26,10 +58,21 @@ pub(super) fn rename(
         true => (&new, &old),
         false => (&old, &new),
     };
-    items.parent(first);
-    items.parent(second);
-    let exchanges =
-        event.header().args[4] & RENAME_EXCHANGE != 0 && call_name(event) == Some("renameat2");
+    let flags = match call_name(event) {
+        Some("renameat2") => event.header().args[4] & u64::from(u32::MAX),
+        _ => 0,
+    };
+    let is_refused = event.exit() == Some(EINVAL) && are_refused(flags);
+    // The directory of the old name is looked up before that of the new one.
+    let is_lost = is_refused || new.failed && !items.reaches_directory(&old);
+    for arg in [first, second] {
+        if is_refused || is_lost && arg.index == 1 {
+            items.item(arg, NameType::Unknown, None);
+        } else {
+            items.parent(arg);
+        }
+    }
+    let exchanges = flags & RENAME_EXCHANGE != 0;
     if let Some(moved) = objects::entry(event, wire::TARSIER_OBJECT_DELETE, 0) {
         return renamed_objects(items, event, &old, &new, moved, exchanges);
     }
@@ -48,6 +91,9 @@ pub(super) fn rename(
         items.item(&new, NameType::Create, moved);
         items.item(&old, NameType::Create, left);
     } else {
+        if let Some(replaced) = found::entry_before(event, 1) {
+            items.item(&new, NameType::Delete, Some(replaced));
+        }
         items.item(&new, NameType::Create, moved);
     }
 }
@@ -98,14 +144,24 @@ pub(super) fn link(
     new: Option<Arg<'_>>,
 ) {
     let last_first = kernel.last_name_first;
+    let is_lost = event.exit() == Some(ENOENT)
+        && match &old {
+            Some(old) => leads_nowhere(items, event, old_arg, old),
+            None => event.path(0).is_some_and(|text| text.data.is_empty()),
+        };
+    let parent = |items: &mut Items, new: &Arg<'_>| match is_lost {
+        // What the link is to lead to is looked up first.
+        true => items.item(new, NameType::Unknown, None),
+        false => items.parent(new),
+    };
     if let (true, Some(new)) = (last_first, &new) {
-        items.parent(new);
+        parent(items, new);
     }
     if let Some(old) = old {
         link_source(items, event, old_arg, old);
     }
     if let (false, Some(new)) = (last_first, &new) {
-        items.parent(new);
+        parent(items, new);
     }
     let made = objects::entry(event, wire::TARSIER_OBJECT_CREATE, 1);
     if let (Some(new), Some(inode)) = (&new, made) {
@@ -114,6 +170,17 @@ pub(super) fn link(
         let inode = items.view.inode(&new.path, false);
         items.item(new, NameType::Create, inode);
     }
+}
+
+/// Whether there is nothing that a hard link could lead to.
+fn leads_nowhere(items: &mut Items, event: &Event<'_>, old_arg: PathArg, old: &Arg<'_>) -> bool {
+    let is_noted = event.object(wire::TARSIER_OBJECT_TARGET, 0).is_some();
+    let is_symbolic = old_arg.use_ == NameUse::SymlinkTarget;
+    let follow = follows(event, old_arg);
+    !is_noted
+        && !is_symbolic
+        && !old.text.is_empty()
+        && items.view.inode(&old.path, follow).is_none()
 }
 
 /// Item of what a link leads to: an object, or the text of a symbolic link.

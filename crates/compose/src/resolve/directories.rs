@@ -69,7 +69,9 @@ impl Directories {
             let target = event.object(wire::TARSIER_OBJECT_TARGET, index)?;
             Some(objects::place(&target).1).filter(|path| !path.is_empty())
         };
-        let seen = match (call_name(event), place(0), place(1)) {
+        // A chroot that no hook has noted: the new root is the task's.
+        let root = || event.root().map(|_| self.root.clone());
+        let seen = match (call_name(event), place(0).or_else(root), place(1)) {
             (Some("chroot"), Some(root), _) => text::below(&self.cwd, &root),
             (Some("pivot_root"), Some(root), Some(old)) => {
                 text::after_pivot(&self.cwd, &root, &old)

@@ -85,24 +85,33 @@ impl Items {
         self.hidden += 1;
     }
 
-    /// Adds the item of the directory in which `arg` has its last name; UNKNOWN if the look-up did not get that far.
-    pub(super) fn parent(&mut self, arg: &Arg<'_>) {
+    /// Name and object of the directory in which `arg` has its last name.
+    fn directory_of(&mut self, arg: &Arg<'_>) -> (Vec<u8>, Option<Inode>) {
         let parent = text::parent_text(arg.text);
-        let (name, inode) = if parent.is_empty() {
+        if parent.is_empty() {
             let dir = match arg.is_real {
                 true => text::split(&arg.path).0,
                 false => &arg.base,
             };
-            (dir.to_vec(), arg.parent_inode.or(arg.base_inode))
-        } else {
-            let name = match arg.is_dirfd_relative {
-                true => text::parent_text(&arg.name).to_vec(),
-                false => parent.to_vec(),
-            };
-            let known = arg.parent_inode;
-            let inode = known.or_else(|| self.view.inode(&arg.directory(), true));
-            (name, inode)
+            return (dir.to_vec(), arg.parent_inode.or(arg.base_inode));
+        }
+        let name = match arg.is_dirfd_relative {
+            true => text::parent_text(&arg.name).to_vec(),
+            false => parent.to_vec(),
         };
+        let known = arg.parent_inode;
+        let inode = known.or_else(|| self.view.inode(&arg.directory(), true));
+        (name, inode)
+    }
+
+    /// Whether there is a directory in which `arg` could have its last name.
+    pub(super) fn reaches_directory(&mut self, arg: &Arg<'_>) -> bool {
+        self.directory_of(arg).1.is_some_and(is_directory)
+    }
+
+    /// Adds the item of the directory in which `arg` has its last name; UNKNOWN if the look-up did not get that far.
+    pub(super) fn parent(&mut self, arg: &Arg<'_>) {
+        let (name, inode) = self.directory_of(arg);
         if arg.is_unreached || arg.failed && !inode.is_some_and(is_directory) {
             // The look-up did not reach the last name.
             return self.item(arg, NameType::Unknown, None);
@@ -140,7 +149,10 @@ impl Items {
     /// created or removed the object since.
     pub(super) fn looked_up(&mut self, arg: &Arg<'_>, follow: bool, told: LookupOutcome) {
         let inode = match (arg.text.is_empty(), arg.base_inode, told) {
-            (true, Some(inode), _) => Some(inode),
+            (true, Some(inode), _) => {
+                let known = self.view.known(&arg.path, true).flatten();
+                known.or(Some(inode))
+            }
             (_, _, LookupOutcome::Missing) => None,
             _ => self.view.inode(&arg.path, follow),
         };

@@ -11,6 +11,7 @@ mod changed;
 mod directories;
 mod executed;
 mod filesystems;
+mod found;
 mod hashed;
 mod interp;
 mod items;
@@ -148,6 +149,7 @@ impl Resolver {
         };
         let first = shape.paths[0].and_then(|arg| reader.arg(event, 0, arg));
         let second = shape.paths[1].and_then(|arg| reader.arg(event, 1, arg));
+        found::tell(&mut self.items.view, event, [&first, &second]);
         match (shape.paths[0], shape.paths[1]) {
             (Some(old), Some(_)) if old.use_ == NameUse::Rename => {
                 changed::rename(&mut self.items, kernel, event, first, second)
@@ -200,9 +202,10 @@ impl Resolver {
             }
             NameUse::Delete => {
                 items.parent(&found);
-                let inode = objects::entry(event, wire::TARSIER_OBJECT_DELETE, 0);
-                if succeeded || inode.is_some() {
-                    items.item(&found, NameType::Delete, inode.flatten());
+                let noted = objects::entry(event, wire::TARSIER_OBJECT_DELETE, 0);
+                let left = changed::left_entry(items, event, &found);
+                if let Some(inode) = noted.or(left) {
+                    items.item(&found, NameType::Delete, inode);
                 }
             }
             _ => reached::by_path(items, event, arg, found),

@@ -3,7 +3,7 @@
 use super::arg::Arg;
 use super::calls::{call_name, follows, looks_at_descriptor, LookupOutcome};
 use super::items::{Item, Items};
-use super::objects;
+use super::{found, objects};
 use event::record::{FileCaps, Inode, NameType};
 use event::wire::{self, Event};
 use plan::PathArg;
@@ -53,7 +53,8 @@ pub(super) fn by_descriptor(items: &mut Items, event: &Event<'_>) {
         (None, Some(file)) => {
             let mut path = Vec::new();
             file.walked(&mut path);
-            (Inode::from_wire(&file.inode), path)
+            let inode = Inode::from_wire(&file.inode);
+            (found::descriptor_before(event, inode), path)
         }
         (None, None) => return,
     };

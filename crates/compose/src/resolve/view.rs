@@ -16,6 +16,8 @@ pub(super) struct View {
     prefix: Option<Vec<u8>>,
     path: Vec<u8>,
     pid: u32,
+    /// What paths led to when the call was over, and whether links at their ends were followed.
+    known: Vec<(Vec<u8>, bool, Option<Inode>)>,
 }
 
 impl View {
@@ -27,6 +29,7 @@ impl View {
             prefix: None,
             path: Vec::new(),
             pid: 0,
+            known: Vec::new(),
         }
     }
 
@@ -34,6 +37,7 @@ impl View {
     /// that namespace (empty: the namespace's own).
     pub(super) fn set(&mut self, mnt_ns: u32, pid: u32, root: &[u8]) {
         self.pid = pid;
+        self.known.clear();
         let prefix = self.prefix.get_or_insert_with(Vec::new);
         prefix.clear();
         if u64::from(mnt_ns) == self.own_mnt_ns {
@@ -60,8 +64,23 @@ impl View {
         self.prefix.is_some()
     }
 
-    /// The object at the absolute path `path` now.
+    /// Adds what the absolute path `path` led to when the call was over; `None`: to nothing.
+    pub(super) fn know(&mut self, path: &[u8], follow: bool, inode: Option<Inode>) {
+        self.known.push((path.to_vec(), follow, inode));
+    }
+
+    /// What [`View::know`] was told of `path`.
+    pub(super) fn known(&self, path: &[u8], follow: bool) -> Option<Option<Inode>> {
+        let mut known = self.known.iter();
+        let found = known.find(|known| known.1 == follow && known.0 == path);
+        found.map(|known| known.2)
+    }
+
+    /// The object at the absolute path `path`: when the call was over if that is known, or now.
     pub(super) fn inode(&mut self, path: &[u8], follow: bool) -> Option<Inode> {
+        if let Some(known) = self.known(path, follow) {
+            return known;
+        }
         let (system, path) = self.locate(path)?;
         system.inode(path, follow)
     }

@@ -258,12 +258,14 @@ pub const TARSIER_PART_TIME: tarsier_part_tag = 24;
 pub const TARSIER_PART_ABOVE: tarsier_part_tag = 25;
 pub const TARSIER_PART_OPENED: tarsier_part_tag = 26;
 pub const TARSIER_PART_PROGRAM: tarsier_part_tag = 27;
+pub const TARSIER_PART_FOUND: tarsier_part_tag = 28;
 pub type tarsier_part_tag = ::core::ffi::c_uint;
 pub const TARSIER_PART_UNREADABLE: tarsier_part_flags = 1;
 pub const TARSIER_PART_CUT: tarsier_part_flags = 2;
 pub const TARSIER_PART_DELETED: tarsier_part_flags = 4;
 pub const TARSIER_PART_UNREACHABLE: tarsier_part_flags = 8;
 pub const TARSIER_PART_CREATED: tarsier_part_flags = 16;
+pub const TARSIER_PART_BEFORE: tarsier_part_flags = 32;
 pub type tarsier_part_flags = ::core::ffi::c_uint;
 pub const TARSIER_OBJECT_NAME: tarsier_object_role = 1;
 pub const TARSIER_OBJECT_PARENT: tarsier_object_role = 2;
@@ -301,6 +303,49 @@ const _: () = {
         [::core::mem::offset_of!(tarsier_object, role) - 32usize];
     ["Offset of field: tarsier_object::name_len"]
         [::core::mem::offset_of!(tarsier_object, name_len) - 36usize];
+};
+pub const TARSIER_FOUND_PARENT: tarsier_found_what = 1;
+pub const TARSIER_FOUND_ENTRY: tarsier_found_what = 2;
+pub const TARSIER_FOUND_NO_ENTRY: tarsier_found_what = 4;
+pub const TARSIER_FOUND_TARGET: tarsier_found_what = 8;
+pub const TARSIER_FOUND_COVERED: tarsier_found_what = 16;
+pub const TARSIER_FOUND_NOT_CACHED: tarsier_found_what = 32;
+pub type tarsier_found_what = ::core::ffi::c_uint;
+#[repr(C)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct tarsier_found {
+    pub known: __u32,
+    pub reserved: __u32,
+    pub parent: tarsier_inode,
+    pub entry: tarsier_inode,
+    pub target: tarsier_inode,
+    pub covered: tarsier_inode,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of tarsier_found"][::core::mem::size_of::<tarsier_found>() - 136usize];
+    ["Alignment of tarsier_found"][::core::mem::align_of::<tarsier_found>() - 8usize];
+    ["Offset of field: tarsier_found::known"]
+        [::core::mem::offset_of!(tarsier_found, known) - 0usize];
+    ["Offset of field: tarsier_found::reserved"]
+        [::core::mem::offset_of!(tarsier_found, reserved) - 4usize];
+    ["Offset of field: tarsier_found::parent"]
+        [::core::mem::offset_of!(tarsier_found, parent) - 8usize];
+    ["Offset of field: tarsier_found::entry"]
+        [::core::mem::offset_of!(tarsier_found, entry) - 40usize];
+    ["Offset of field: tarsier_found::target"]
+        [::core::mem::offset_of!(tarsier_found, target) - 72usize];
+    ["Offset of field: tarsier_found::covered"]
+        [::core::mem::offset_of!(tarsier_found, covered) - 104usize];
 };
 #[repr(C)]
 #[derive(

@@ -288,6 +288,21 @@ impl<'a> Event<'a> {
         self.indexed(TARSIER_PART_PATH, index)
     }
 
+    /// What path argument `index` led to when the call was over, as far as the kernel's cache of names knew.
+    pub fn found(&self, index: u8) -> Option<tarsier_found> {
+        self.found_when(index, false)
+    }
+
+    /// What path argument `index` led to when the call began; without a path, the object of the call's descriptor.
+    pub fn before(&self, index: u8) -> Option<tarsier_found> {
+        self.found_when(index, true)
+    }
+
+    fn found_when(&self, index: u8, is_before: bool) -> Option<tarsier_found> {
+        let is_it = |part: &Part<'a>| part.index == index && part.is_of_begin() == is_before;
+        self.with_tag(TARSIER_PART_FOUND).find(is_it)?.read()
+    }
+
     /// Directory that path argument `index` is relative to, if that is not the current directory.
     pub fn dir(&self, index: u8) -> Option<DirPart<'a>> {
         self.indexed(TARSIER_PART_DIR, index)?.inode_and_walk()

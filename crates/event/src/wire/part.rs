@@ -78,6 +78,11 @@ impl<'a> Part<'a> {
         self.has(TARSIER_PART_DELETED)
     }
 
+    /// Whether a FOUND part is about the time when the call began.
+    pub fn is_of_begin(&self) -> bool {
+        self.has(TARSIER_PART_BEFORE)
+    }
+
     /// Whether the walk did not end at the root of the mount namespace.
     pub fn is_unreachable(&self) -> bool {
         self.has(TARSIER_PART_UNREACHABLE)
@@ -266,6 +271,7 @@ fn data_length(tag: tarsier_part_tag) -> Option<Length> {
         TARSIER_PART_IPC_SET_PERM => Length::Exactly(size_of::<tarsier_ipc_perm>()),
         TARSIER_PART_MEMORY => Length::UpTo(TARSIER_MEMORY_MAX as usize),
         TARSIER_PART_TIME => Length::Exactly(TARSIER_TIME_VALUES as usize * size_of::<i64>()),
+        TARSIER_PART_FOUND => Length::Exactly(size_of::<tarsier_found>()),
         TARSIER_PART_ABOVE => Length::MultipleOf(size_of::<[u64; 2]>()),
         TARSIER_PART_SOCKETCALL => Length::Exactly(size_of::<[u32; 6]>()),
         _ => return None,

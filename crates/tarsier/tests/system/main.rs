@@ -33,6 +33,7 @@ mod loss;
 mod makers;
 mod memory;
 mod nice;
+mod objects;
 mod past_rules;
 mod plugins;
 mod rates;

@@ -172,6 +172,9 @@ impl VfsHooks {
             calls.class = plan.object_classes();
             calls.operations = plan.operation_classes();
         }
+        for (entry, nr, class) in plan.entry_classes() {
+            calls.class[entry as usize][nr as usize] = class;
+        }
         object
             .maps()
             .find(|map| map.name() == "object_calls")

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/*
+ * Finds what the names of a call lead to, in the kernel's cache of names, without its locks: when a
+ * call has just used a name, its entries are there. What is not found is left to the daemon, which
+ * looks it up later. Callers run under RCU, which keeps entries, inodes and mounts.
+ */
+#ifndef TARSIER_FIND_H
+#define TARSIER_FIND_H
+
+#include "base.h"
+#include "emit.h"
+#include "files.h"
+#include "objects.h"
+#include "walk.h"
+
+/* The most names, entries of directories, mounts, and symbolic links that are looked at for a path. */
+#define FIND_STEPS_MAX 256
+#define FIND_ENTRIES_MAX 512
+#define FIND_MOUNTS_MAX 256
+#define FIND_LINKS_MAX 8
+/* The most mounts on top of each other. */
+#define FIND_LAYERS_MAX 4
+
+#define S_IFLNK 0120000
+
+/* Whether the kernel has all members that are needed. Since 6.8 entries are in a list of another kind. */
+#define ENTRIES_ARE_LISTED \
+	((TYPE_HAS(dentry, d_children.first) && TYPE_HAS(dentry, d_sib.next)) || ENTRIES_ARE_RINGS)
+#define ENTRIES_ARE_RINGS \
+	(TYPE_HAS(dentry___rings, d_subdirs.next) && TYPE_HAS(dentry___rings, d_child.next))
+#define NAMES_ARE_KNOWN                                                                            \
+	(PATHS_ARE_KNOWN && INODES_ARE_KNOWN && ENTRIES_ARE_LISTED && TYPE_HAS(dentry, d_flags) && \
+	 TYPE_HAS(dentry, d_inode) && TYPE_HAS(dentry, d_name.len) &&                              \
+	 TYPE_HAS(mount, mnt_mounts.next) && TYPE_HAS(mount, mnt_child.next) &&                    \
+	 TYPE_HAS(fs_struct, root) && TYPE_HAS(fs_struct, pwd))
+
+/* The flag of an entry on which something is mounted, in some mount namespace. */
+static __always_inline __u32 mounted_flag(void)
+{
+	if (bpf_core_enum_value_exists(enum dentry_flags, DCACHE_MOUNTED))
+		return bpf_core_enum_value(enum dentry_flags, DCACHE_MOUNTED);
+	return 1 << 16; /* a macro until 6.13 */
+}
+
+/* A place in the text, for the reasons that frame_at() has. */
+static __always_inline __u8 *find_text(struct find *f, __u64 off)
+{
+	asm volatile("%[off] &= %[mask]" : [off] "+r"(off) : [mask] "i"(FIND_TEXT - 1));
+	return f->text + off;
+}
+
+/* A number that is at most `max`, in a way that the verifier sees. */
+#define AT_MOST(number, max) asm volatile("%[n] &= %[m]" : [n] "+r"(number) : [m] "i"(max))
+
+/*
+ * Adds what is known of an entry. As the other global functions here: the verifier goes through each
+ * once, and not again for each step of the loops that call it.
+ */
+__noinline int find_know(struct work *w, __u32 what, __u64 dentry)
+{
+	struct dentry *of = (struct dentry *)dentry;
+	struct tarsier_found *found;
+	struct inode *inode;
+
+	if (!NAMES_ARE_KNOWN || !w)
+		return 0;
+	found = &w->find.found;
+	inode = READ(of, d_inode);
+	found->known |= what;
+	inode_facts(what == TARSIER_FOUND_PARENT   ? &found->parent
+		    : what == TARSIER_FOUND_ENTRY  ? &found->entry
+		    : what == TARSIER_FOUND_TARGET ? &found->target
+						   : &found->covered,
+		    inode);
+	return 0;
+}
+
+/* The high bit of each byte that is 0; above the lowest of them there may be others. */
+static __always_inline __u64 zero_bytes(__u64 word)
+{
+	return (word - 0x0101010101010101ULL) & ~word & 0x8080808080808080ULL;
+}
+
+struct find_walk {
+	struct work *w;
+};
+
+/* The next word of the text: ends the loop if the name does, and cuts the word off there. */
+static long find_word_step(__u32 i, struct find_walk *walk)
+{
+	struct find *f = &walk->w->find;
+	__u64 word, end, below;
+
+	i &= FIND_NAME_WORDS - 1;
+	word = f->name[i];
+	end = zero_bytes(word) | zero_bytes(word ^ 0x2f2f2f2f2f2f2f2fULL);
+	if (!end)
+		return 0;
+	/* All bytes below the lowest one that ends the name; then their number. */
+	below = ((end & -end) >> 7) - 1;
+	f->name[i] = word & below;
+	f->len = 8 * i + (((below & 0x0101010101010101ULL) * 0x0101010101010101ULL) >> 56);
+	return 1;
+}
+
+/* Takes the next name of the text, which ends with '/' or NUL; false if it is too long to be one. */
+__noinline int take_name(struct work *w)
+{
+	struct find_walk walk = { .w = w };
+	struct find *f;
+
+	if (!w)
+		return 0;
+	f = &w->find;
+	f->len = ~0U;
+	if (bpf_probe_read_kernel(f->name, sizeof(f->name), find_text(f, f->at)))
+		return false;
+	bpf_loop(FIND_NAME_WORDS, find_word_step, &walk, 0);
+	f->at += f->len;
+	return f->len != ~0U;
+}
+
+/* Compares the next word of two names: ends the loop if it is another one. */
+static long find_compare_step(__u32 i, struct find_walk *walk)
+{
+	struct find *f = &walk->w->find;
+
+	i &= FIND_NAME_WORDS - 1;
+	f->is_same = f->name[i] == f->other[i];
+	return !f->is_same;
+}
+
+/* The next entry of the directory: ends the loop if its name is the one that is looked for. */
+static long find_entry_step(__u32 i, struct find_walk *walk)
+{
+	struct find *f = &walk->w->find;
+	struct dentry *entry = 0;
+	__u64 node = f->next;
+	__u32 len = 0;
+	__u64 bytes;
+
+	if (!node || node == f->end)
+		return 1;
+	f->next = (__u64)READ((struct hlist_node *)node, next);
+	if (ENTRIES_ARE_RINGS)
+		entry = (void *)node - bpf_core_field_offset(struct dentry___rings, d_child);
+	else
+		entry = (void *)node - bpf_core_field_offset(struct dentry, d_sib);
+	bpf_core_read(&len, sizeof(len), &entry->d_name.len);
+	if (len != f->len || len >= sizeof(f->other))
+		return 0;
+	if ((__u64)READ(entry, d_parent) != f->dentry || IS_UNHASHED(entry))
+		return 0;
+	bytes = len;
+	AT_MOST(bytes, sizeof(f->other) - 1);
+	f->other[bytes / 8] = 0;
+	if (bpf_probe_read_kernel(f->other, bytes, READ(entry, d_name.name)))
+		return 0;
+	bpf_loop(bytes / 8 + 1, find_compare_step, walk, 0);
+	if (!f->is_same)
+		return 0;
+	f->child = (__u64)entry;
+	return 1;
+}
+
+/* Finds the entry with that name in the directory; false if it is not in the cache, or far behind. */
+__noinline int find_entry(struct work *w)
+{
+	struct find_walk walk = { .w = w };
+	struct dentry___rings *of_rings;
+	struct dentry *dir;
+	struct find *f;
+	long looked;
+
+	if (!NAMES_ARE_KNOWN || !w)
+		return 0;
+	f = &w->find;
+	of_rings = (void *)f->dentry;
+	dir = (void *)f->dentry;
+	f->child = 0;
+	f->end = 0;
+	if (ENTRIES_ARE_RINGS) {
+		f->next = (__u64)READ(of_rings, d_subdirs.next);
+		f->end = f->dentry + bpf_core_field_offset(struct dentry___rings, d_subdirs);
+	} else {
+		f->next = (__u64)READ(dir, d_children.first);
+	}
+	looked = bpf_loop(f->entries & (2 * FIND_ENTRIES_MAX - 1), find_entry_step, &walk, 0);
+	f->entries = looked > 0 && looked < f->entries ? f->entries - looked : 0;
+	return f->child != 0;
+}
+
+/* The next mount on an entry of the mount: ends the loop if it is on the entry that was found. */
+static long find_mount_step(__u32 i, struct find_walk *walk)
+{
+	struct find *f = &walk->w->find;
+	__u64 node = f->next;
+	struct mount *mnt;
+
+	if (!node || node == f->end)
+		return 1;
+	f->next = (__u64)READ((struct list_head *)node, next);
+	mnt = (void *)node - bpf_core_field_offset(struct mount, mnt_child);
+	if ((__u64)READ(mnt, mnt_mountpoint) != f->child)
+		return 0;
+	f->mounted = (__u64)mnt;
+	return 1;
+}
+
+/* Goes from the entry that was found to what is mounted on it; false if that could not be found out. */
+__noinline int find_mounted(struct work *w)
+{
+	struct find_walk walk = { .w = w };
+	struct find *f;
+	struct dentry *child;
+	struct mount *mnt;
+	__u32 i;
+
+	if (!NAMES_ARE_KNOWN || !w)
+		return 0;
+	f = &w->find;
+	f->below = f->child;
+	for (i = 0; i < FIND_LAYERS_MAX; i++) {
+		child = (struct dentry *)f->child;
+		if (!(READ(child, d_flags) & mounted_flag()))
+			return true;
+		mnt = (struct mount *)f->child_mnt;
+		f->next = (__u64)READ(mnt, mnt_mounts.next);
+		f->end = f->child_mnt + bpf_core_field_offset(struct mount, mnt_mounts);
+		f->mounted = 0;
+		bpf_loop(FIND_MOUNTS_MAX, find_mount_step, &walk, 0);
+		if (!f->mounted)
+			return f->next == f->end;
+		f->child_mnt = f->mounted;
+		f->below = f->child;
+		mnt = (struct mount *)f->mounted;
+		f->child = (__u64)READ(mnt, mnt.mnt_root);
+	}
+	return false;
+}
+
+/* `..`: goes to the directory above, but not above the root directory of the task. */
+static __always_inline bool find_above(struct find_walk *walk)
+{
+	struct find *f = &walk->w->find;
+	struct dentry *from;
+	struct mount *mnt;
+	__u32 i;
+
+	for (i = 0; i < FIND_LAYERS_MAX; i++) {
+		mnt = (struct mount *)f->mnt;
+
+		if (f->dentry == f->root_dentry && f->mnt == f->root_mnt)
+			return true;
+		if (f->dentry != (__u64)READ(mnt, mnt.mnt_root))
+			break;
+		if ((__u64)READ(mnt, mnt_parent) == f->mnt)
+			return true;
+		f->dentry = (__u64)READ(mnt, mnt_mountpoint);
+		f->mnt = (__u64)READ(mnt, mnt_parent);
+	}
+	if (i == FIND_LAYERS_MAX)
+		return false;
+	from = (struct dentry *)f->dentry;
+	f->child = (__u64)READ(from, d_parent);
+	f->child_mnt = f->mnt;
+	if (!find_mounted(walk->w))
+		return false;
+	f->dentry = f->child;
+	f->mnt = f->child_mnt;
+	return true;
+}
+
+/* Puts the text of a symbolic link in front of the rest; false if the kernel does not keep it as a text. */
+static __always_inline bool find_link(struct find *f)
+{
+	struct dentry *link = (struct dentry *)f->child;
+	struct inode *inode = READ(link, d_inode);
+	__u32 at = f->at;
+	__u64 len;
+
+	if (!HAS(inode, i_link) || !HAS(inode, i_size) || f->links >= FIND_LINKS_MAX)
+		return false;
+	f->links++;
+	len = READ(inode, i_size);
+	if (!len || len > FIND_LINK_MAX || len > at || !READ(inode, i_link))
+		return false;
+	at -= len;
+	AT_MOST(len, FIND_LINK_MAX);
+	if (bpf_probe_read_kernel(find_text(f, at), len, READ(inode, i_link)))
+		return false;
+	f->at = at;
+	if (*find_text(f, at) == '/') {
+		f->dentry = f->root_dentry;
+		f->mnt = f->root_mnt;
+	}
+	return true;
+}
+
+/* The next name of the text, or the end of the text. */
+static long find_step(__u32 i, struct find_walk *walk)
+{
+	struct find *f = &walk->w->find;
+	__u8 after = *find_text(f, f->at);
+	struct dentry *child;
+	bool is_last, is_link;
+
+	if (after == '/') {
+		f->at++;
+		return 0;
+	}
+	if (!after) {
+		find_know(walk->w, TARSIER_FOUND_TARGET, f->dentry);
+		if (!f->is_past)
+			find_know(walk->w, TARSIER_FOUND_ENTRY, f->dentry);
+		return 1;
+	}
+	if (!take_name(walk->w))
+		return 1;
+	if (f->len == 1 && f->name[0] == '.')
+		return 0;
+	if (f->len == 2 && f->name[0] == ('.' | '.' << 8))
+		return !find_above(walk);
+	after = *find_text(f, f->at);
+	is_last = !f->is_past && (!after || (after == '/' && !*find_text(f, f->at + 1)));
+	if (is_last)
+		find_know(walk->w, TARSIER_FOUND_PARENT, f->dentry);
+	if (!find_entry(walk->w)) {
+		if (is_last && f->next == f->end)
+			f->found.known |= TARSIER_FOUND_NOT_CACHED;
+		return 1;
+	}
+	f->child_mnt = f->mnt;
+	child = (struct dentry *)f->child;
+	if (!READ(child, d_inode)) {
+		if (is_last)
+			f->found.known |= TARSIER_FOUND_NO_ENTRY;
+		return 1;
+	}
+	if (!find_mounted(walk->w))
+		return 1;
+	if (is_last)
+		find_know(walk->w, TARSIER_FOUND_COVERED, f->below);
+	child = (struct dentry *)f->child;
+	is_link = (READ(child, d_inode, i_mode) & S_IFMT) == S_IFLNK;
+	/* A name before a '/' stands for what a link leads to. */
+	if (is_last && !(is_link && after))
+		find_know(walk->w, TARSIER_FOUND_ENTRY, f->child);
+	f->is_past |= is_last;
+	if (is_link)
+		return !find_link(f);
+	f->dentry = f->child;
+	f->mnt = f->child_mnt;
+	return 0;
+}
+
+/* Sets where the path argument `i` begins: the root directory, the current one, or that of a descriptor. */
+static __always_inline bool find_begin(struct work *w, struct task_struct *task, __u32 i)
+{
+	__u8 dir = w->spec.dir[i];
+	struct fs_struct *fs = READ(task, fs);
+	struct find *f = &w->find;
+	struct file *file;
+
+	f->root_dentry = (__u64)READ(fs, root.dentry);
+	f->root_mnt = (__u64)real_mount(READ(fs, root.mnt));
+	f->dentry = f->root_dentry;
+	f->mnt = f->root_mnt;
+	if (*find_text(f, FIND_START) == '/')
+		return true;
+	if (dir < 6 && (__s32)w->args[dir] != AT_FDCWD) {
+		file = file_of(task, w->args[dir]);
+		f->dentry = (__u64)READ(file, f_path.dentry);
+		f->mnt = (__u64)real_mount(READ(file, f_path.mnt));
+		return file;
+	}
+	f->dentry = (__u64)READ(fs, pwd.dentry);
+	f->mnt = (__u64)real_mount(READ(fs, pwd.mnt));
+	return true;
+}
+
+/* Finds what path argument `i` leads to, whose text is in place, into w->find.found. */
+static __noinline int find_text_of(struct work *w, __u32 i)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct find_walk walk = { .w = w };
+	struct find *f = &w->find;
+
+	f->found.known = 0;
+	if (!find_begin(w, task, i & 1))
+		return 0;
+	f->at = FIND_START;
+	f->entries = FIND_ENTRIES_MAX;
+	f->links = 0;
+	f->is_past = 0;
+	bpf_loop(FIND_STEPS_MAX, find_step, &walk, 0);
+	return 0;
+}
+
+static __always_inline void part_found(struct work *w, __u8 index, __u8 flags,
+				       const struct tarsier_found *found)
+{
+	struct tarsier_part *part;
+
+	if (!found->known || w->len > TARSIER_EVENT_MAX - 64 - sizeof(*found))
+		return;
+	part = part_begin(w, TARSIER_PART_FOUND, index);
+	if (!part)
+		return;
+	part->flags = flags;
+	__builtin_memcpy(part + 1, found, sizeof(*found));
+	part_end(w, part, sizeof(*found));
+}
+
+/* Adds what path argument `i`, whose text is at w->find.path_at[i] of the frame, leads to. */
+__noinline int find_path(struct work *w, __u32 i)
+{
+	struct find *f;
+	__u32 reached;
+	__u64 len;
+
+	if (!w)
+		return 0;
+	i &= 1;
+	f = &w->find;
+	len = f->path_len[i];
+
+	if (!len || len >= FIND_TEXT - FIND_START)
+		return 0;
+	AT_MOST(len, FIND_TEXT - FIND_START - 1);
+	if (bpf_probe_read_kernel(find_text(f, FIND_START), len, frame_at(w, f->path_at[i])))
+		return 0;
+	*find_text(f, FIND_START + len) = 0;
+	find_text_of(w, i);
+	part_found(w, i, 0, &f->found);
+	/*
+	 * Where a mount shows a directory that a rule names, the path does not tell. A call that fails
+	 * before it finds an object has not reached its directory either, as the kernel sees it.
+	 */
+	reached = TARSIER_FOUND_TARGET | (w->ret < 0 ? 0 : TARSIER_FOUND_PARENT);
+	if (event_of(w)->flags & TARSIER_UNDECIDED && f->found.known & reached) {
+		struct walk walk = { .w = w, .shown = (struct dentry *)f->dentry };
+
+		part_above(w, &walk);
+	}
+	return 0;
+}
+
+/* Whether event_names() may have anything to add: the objects of opened files are known. */
+static __always_inline bool has_names(struct work *w)
+{
+	/* Hooks on functions note nothing of what a call that fails early would have reached. */
+	if (w->find.is_noted && w->ret >= 0)
+		return false;
+	if (w->spec.path[0] >= 6)
+		return w->noted && w->spec.fd < 6;
+	return w->spec.kind != KIND_OPEN || w->ret < 0 || w->find.is_created;
+}
+
+/* Adds what the path arguments lead to, after event_objects(); first what they led to before the call. */
+__noinline int event_names(struct work *w)
+{
+	struct object_note *note;
+	__u32 i;
+
+	if (!NAMES_ARE_KNOWN || !w)
+		return 0;
+	note = w->noted && w->ret >= 0 ? note_at_end(bpf_get_current_task_btf(), w->given_nr) : 0;
+	for (i = 0; note && i < 2; i++) {
+		if (note->has_before & 1 << i)
+			part_found(w, i, TARSIER_PART_BEFORE, &note->before[i]);
+	}
+	find_path(w, 0);
+	find_path(w, 1);
+	return 0;
+}
+
+#endif /* TARSIER_FIND_H */
