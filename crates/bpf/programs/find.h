@@ -470,7 +470,8 @@ __noinline int event_names(struct work *w)
 		if (note->has_before & 1 << i)
 			part_found(w, i, TARSIER_PART_BEFORE, &note->before[i]);
 	}
-	find_path(w, 0);
+	if (!(w->spec.flags & SPEC_TEXT_FIRST))
+		find_path(w, 0);
 	find_path(w, 1);
 	return 0;
 }

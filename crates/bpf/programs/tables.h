@@ -108,6 +108,7 @@ enum table_spec_flags {
 	SPEC_MSGHDR = 2, /* sockaddr is a struct msghdr */
 	SPEC_SOCKADDR_OUT = 8, /* the kernel writes the address, on success only */
 	SPEC_TARGET_PIDFD = 16, /* target is a descriptor */
+	SPEC_TEXT_FIRST = 32, /* path[0] is the text of a symbolic link, which is not looked up */
 };
 
 /*

@@ -11,7 +11,7 @@ pub use values::Values;
 use crate::conditions::{BitOp, Candidate, Fact, Test};
 use crate::facts::Entry;
 use crate::marks::Marks;
-use crate::shape::{Shape, NONE};
+use crate::shape::{NameUse, Shape, NONE};
 use std::collections::BTreeMap;
 
 /// A row of the tables.
@@ -123,6 +123,8 @@ pub const SPEC_MSGHDR: u8 = 2;
 pub const SPEC_SOCKADDR_OUT: u8 = 8;
 /// The target is a descriptor.
 pub const SPEC_TARGET_PIDFD: u8 = 16;
+/// The first path is the text of a symbolic link, which is not looked up.
+pub const SPEC_TEXT_FIRST: u8 = 32;
 
 /// `struct table_spec` of tables.h: what to collect for a call of this shape.
 pub fn spec_bytes(shape: &Shape) -> [u8; 16] {
@@ -130,10 +132,12 @@ pub fn spec_bytes(shape: &Shape) -> [u8; 16] {
     let (path0, dir0) = path(0);
     let (path1, dir1) = path(1);
     let flag = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
+    let is_text_first = shape.paths[0].is_some_and(|path| path.use_ == NameUse::SymlinkTarget);
     let flags = flag(shape.len_is_pointer, SPEC_SOCKADDR_LEN_PTR)
         | flag(shape.msghdr, SPEC_MSGHDR)
         | flag(shape.sockaddr_out, SPEC_SOCKADDR_OUT)
-        | flag(shape.target_is_fd, SPEC_TARGET_PIDFD);
+        | flag(shape.target_is_fd, SPEC_TARGET_PIDFD)
+        | flag(is_text_first, SPEC_TEXT_FIRST);
     [
         path0,
         path1,

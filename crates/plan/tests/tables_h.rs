@@ -97,6 +97,7 @@ fn every_constant_of_the_header_has_the_value_it_has_here() {
         ("SPEC_MSGHDR", u32::from(tables::SPEC_MSGHDR)),
         ("SPEC_SOCKADDR_OUT", u32::from(tables::SPEC_SOCKADDR_OUT)),
         ("SPEC_TARGET_PIDFD", u32::from(tables::SPEC_TARGET_PIDFD)),
+        ("SPEC_TEXT_FIRST", u32::from(tables::SPEC_TEXT_FIRST)),
         ("GATE_OPEN", 0),
         ("FACTS", FACTS as u32),
     ]
