@@ -30,8 +30,8 @@ const GUEST_SKIPS: [Skip; 8] = [
     ("chmod-overlayfs", "no overlayfs: "),
     ("dir-overlayfs", "no overlayfs: "),
 ];
-/// A technique that an engine is known not to record in full, with the reason. A name that ends
-/// with `*` stands for all that begin with it. docs/reference/differences.md lists them.
+/// A technique that an engine is known not to record in full, with the reason.
+/// docs/reference/differences.md lists them.
 type Known = (&'static str, &'static str);
 
 const LOOKED_UP_LATE: &str =
@@ -41,11 +41,7 @@ const KNOWN_OF_TRAMPOLINES: [Known; 1] = [(
     "ptrace-exit-stop",
     "since Linux 6.16 exit is seen when the task ends",
 )];
-const KNOWN_OF_TRACEPOINTS: [Known; 16] = [
-    ("chmod-bind-file", LOOKED_UP_LATE),
-    ("chmod-namespace", LOOKED_UP_LATE),
-    ("dir-bind-mount*", LOOKED_UP_LATE),
-    ("dir-namespace", LOOKED_UP_LATE),
+const KNOWN_OF_TRACEPOINTS: [Known; 12] = [
     ("dir-moved-unseen", DIRECTORIES_LATE),
     ("fchmodat-flipped", LOOKED_UP_LATE),
     ("fchmodat-protected", LOOKED_UP_LATE),
@@ -66,14 +62,8 @@ fn known_reason(name: &str, is_tracepoint: bool) -> Option<&'static str> {
         true => &KNOWN_OF_TRACEPOINTS,
         false => &KNOWN_OF_TRAMPOLINES,
     };
-    let is_it = |pattern: &str| match pattern.strip_suffix('*') {
-        Some(start) => name.starts_with(start),
-        None => name == pattern,
-    };
-    of_engine
-        .iter()
-        .find(|(pattern, _)| is_it(pattern))
-        .map(|(_, why)| *why)
+    let known = of_engine.iter().find(|(technique, _)| *technique == name);
+    known.map(|(_, why)| *why)
 }
 
 /// Techniques whose calls may be counted as lost instead of recorded.
