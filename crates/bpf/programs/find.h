@@ -220,6 +220,8 @@ __noinline int find_mounted(struct work *w)
 		return 0;
 	f = &w->find;
 	f->below = f->child;
+	/* Unrolled, as below: Linux 6.1 refuses a loop that begins right after a call. */
+#pragma unroll
 	for (i = 0; i < FIND_LAYERS_MAX; i++) {
 		child = (struct dentry *)f->child;
 		if (!(READ(child, d_flags) & mounted_flag()))
@@ -247,9 +249,9 @@ static __always_inline bool find_above(struct find_walk *walk)
 	struct mount *mnt;
 	__u32 i;
 
+#pragma unroll
 	for (i = 0; i < FIND_LAYERS_MAX; i++) {
 		mnt = (struct mount *)f->mnt;
-
 		if (f->dentry == f->root_dentry && f->mnt == f->root_mnt)
 			return true;
 		if (f->dentry != (__u64)READ(mnt, mnt.mnt_root))
