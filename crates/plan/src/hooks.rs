@@ -65,9 +65,9 @@ pub const PER_SYSCALL_NS: u32 = 37;
 pub const TP_BTF_NS: u32 = 74;
 
 /// Nanoseconds that hooks at the entries of some calls add to a call that is not watched, besides [`PER_SYSCALL_NS`].
-const PER_SYSCALL_ENTRY_NS: u32 = 25;
+const PER_SYSCALL_ENTRY_NS: u32 = 10;
 /// Like [`PER_SYSCALL_ENTRY_NS`], besides [`TP_BTF_NS`].
-const TP_BTF_ENTRY_NS: u32 = 45;
+const TP_BTF_ENTRY_NS: u32 = 66;
 
 /// Largest number of hooks on functions that save more than it costs to attach them. With more,
 /// almost every call is watched.
