@@ -349,6 +349,8 @@ static long find_step(__u32 i, struct find_walk *walk)
 	if (is_last && !(is_link && after))
 		find_know(walk->w, TARSIER_FOUND_ENTRY, f->child);
 	f->is_past |= is_last;
+	if (is_link && is_last && f->is_entry)
+		return 1;
 	if (is_link)
 		return !find_link(f);
 	f->dentry = f->child;
@@ -395,6 +397,7 @@ static __noinline int find_text_of(struct work *w, __u32 i)
 	f->entries = FIND_ENTRIES_MAX;
 	f->links = 0;
 	f->is_past = 0;
+	f->is_entry = w->spec.flags & (i & 1 ? SPEC_ENTRY_SECOND : SPEC_ENTRY_FIRST);
 	bpf_loop(FIND_STEPS_MAX, find_step, &walk, 0);
 	return 0;
 }

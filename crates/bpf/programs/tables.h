@@ -109,6 +109,9 @@ enum table_spec_flags {
 	SPEC_SOCKADDR_OUT = 8, /* the kernel writes the address, on success only */
 	SPEC_TARGET_PIDFD = 16, /* target is a descriptor */
 	SPEC_TEXT_FIRST = 32, /* path[0] is the text of a symbolic link, which is not looked up */
+	SPEC_ENTRY_FIRST =
+		64, /* a symbolic link that is the last name of path[0] is not followed */
+	SPEC_ENTRY_SECOND = 128, /* the same of path[1] */
 };
 
 /*

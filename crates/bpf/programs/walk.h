@@ -72,6 +72,8 @@ struct find {
 	__u32 entries; /* how many more may be looked at */
 	__u32 links; /* symbolic links that have been followed */
 	__u32 is_past; /* the last name of the argument has been found */
+	__u32 is_entry; /* a symbolic link that is the last name is not followed */
+	__u32 pad;
 	__u32 is_same; /* the name and that of an entry, so far */
 	__u64 dentry; /* the directory that has been reached */
 	__u64 mnt;

@@ -125,6 +125,10 @@ pub const SPEC_SOCKADDR_OUT: u8 = 8;
 pub const SPEC_TARGET_PIDFD: u8 = 16;
 /// The first path is the text of a symbolic link, which is not looked up.
 pub const SPEC_TEXT_FIRST: u8 = 32;
+/// A symbolic link that is the last name of the first path is not followed.
+pub const SPEC_ENTRY_FIRST: u8 = 64;
+/// A symbolic link that is the last name of the second path is not followed.
+pub const SPEC_ENTRY_SECOND: u8 = 128;
 
 /// `struct table_spec` of tables.h: what to collect for a call of this shape.
 pub fn spec_bytes(shape: &Shape) -> [u8; 16] {
@@ -133,11 +137,17 @@ pub fn spec_bytes(shape: &Shape) -> [u8; 16] {
     let (path1, dir1) = path(1);
     let flag = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
     let is_text_first = shape.paths[0].is_some_and(|path| path.use_ == NameUse::SymlinkTarget);
+    let is_entry = |i: usize| {
+        let changes = |use_| matches!(use_, NameUse::Create | NameUse::Delete | NameUse::Rename);
+        shape.paths[i].is_some_and(|path| !path.follow || changes(path.use_))
+    };
     let flags = flag(shape.len_is_pointer, SPEC_SOCKADDR_LEN_PTR)
         | flag(shape.msghdr, SPEC_MSGHDR)
         | flag(shape.sockaddr_out, SPEC_SOCKADDR_OUT)
         | flag(shape.target_is_fd, SPEC_TARGET_PIDFD)
-        | flag(is_text_first, SPEC_TEXT_FIRST);
+        | flag(is_text_first, SPEC_TEXT_FIRST)
+        | flag(is_entry(0), SPEC_ENTRY_FIRST)
+        | flag(is_entry(1), SPEC_ENTRY_SECOND);
     [
         path0,
         path1,

@@ -50,6 +50,17 @@ fn constants(text: &str) -> (BTreeMap<String, u32>, Vec<String>) {
     (values, order)
 }
 
+/// Flags of a spec.
+const FLAGS: [(&str, u8); 7] = [
+    ("SPEC_SOCKADDR_LEN_PTR", tables::SPEC_SOCKADDR_LEN_PTR),
+    ("SPEC_MSGHDR", tables::SPEC_MSGHDR),
+    ("SPEC_SOCKADDR_OUT", tables::SPEC_SOCKADDR_OUT),
+    ("SPEC_TARGET_PIDFD", tables::SPEC_TARGET_PIDFD),
+    ("SPEC_TEXT_FIRST", tables::SPEC_TEXT_FIRST),
+    ("SPEC_ENTRY_FIRST", tables::SPEC_ENTRY_FIRST),
+    ("SPEC_ENTRY_SECOND", tables::SPEC_ENTRY_SECOND),
+];
+
 #[test]
 fn every_constant_of_the_header_has_the_value_it_has_here() {
     let (mut values, order) = constants(&header());
@@ -90,19 +101,12 @@ fn every_constant_of_the_header_has_the_value_it_has_here() {
         ("KIND_SOCKETCALL", ShapeKind::Socketcall as u32),
         ("KIND_BPF", ShapeKind::Bpf as u32),
         ("KIND_MODULE", ShapeKind::Module as u32),
-        (
-            "SPEC_SOCKADDR_LEN_PTR",
-            u32::from(tables::SPEC_SOCKADDR_LEN_PTR),
-        ),
-        ("SPEC_MSGHDR", u32::from(tables::SPEC_MSGHDR)),
-        ("SPEC_SOCKADDR_OUT", u32::from(tables::SPEC_SOCKADDR_OUT)),
-        ("SPEC_TARGET_PIDFD", u32::from(tables::SPEC_TARGET_PIDFD)),
-        ("SPEC_TEXT_FIRST", u32::from(tables::SPEC_TEXT_FIRST)),
         ("GATE_OPEN", 0),
         ("FACTS", FACTS as u32),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into();
+    expected.extend(FLAGS.map(|(name, value)| (name.to_owned(), value.into())));
     for fact in Fact::EVERY {
         expected.insert(format!("FACT_{}", in_capitals(fact)), fact as u32);
     }
@@ -184,7 +188,11 @@ fn specs_have_the_layout_of_the_header() {
         "module" => vec![19],
         "kind" => vec![ShapeKind::Capset as u8],
         "flags" => vec![
-            tables::SPEC_SOCKADDR_LEN_PTR | tables::SPEC_SOCKADDR_OUT | tables::SPEC_TARGET_PIDFD,
+            tables::SPEC_SOCKADDR_LEN_PTR
+                | tables::SPEC_SOCKADDR_OUT
+                | tables::SPEC_TARGET_PIDFD
+                | tables::SPEC_ENTRY_FIRST
+                | tables::SPEC_ENTRY_SECOND,
         ],
         "open_flags" => vec![20],
         "memory" => vec![21],

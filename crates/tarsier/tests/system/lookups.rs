@@ -298,8 +298,15 @@ fn a_helper_that_is_killed_is_replaced_and_keeps_few_rights() {
     machine::test("the helper", |setup| {
         let rule = format!("-a always,exit -F arch=b64 -S all -F gid={GID} -k all\n");
         let daemon = setup.tarsier(&rule).format("raw").start();
+        // The programs do not follow so long a link, so that the helper has to.
+        let linked = |name: &str| {
+            setup.write(&format!("{name}.target"), "");
+            let text = format!("{}{name}.target", "./".repeat(150));
+            std::os::unix::fs::symlink(text, setup.path(name)).expect("a link");
+            setup.path(name)
+        };
         // A helper that has answered has given up its rights.
-        let first = setup.write("first", "");
+        let first = linked("first");
         Caller::gid(GID).make(&[call!(chmod, first.as_path(), 0o640)]);
         daemon.wait_for_record("/first\"");
         let helper = helper_of(&daemon);
@@ -322,7 +329,7 @@ fn a_helper_that_is_killed_is_replaced_and_keeps_few_rights() {
         }
         let helper = rustix::process::Pid::from_raw(helper).expect("a pid");
         rustix::process::kill_process(helper, Signal::KILL).expect("the signal is sent");
-        let file = setup.write("file", "");
+        let file = linked("file");
         Caller::gid(GID).make(&[call!(chmod, file.as_path(), 0o640)]);
         daemon.wait_for_record("/file\"");
         assert_ne!(helper_of(&daemon), helper.as_raw_nonzero().get());
