@@ -208,7 +208,7 @@ fn two_thousand_rules_fit_sixteen_mebibytes() {
 }
 
 #[test]
-fn the_verifier_finishes_each_program_within_33_thousand_instructions() {
+fn the_verifier_finishes_each_program_within_40_thousand_instructions() {
     let Some(_lock) = testkit::may_load_programs() else {
         return;
     };
@@ -227,7 +227,7 @@ fn the_verifier_finishes_each_program_within_33_thousand_instructions() {
         let name = program.name.to_string_lossy();
         if names.contains(&name.as_ref()) {
             println!("{name}: {} instructions verified", program.verified_insns);
-            assert!(program.verified_insns < 33_000, "{name}");
+            assert!(program.verified_insns < 40_000, "{name}");
             checked += 1;
         }
     }
