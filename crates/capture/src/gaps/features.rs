@@ -163,8 +163,8 @@ pub(super) const ALTERNATIVES: &[&[(&str, &str)]] = &[
         ("super_block___mounts", "s_mounts"),
     ],
     &[("dentry", "d_sib"), ("dentry", "d_child")],
-    // Without the enumerator, it is a macro with a value that is known.
-    &[("dentry_flags", "DCACHE_MOUNTED"), ("dentry", "d_flags")],
+    // Before 6.14, the enumerator is a macro with a value that is known.
+    &[("dentry_flags", "DCACHE_MOUNTED"), ("dentry", "d_iname")],
     &[("dentry", "d_children"), ("dentry", "d_subdirs")],
 ];
 
