@@ -10,11 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The program for the entries of all calls, and that for the entry of one.
 pub(super) const PROGRAMS: [&str; 2] = ["sys_enter", "call_entry"];
 
-/// The calls whose entries `plan` needs, by number; `None` stands for all calls.
+/// The native calls whose entries `plan` needs, by number; `None` stands for all calls of every entry.
 pub(super) fn wanted(plan: &Plan) -> BTreeSet<Option<u32>> {
-    let is_every = plan.hooks.sys_exit == SysExit::Every;
-    let calls = plan.entry_classes().map(|(_, nr, _)| Some(nr));
-    calls.map(|nr| nr.filter(|_| !is_every)).collect()
+    let mut calls = plan.entry_classes();
+    if plan.hooks.sys_exit == SysExit::Every {
+        return calls.next().map(|_| None).into_iter().collect();
+    }
+    let native = calls.filter(|(entry, ..)| *entry == Entry::Native);
+    native.map(|(_, nr, _)| Some(nr)).collect()
 }
 
 /// Attaches what `plan` needs and `armed` lacks.
