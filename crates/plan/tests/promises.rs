@@ -180,7 +180,6 @@ fn one_hook_for_every_call_is_chosen_when_tracepoints_cannot_carry_the_rules() {
     let reason = |lines: &[&str], capabilities: &Capabilities| {
         let hooks = hooks(lines, capabilities);
         assert_eq!(hooks.sys_exit, SysExit::Every);
-        // Rules on all calls are also about those whose entries are hooked.
         let of_entries = hooks.unwatched_ns() - plan::TP_BTF_NS;
         assert_eq!(of_entries > 0, hooks.entries);
         hooks.reason
