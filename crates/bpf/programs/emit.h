@@ -255,7 +255,7 @@ static __always_inline void ring_bell(void)
 	bpf_ringbuf_output(&doorbell, &word, sizeof(word), BPF_RB_FORCE_WAKEUP);
 }
 
-/* What is known of cpu->unread_bound when a frame has been put into the ring. */
+/* How far cpu->unread_bound counts when a frame has been put into the ring. */
 enum bound {
 	BOUND_LACKS_CHUNKS, /* it is without other frames, too, that were put there since */
 	BOUND_LACKS_FRAME,

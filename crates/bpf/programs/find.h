@@ -39,7 +39,7 @@ static __always_inline __u32 mounted_flag(void)
 {
 	if (bpf_core_enum_value_exists(enum dentry_flags, DCACHE_MOUNTED))
 		return bpf_core_enum_value(enum dentry_flags, DCACHE_MOUNTED);
-	return 1 << 16; /* a macro until 6.13 */
+	return 1 << 16; /* older kernels have a macro */
 }
 
 /* A place in the text, for the reasons that frame_at() has. */

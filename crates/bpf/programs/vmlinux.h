@@ -115,7 +115,7 @@ struct hlist_node {
 struct hlist_head {
 	struct hlist_node *first;
 };
-/* Since 6.15; before, these were macros. */
+/* Older kernels have macros instead. */
 enum dentry_flags {
 	DCACHE_MOUNTED = 1 << 15,
 };

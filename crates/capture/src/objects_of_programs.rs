@@ -38,7 +38,7 @@ pub fn program_sizes(ids: &BTreeSet<u32>) -> ProgramSizes {
 /// Maps with one value, or one entry, for each CPU.
 const BY_CPU: [&str; 2] = ["cpu_states", "works"];
 
-/// Those of the maps with these ids whose size depends on the number of CPUs, other than rings. Empty without root.
+/// Maps among those with these ids whose size depends on the number of CPUs, other than rings. Empty without root.
 pub fn maps_by_cpu(ids: &BTreeSet<u32>) -> BTreeSet<u32> {
     let by_cpu = |map: &MapInfo| {
         let is_named = map.name.to_str().is_some_and(|name| BY_CPU.contains(&name));

@@ -256,7 +256,7 @@ struct tarsier_object {
 	__u32 name_len;
 };
 
-/* What is known of a path argument: enum of tarsier_found.known. */
+/* Bits of tarsier_found.known: facts that are known of a path argument. */
 enum tarsier_found_what {
 	/* the directory that contains, or would contain, the last name */
 	TARSIER_FOUND_PARENT = 1 << 0,

@@ -26,7 +26,7 @@ pub(crate) struct KernelMemory {
     pub(crate) programs: u64,
     /// Number of programs.
     pub(crate) program_count: usize,
-    /// Of these bytes, those that each possible CPU adds: its ring, and its part of maps.
+    /// Bytes among these that each possible CPU adds: its ring, and its part of maps.
     pub(crate) per_cpu: u64,
     /// Contents of all notes that one task can have, of the last program that it executed and of what its call touched.
     /// They are not among the other bytes.

@@ -163,7 +163,7 @@ pub(super) const ALTERNATIVES: &[&[(&str, &str)]] = &[
         ("super_block___mounts", "s_mounts"),
     ],
     &[("dentry", "d_sib"), ("dentry", "d_child")],
-    // Before 6.14, the enumerator is a macro with a value that is known.
+    // Older kernels, which have d_iname, have a macro with a value that is known.
     &[("dentry_flags", "DCACHE_MOUNTED"), ("dentry", "d_iname")],
     &[("dentry", "d_children"), ("dentry", "d_subdirs")],
 ];

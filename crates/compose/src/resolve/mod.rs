@@ -2,8 +2,8 @@
 //!
 //! The order and types of items are those of the kernel (`audit_inode()`, `audit_inode_child()`, kernel/auditsc.c, as
 //! called from fs/namei.c). Objects that hooks on kernel functions have noted take precedence (see [`objects`]).
-//! Without them, the kernel identifies only opened files, descriptors and the current directory; every other inode is
-//! looked up here by path, after the call.
+//! Without them, the kernel identifies opened files, descriptors and the current directory, and what names led to as far
+//! as its cache knows (see [`found`]); every other inode is looked up here by path, after the call.
 
 mod arg;
 mod calls;

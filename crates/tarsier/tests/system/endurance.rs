@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 const OTHER: &str = "-a always,exit -F arch=b64 -S rmdir -F gid=61242 -k other\n";
 /// Kernel memory that other causes may use.
 const MEMORY_KIB_MAX: i64 = 16 * 1024;
-/// The same for each kill, since other causes use more in a longer time: in one run of 26 minutes, 33 MiB. The smallest
+/// Kernel memory that they may use for each kill, since they use more in a longer time: in one run of 26 minutes, 33 MiB. The smallest
 /// ring alone, if it were left, would be more.
 const MEMORY_KIB_PER_KILL: i64 = 32;
 const PATIENCE: Duration = Duration::from_secs(600);
