@@ -249,6 +249,7 @@ static __always_inline bool find_above(struct find_walk *walk)
 	struct mount *mnt;
 	__u32 i;
 
+	f->is_turned = 1;
 #pragma unroll
 	for (i = 0; i < FIND_LAYERS_MAX; i++) {
 		mnt = (struct mount *)f->mnt;
@@ -284,6 +285,7 @@ static __always_inline bool find_link(struct find *f)
 	if (!HAS(inode, i_link) || !HAS(inode, i_size) || f->links >= FIND_LINKS_MAX)
 		return false;
 	f->links++;
+	f->is_turned = 1;
 	len = READ(inode, i_size);
 	if (!len || len > FIND_LINK_MAX || len > at || !READ(inode, i_link))
 		return false;
@@ -325,8 +327,12 @@ static long find_step(__u32 i, struct find_walk *walk)
 		return !find_above(walk);
 	after = *find_text(f, f->at);
 	is_last = !f->is_past && (!after || (after == '/' && !*find_text(f, f->at + 1)));
-	if (is_last)
+	if (is_last) {
 		find_know(walk->w, TARSIER_FOUND_PARENT, f->dentry);
+		f->found.known |= f->is_turned ? 0 : TARSIER_FOUND_DIRECT;
+		if (f->is_gone)
+			return 1;
+	}
 	if (!find_entry(walk->w)) {
 		if (is_last && f->next == f->end)
 			f->found.known |= TARSIER_FOUND_NOT_CACHED;
@@ -383,8 +389,11 @@ static __always_inline bool find_begin(struct work *w, struct task_struct *task,
 	return true;
 }
 
-/* Finds what path argument `i` leads to, whose text is in place, into w->find.found. */
-static __noinline int find_text_of(struct work *w, __u32 i)
+/*
+ * Finds what path argument `i` leads to, whose text is in place, into w->find.found; if its entry is
+ * gone, only the directory.
+ */
+static __noinline int find_text_of(struct work *w, __u32 i, __u32 is_gone)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct find_walk walk = { .w = w };
@@ -397,6 +406,8 @@ static __noinline int find_text_of(struct work *w, __u32 i)
 	f->entries = FIND_ENTRIES_MAX;
 	f->links = 0;
 	f->is_past = 0;
+	f->is_turned = 0;
+	f->is_gone = is_gone;
 	f->is_entry = w->spec.flags & (i & 1 ? SPEC_ENTRY_SECOND : SPEC_ENTRY_FIRST);
 	bpf_loop(FIND_STEPS_MAX, find_step, &walk, 0);
 	return 0;
@@ -436,8 +447,7 @@ __noinline int find_path(struct work *w, __u32 i)
 	if (bpf_probe_read_kernel(find_text(f, FIND_START), len, frame_at(w, f->path_at[i])))
 		return 0;
 	*find_text(f, FIND_START + len) = 0;
-	find_text_of(w, i);
-	part_found(w, i, 0, &f->found);
+	find_text_of(w, i, !i && w->spec.flags & SPEC_REMOVES && !w->ret);
 	/*
 	 * Where a mount shows a directory that a rule names, the path does not tell. A call that fails
 	 * before it finds an object has not reached its directory either, as the kernel sees it.
@@ -446,8 +456,10 @@ __noinline int find_path(struct work *w, __u32 i)
 	if (event_of(w)->flags & TARSIER_UNDECIDED && f->found.known & reached) {
 		struct walk walk = { .w = w, .shown = (struct dentry *)f->dentry };
 
-		part_above(w, &walk);
+		if (part_above(w, &walk))
+			f->found.known |= TARSIER_FOUND_ABOVE;
 	}
+	part_found(w, i, 0, &f->found);
 	return 0;
 }
 

@@ -16,9 +16,11 @@
 #define PF_IO_WORKER 0x10
 #define PF_KTHREAD 0x200000
 
-/* The most bytes of parts in a note; a power of two. */
+/* Parts of a note begin below this; a power of two. */
 #define NOTE_BYTES 4096
 #define NOTE_MASK (NOTE_BYTES - 1)
+/* A walked path may end behind that: there is room for an object and PATH_MAX bytes. */
+#define NOTE_PATH_END 5632
 /* Flags that have the same number everywhere, and that an open keeps as they are. */
 #define OPEN_FLAGS_KEPT 010000003 /* O_ACCMODE, O_PATH: also in f_flags, and fixed there */
 #define OPEN_FLAGS_COMPARED (OPEN_FLAGS_KEPT | 03300) /* O_CREAT, O_EXCL, O_TRUNC, O_APPEND */
@@ -68,8 +70,13 @@ struct object_note {
 	__u32 at_entry; /* made when the call began, before anything was looked up */
 	__s64 time[TARSIER_TIME_VALUES];
 	struct marks marks;
-	__u8 parts[NOTE_BYTES + NOTE_NAME_MAX + 256];
+	__u8 parts[NOTE_PATH_END];
 };
+
+_Static_assert(NOTE_PATH_END >= NOTE_BYTES + NOTE_NAME_MAX + 256,
+	       "an object behind the others fits");
+/* The kernel allocates a note with a head of its own, from objects whose sizes are powers of two. */
+_Static_assert(sizeof(struct object_note) <= 8192 - 256, "a note takes 8 KiB");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -308,6 +315,15 @@ struct note_walk {
 	__u32 crossed;
 };
 
+/* Where a name of a walked path goes, which is the one thing that may lie behind NOTE_BYTES. */
+static __always_inline void *note_path_at(struct object_note *note, __u64 off)
+{
+	asm volatile("if %[off] <= %[last] goto +1\n\t%[off] = 0"
+		     : [off] "+r"(off)
+		     : [last] "i"(NOTE_PATH_END - NAME_MAX_LEN));
+	return note->parts + off;
+}
+
 static long note_walk_step(__u32 i, struct note_walk *walk)
 {
 	struct dentry *dentry = walk->dentry, *parent;
@@ -329,12 +345,12 @@ static long note_walk_step(__u32 i, struct note_walk *walk)
 		walk->mnt = up;
 		return 0;
 	}
-	if (off > NOTE_BYTES - NAME_MAX_LEN) {
+	if (off > NOTE_PATH_END - NAME_MAX_LEN) {
 		walk->flags |= TARSIER_PART_CUT;
 		return 1;
 	}
 	parent = BPF_CORE_READ(dentry, d_parent);
-	n = bpf_probe_read_kernel_str(note_at(walk->note, off), NAME_MAX_LEN,
+	n = bpf_probe_read_kernel_str(note_path_at(walk->note, off), NAME_MAX_LEN,
 				      BPF_CORE_READ(dentry, d_name.name));
 	if (n < 0) {
 		walk->flags |= TARSIER_PART_UNREADABLE;

@@ -106,6 +106,7 @@ enum table_kind {
 enum table_spec_flags {
 	SPEC_SOCKADDR_LEN_PTR = 1, /* sockaddr_len points to the length */
 	SPEC_MSGHDR = 2, /* sockaddr is a struct msghdr */
+	SPEC_REMOVES = 4, /* path[0] names an entry that the call removes */
 	SPEC_SOCKADDR_OUT = 8, /* the kernel writes the address, on success only */
 	SPEC_TARGET_PIDFD = 16, /* target is a descriptor */
 	SPEC_TEXT_FIRST = 32, /* path[0] is the text of a symbolic link, which is not looked up */

@@ -72,6 +72,8 @@ struct find {
 	__u32 entries; /* how many more may be looked at */
 	__u32 links; /* symbolic links that have been followed */
 	__u32 is_past; /* the last name of the argument has been found */
+	__u32 is_gone; /* there is no entry with the last name */
+	__u32 is_turned; /* a symbolic link or .. has been followed */
 	__u32 is_entry; /* a symbolic link that is the last name is not followed */
 	__u32 pad;
 	__u32 is_same; /* the name and that of an entry, so far */
@@ -360,21 +362,25 @@ static long above_step(__u32 i, struct walk *walk)
 	return !write_directory(frame_at(walk->w, walk->off + i * 2 * sizeof(__u64)), dentry);
 }
 
-/* Adds the directories that contain what a mount shows: a rule on one of them applies too. */
-static __always_inline void part_above(struct work *w, struct walk *walk)
+/*
+ * Adds the directories that contain what a mount shows: a rule on one of them applies too. Returns
+ * whether all of them are there.
+ */
+static __always_inline bool part_above(struct work *w, struct walk *walk)
 {
 	struct tarsier_part *part;
 
 	if (w->len > TARSIER_EVENT_MAX - 16 - ABOVE_MAX * 2 * sizeof(__u64))
-		return;
+		return false;
 	part = part_begin(w, TARSIER_PART_ABOVE, 0);
 	if (!part)
-		return;
+		return false;
 	walk->off = w->len + sizeof(*part);
 	walk->dentry = walk->shown;
 	walk->crossed = 0;
 	bpf_loop(ABOVE_MAX, above_step, walk, 0);
 	part_end(w, part, (walk->crossed & (2 * ABOVE_MAX - 1)) * 2 * sizeof(__u64));
+	return walk->crossed < ABOVE_MAX;
 }
 
 /* Whether the entry has been removed from the table of names. */

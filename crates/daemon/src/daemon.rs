@@ -19,6 +19,7 @@ use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use signal_hook::consts::{SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use spawn::Child;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -62,6 +63,20 @@ pub(super) struct Daemon {
     instance: Instance,
 }
 
+/// Who has something for the daemon.
+struct Ready {
+    signals: bool,
+    clients: bool,
+}
+
+impl Ready {
+    /// All have to be asked.
+    const ALL: Ready = Ready {
+        signals: true,
+        clients: true,
+    };
+}
+
 impl Daemon {
     /// Takes a recording that is already armed, and the sources of requests and signals.
     pub(super) fn new(
@@ -101,28 +116,33 @@ impl Daemon {
             let frames = self.recording.pass();
             idle_passes = if frames > 0 { 0 } else { idle_passes + 1 };
             let awake = idle_passes < IDLE_PASSES;
-            self.wait(awake, deadline)?;
-            for signal in self.signals.pending() {
+            let ready = self.wait(awake, deadline)?;
+            let is_tidy_due = Instant::now() >= tidy_due;
+            let signals = ready.signals.then(|| self.signals.pending());
+            for signal in signals.into_iter().flatten() {
                 if let Some(end) = self.signal(signal, &mut command)? {
                     return Ok(end);
                 }
             }
-            if let Some(end) = self.answer_clients() {
-                end_command(&mut command);
-                return Ok(end);
-            }
-            if let Some(metrics) = &mut self.metrics {
-                metrics.serve(|| {
-                    let makers = status::exported_makers(&mut self.recording);
-                    metrics::text(&status::of(&self.recording), &makers)
-                });
+            // Clients that do not read their answers are dropped in time.
+            if ready.clients || is_tidy_due {
+                if let Some(end) = self.answer_clients() {
+                    end_command(&mut command);
+                    return Ok(end);
+                }
+                if let Some(metrics) = &mut self.metrics {
+                    metrics.serve(|| {
+                        let makers = status::exported_makers(&mut self.recording);
+                        metrics::text(&status::of(&self.recording), &makers)
+                    });
+                }
             }
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 end_command(&mut command);
                 return Ok(End::with_status(0));
             }
             self.recording.look_again();
-            if Instant::now() >= tidy_due {
+            if is_tidy_due {
                 tidy_due = Instant::now() + TIDY_INTERVAL;
                 let Daemon {
                     recording,
@@ -157,14 +177,15 @@ impl Daemon {
         })
     }
 
-    /// Waits for something to do: at most the poll interval while awake, otherwise until woken.
-    fn wait(&mut self, awake: bool, deadline: Option<Instant>) -> Result<()> {
+    /// Waits for something to do: at most the poll interval while awake, otherwise until woken. Returns who has
+    /// something for the daemon.
+    fn wait(&mut self, awake: bool, deadline: Option<Instant>) -> Result<Ready> {
         let pipeline = &mut self.recording.pipeline;
         pipeline.engine.set_awake(awake);
         let is_asked = self.server.has_requests();
         if pipeline.has_more() || is_asked || !awake && !pipeline.engine.is_drained() {
             pipeline.engine.set_awake(true);
-            return Ok(());
+            return Ok(Ready::ALL);
         }
         let mut longest = match (awake, pipeline.output.promises_durability()) {
             _ if pipeline.engine.fill_per_mille() >= BUSY_PER_MILLE => Duration::ZERO,
@@ -180,15 +201,15 @@ impl Daemon {
             longest = longest.min(deadline.saturating_duration_since(Instant::now()));
         }
         pipeline.reading.pauses.look(monotonic_ns());
-        let doorbell = pipeline.engine.doorbell().into_iter();
-        let readable = doorbell.chain(self.signals.fds());
-        let mut fds: Vec<PollFd<'_>> = readable
-            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
-            .collect();
+        let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
+        let mut fds: Vec<PollFd<'_>> = self.signals.fds().map(readable).collect();
+        let signals = 0..fds.len();
         self.server.poll_fds(&mut fds);
         if let Some(metrics) = &self.metrics {
             metrics.poll_fds(&mut fds);
         }
+        let clients = signals.end..fds.len();
+        fds.extend(pipeline.engine.doorbell().map(readable));
         pipeline.output.poll_fds(&mut fds);
         if let Some(kernel) = &mut pipeline.kernel {
             fds.push(PollFd::from_borrowed_fd(kernel.fd(), PollFlags::IN));
@@ -197,15 +218,22 @@ impl Daemon {
             tv_sec: longest.as_secs() as i64,
             tv_nsec: longest.subsec_nanos().into(),
         };
-        match poll(&mut fds, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        let ready = match poll(&mut fds, Some(&timeout)) {
+            Ok(_) => {
+                let any = |of: Range<usize>| fds[of].iter().any(|fd| !fd.revents().is_empty());
+                Ready {
+                    signals: any(signals),
+                    clients: any(clients),
+                }
+            }
+            Err(rustix::io::Errno::INTR) => Ready::ALL,
             Err(error) => return Err(error).context("poll"),
-        }
+        };
         drop(fds);
         pipeline.reading.pauses.rested(monotonic_ns());
         pipeline.engine.quiet_doorbell();
         pipeline.engine.set_awake(true);
-        Ok(())
+        Ok(ready)
     }
 
     fn signal(&mut self, signal: i32, command: &mut Option<Child>) -> Result<Option<End>> {

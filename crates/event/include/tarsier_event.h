@@ -270,6 +270,10 @@ enum tarsier_found_what {
 	TARSIER_FOUND_COVERED = 1 << 4,
 	/* the kernel's cache has no entry with the last name; there may be one */
 	TARSIER_FOUND_NOT_CACHED = 1 << 5,
+	/* neither a symbolic link nor .. leads to the directory */
+	TARSIER_FOUND_DIRECT = 1 << 6,
+	/* ABOVE has all directories of the file system that are above what was found */
+	TARSIER_FOUND_ABOVE = 1 << 7,
 };
 
 struct tarsier_found {

@@ -119,6 +119,8 @@ pub const PAGE_HEAD: usize = 2;
 pub const SPEC_SOCKADDR_LEN_PTR: u8 = 1;
 /// Flag of a spec: `sockaddr` is a `struct msghdr`.
 pub const SPEC_MSGHDR: u8 = 2;
+/// Flag of a spec: the first path names an entry that the call removes.
+pub const SPEC_REMOVES: u8 = 4;
 /// Flag of a spec: the kernel writes the address.
 pub const SPEC_SOCKADDR_OUT: u8 = 8;
 /// The target is a descriptor.
@@ -137,12 +139,14 @@ pub fn spec_bytes(shape: &Shape) -> [u8; 16] {
     let (path1, dir1) = path(1);
     let flag = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
     let is_text_first = shape.paths[0].is_some_and(|path| path.use_ == NameUse::SymlinkTarget);
+    let removes = shape.paths[0].is_some_and(|path| path.use_ == NameUse::Delete);
     let is_entry = |i: usize| {
         let changes = |use_| matches!(use_, NameUse::Create | NameUse::Delete | NameUse::Rename);
         shape.paths[i].is_some_and(|path| !path.follow || changes(path.use_))
     };
     let flags = flag(shape.len_is_pointer, SPEC_SOCKADDR_LEN_PTR)
         | flag(shape.msghdr, SPEC_MSGHDR)
+        | flag(removes, SPEC_REMOVES)
         | flag(shape.sockaddr_out, SPEC_SOCKADDR_OUT)
         | flag(shape.target_is_fd, SPEC_TARGET_PIDFD)
         | flag(is_text_first, SPEC_TEXT_FIRST)

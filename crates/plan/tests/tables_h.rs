@@ -51,9 +51,10 @@ fn constants(text: &str) -> (BTreeMap<String, u32>, Vec<String>) {
 }
 
 /// Flags of a spec.
-const FLAGS: [(&str, u8); 7] = [
+const FLAGS: [(&str, u8); 8] = [
     ("SPEC_SOCKADDR_LEN_PTR", tables::SPEC_SOCKADDR_LEN_PTR),
     ("SPEC_MSGHDR", tables::SPEC_MSGHDR),
+    ("SPEC_REMOVES", tables::SPEC_REMOVES),
     ("SPEC_SOCKADDR_OUT", tables::SPEC_SOCKADDR_OUT),
     ("SPEC_TARGET_PIDFD", tables::SPEC_TARGET_PIDFD),
     ("SPEC_TEXT_FIRST", tables::SPEC_TEXT_FIRST),

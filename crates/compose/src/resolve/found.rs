@@ -114,6 +114,12 @@ fn tell_one(view: &mut View, event: &Event<'_>, arg: &Arg<'_>, found: &tarsier_f
     if known(wire::TARSIER_FOUND_PARENT) {
         view.know(&arg.directory(), true, inode(&found.parent));
     }
+    if known(wire::TARSIER_FOUND_DIRECT) {
+        view.know_direct(&arg.directory());
+    }
+    if known(wire::TARSIER_FOUND_ABOVE) {
+        view.know_above(&arg.path);
+    }
     // A rename that leaves the old name as it is has looked both names up, so that they are in the cache.
     let is_renamed = arg.use_ == NameUse::Rename && arg.index == 0 && event.exit() == Some(0);
     let is_gone = is_renamed && known(wire::TARSIER_FOUND_NOT_CACHED);
@@ -146,7 +152,7 @@ fn tell_one(view: &mut View, event: &Event<'_>, arg: &Arg<'_>, found: &tarsier_f
 #[cfg(test)]
 mod tests {
     use crate::resolve::{Item, Resolver};
-    use crate::static_system::StaticSystem;
+    use crate::static_system::{StaticFile, StaticSystem};
     use crate::test_frame::TestFrame;
     use event::record::NameType;
     use event::wire::{self, tarsier_found, tarsier_inode, Event};
@@ -231,6 +237,53 @@ mod tests {
             items("chmod", 0, "/d/x", &found(ENTRY)),
             [(NameType::Unknown, None)]
         );
+    }
+
+    /// The paths by which rules are matched of a chmod of `path`, on a system where `/d` and `/d/x` are links.
+    fn matched(path: &str, known: u32) -> Vec<String> {
+        let link = |to| StaticFile {
+            real_path: Some(to),
+            ..StaticFile::default()
+        };
+        let system = StaticSystem {
+            files: [("/d", link("/real")), ("/d/x", link("/real/x"))].into(),
+            ..StaticSystem::default()
+        };
+        let system: Arc<dyn crate::System> = Arc::new(system);
+        let mut resolver = Resolver::new(&system);
+        let frame = TestFrame::of_named_call("chmod")
+            .part(wire::TARSIER_PART_PATH, 0, path.as_bytes())
+            .part(wire::TARSIER_PART_CWD, 0, b"")
+            .part(wire::TARSIER_PART_FOUND, 0, &plain(known))
+            .bytes();
+        let event = Event::parse(&frame).expect("a frame");
+        let shape = plan::shape_of_name("chmod");
+        resolver.resolve(&event, &shape);
+        let names = resolver.names(&event, &shape);
+        let text = |name: &plan::Name| String::from_utf8_lossy(&name.path).into_owned();
+        names.iter().map(text).collect()
+    }
+
+    /// As [`found`], of a path without links.
+    fn plain(known: u32) -> Vec<u8> {
+        let found = tarsier_found {
+            known,
+            parent: inode(1, 0o040755),
+            entry: inode(3, 0o100644),
+            target: inode(3, 0o100644),
+            ..tarsier_found::default()
+        };
+        found.as_bytes().to_vec()
+    }
+
+    #[test]
+    fn links_are_looked_up_unless_none_led_to_the_object() {
+        const DIRECT: u32 = wire::TARSIER_FOUND_DIRECT;
+        let all = PARENT | ENTRY | TARGET;
+        assert_eq!(matched("/d/x", all | DIRECT), ["/d/x"]);
+        assert_eq!(matched("/d/x", all), ["/real/x"]);
+        // The entry may be a link.
+        assert_eq!(matched("/d/x", TARGET | DIRECT), ["/d/x", "/real/x"]);
     }
 
     #[test]

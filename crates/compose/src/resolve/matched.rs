@@ -76,6 +76,9 @@ impl Matched<'_> {
     }
 
     fn canonical(&mut self, item: &Item) -> Vec<u8> {
+        if self.view.is_direct(text::split(&item.path).0) {
+            return [self.root, &item.path].concat();
+        }
         if !item.with_dots.is_empty() {
             if let Some(real) = self.in_real_directory(&item.with_dots) {
                 return real;
@@ -105,6 +108,11 @@ impl Matched<'_> {
     fn behind_link(&mut self, item: &Item, name: &Name) -> Option<Name> {
         let is_followed = item.nametype == NameType::Normal && !item.is_real;
         let inode = item.inode.filter(|inode| is_followed && !is_link(*inode))?;
+        let entry = self.view.known(&item.path, false).flatten();
+        let is_plain = entry.is_some_and(|entry| !is_link(entry));
+        if is_plain && self.view.is_direct(text::split(&item.path).0) {
+            return None;
+        }
         let path = self.view.real_path(&item.path)?;
         (path != name.path).then(|| Name {
             path,

@@ -1,5 +1,6 @@
 //! Looks up, from the daemon, what a process saw at a path.
 
+use super::text;
 use crate::system::{ExecutedFile, System};
 use event::record::{FileCaps, Inode};
 use event::Digests;
@@ -18,6 +19,10 @@ pub(super) struct View {
     pid: u32,
     /// What paths led to when the call was over, and whether links at their ends were followed.
     known: Vec<(Vec<u8>, bool, Option<Inode>)>,
+    /// Directories whose paths were without symbolic links and `..` then.
+    direct: Vec<Vec<u8>>,
+    /// Paths whose directories the event has, up to the root of their file system.
+    under_known: Vec<Vec<u8>>,
 }
 
 impl View {
@@ -30,6 +35,8 @@ impl View {
             path: Vec::new(),
             pid: 0,
             known: Vec::new(),
+            direct: Vec::new(),
+            under_known: Vec::new(),
         }
     }
 
@@ -38,6 +45,8 @@ impl View {
     pub(super) fn set(&mut self, mnt_ns: u32, pid: u32, root: &[u8]) {
         self.pid = pid;
         self.known.clear();
+        self.direct.clear();
+        self.under_known.clear();
         let prefix = self.prefix.get_or_insert_with(Vec::new);
         prefix.clear();
         if u64::from(mnt_ns) == self.own_mnt_ns {
@@ -85,8 +94,28 @@ impl View {
         system.inode(path, follow)
     }
 
-    /// The directories above `path`, without the root directory of the process.
+    /// Adds that neither a symbolic link nor `..` led to the directory `path`.
+    pub(super) fn know_direct(&mut self, path: &[u8]) {
+        self.direct.push(path.to_vec());
+    }
+
+    /// Whether [`View::know_direct`] was told that no link leads to `path`, or to a directory below it.
+    pub(super) fn is_direct(&self, path: &[u8]) -> bool {
+        let mut direct = self.direct.iter();
+        direct.any(|dir| text::below(dir, path).is_some())
+    }
+
+    /// Adds that the event has the directories above `path`.
+    pub(super) fn know_above(&mut self, path: &[u8]) {
+        self.under_known.push(path.to_vec());
+    }
+
+    /// The directories above `path`, without the root directory of the process and those that the event has.
     pub(super) fn directories_above(&mut self, path: &[u8]) -> Vec<ObjectId> {
+        let mut known = self.under_known.iter();
+        if known.any(|known| text::below(known, path).is_some()) {
+            return Vec::new();
+        }
         let prefix = self.prefix.as_ref().map_or(0, Vec::len);
         match self.locate(path) {
             Some((system, path)) => system.directories_above(path, prefix),
@@ -219,6 +248,19 @@ mod tests {
         }
         view.set(1, 7, b"");
         assert_eq!(ino(&mut view, "/etc"), Some(10));
+    }
+
+    #[test]
+    fn what_is_known_of_directories_is_forgotten_with_the_event() {
+        let mut view = view();
+        view.set(1, 7, b"");
+        view.know_direct(b"/a/b");
+        let is_direct = |view: &View| {
+            ["/", "/a", "/a/b", "/a/bc", "/a/b/c"].map(|path| view.is_direct(path.as_bytes()))
+        };
+        assert_eq!(is_direct(&view), [true, true, true, false, false]);
+        view.set(1, 7, b"");
+        assert_eq!(is_direct(&view), [false; 5]);
     }
 
     #[test]

@@ -310,6 +310,8 @@ pub const TARSIER_FOUND_NO_ENTRY: tarsier_found_what = 4;
 pub const TARSIER_FOUND_TARGET: tarsier_found_what = 8;
 pub const TARSIER_FOUND_COVERED: tarsier_found_what = 16;
 pub const TARSIER_FOUND_NOT_CACHED: tarsier_found_what = 32;
+pub const TARSIER_FOUND_DIRECT: tarsier_found_what = 64;
+pub const TARSIER_FOUND_ABOVE: tarsier_found_what = 128;
 pub type tarsier_found_what = ::core::ffi::c_uint;
 #[repr(C)]
 #[derive(
