@@ -219,6 +219,12 @@ impl Engine {
         programs.map(EbpfEngine::counters).unwrap_or_default()
     }
 
+    /// The same without calls that programs missed; this costs less.
+    pub(super) fn ring_counters(&self) -> Counters {
+        let programs = self.programs();
+        programs.map(EbpfEngine::ring_counters).unwrap_or_default()
+    }
+
     /// Counts by rule, and for undecided events; empty if the programs cannot be asked.
     pub(super) fn rule_counts(&self, rules: usize) -> (Vec<RuleCount>, RuleCount) {
         let programs = self.programs();

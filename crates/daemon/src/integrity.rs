@@ -217,9 +217,9 @@ impl Integrity {
     }
 }
 
-/// Events that found no room in a ring, or were lost otherwise.
+/// Events that found no room in a ring.
 fn lost(pipeline: &Pipeline) -> u64 {
-    pipeline.engine.counters().lost_total()
+    pipeline.engine.ring_counters().lost_total()
 }
 
 #[cfg(test)]

@@ -82,7 +82,7 @@ pub(super) fn by_rule(pipeline: &Pipeline, counters: &Counters) -> BTreeMap<Stri
 
 /// Events over a budget, by place and key of their rule.
 pub(super) fn suppressed(pipeline: &Pipeline) -> BTreeMap<String, u64> {
-    let of_programs = pipeline.engine.counters().suppressed;
+    let of_programs = pipeline.engine.ring_counters().suppressed;
     match of_programs + pipeline.recorder.costs.rules.suppressed {
         0 => BTreeMap::new(),
         _ => by_place(pipeline, |missing| missing.suppressed).0,
@@ -169,7 +169,7 @@ impl Losses {
     /// Logs how many events were over a budget since the last report, if any.
     pub(super) fn say_suppressed(&mut self, pipeline: &mut Pipeline) {
         let second_stage = pipeline.recorder.costs.rules.suppressed;
-        let in_all = [pipeline.engine.counters().suppressed, second_stage];
+        let in_all = [pipeline.engine.ring_counters().suppressed, second_stage];
         // As for losses, the kernel is asked about rules only if there is something to tell.
         if in_all == self.suppressed_in_all {
             return;

@@ -1,12 +1,12 @@
 //! Encodes records as log lines.
 
 use crate::controls::without_controls;
+use crate::interpretations::{Deciding, Interpretations};
 use crate::pending::Pending;
 use crate::record::{Body, Execve, Syscall};
 use crate::tasks::TaskTexts;
 use crate::{
-    enrich, hashes, json, labels, put, text, FileHash, Names, ProcessText, RecordType, Stamp,
-    WorkloadText,
+    hashes, json, labels, put, text, FileHash, Names, ProcessText, RecordType, Stamp, WorkloadText,
 };
 
 /// Format of the lines of the log: `log_format` of auditd.conf(5), and JSON.
@@ -25,6 +25,7 @@ pub struct Encoder {
     format: Format,
     node: Vec<u8>,
     names: Box<dyn Names + Send>,
+    interpretations: Interpretations,
     /// `audit(…): ` of the current event.
     stamp_text: Vec<u8>,
     /// The time in `stamp_text`, and the length of its text: the next event often has the same millisecond.
@@ -45,6 +46,7 @@ impl Encoder {
             format,
             node: Vec::new(),
             names,
+            interpretations: Interpretations::default(),
             stamp_text: Vec::new(),
             stamp_time: None,
             tasks: TaskTexts::default(),
@@ -107,6 +109,7 @@ impl Encoder {
     /// Replaces the source of names.
     pub fn set_names(&mut self, names: Box<dyn Names + Send>) {
         self.names = names;
+        self.interpretations.forget();
     }
 
     /// Starts an event whose lines are appended to `out`. The event ends with [`EventWriter::end`], or when the writer
@@ -279,13 +282,15 @@ impl EventWriter<'_> {
 
     /// Adds a record of one line.
     pub fn put(&mut self, record: &impl Body) {
-        self.line(record.kind(), |out| record.write(out));
+        let of = (record.kind(), record.decides_alone());
+        self.line(of, |out| record.write(out));
     }
 
     /// Adds the SYSCALL record. Faster than [`put`](Self::put), because the text about the task is cached.
     pub fn syscall(&mut self, record: &Syscall<'_>) {
         let mut tasks = std::mem::take(&mut self.encoder.tasks);
-        self.line(record.kind(), |out| tasks.write_record(record, out));
+        let of = (record.kind(), record.decides_alone());
+        self.line(of, |out| tasks.write_record(record, out));
         self.encoder.tasks = tasks;
     }
 
@@ -318,16 +323,22 @@ impl EventWriter<'_> {
         let kind = RecordType(number);
         if matches!(kind, RecordType::ADD_USER | RecordType::ADD_GROUP) {
             self.encoder.names.forget();
+            self.encoder.interpretations.forget();
         }
         if kind != RecordType::EOE {
-            self.line(kind, |out| push_one_line(out, body));
+            self.line((kind, None), |out| push_one_line(out, body));
         }
     }
 
     /// Ends the event. In JSON, this writes its object.
     pub fn end(self) {}
 
-    fn line(&mut self, kind: RecordType, write: impl FnOnce(&mut Vec<u8>)) {
+    /// Adds a record of this type, which `write` writes. `by`: what decides about its interpretations, if that is known.
+    fn line(
+        &mut self,
+        (kind, by): (RecordType, Option<Deciding>),
+        write: impl FnOnce(&mut Vec<u8>),
+    ) {
         let encoder = &mut *self.encoder;
         if encoder.format == Format::Json {
             let Pending { text, bodies, .. } = &mut encoder.pending;
@@ -341,7 +352,9 @@ impl EventWriter<'_> {
         let start = self.out.len();
         write(self.out);
         if encoder.format == Format::Enriched {
-            enrich::append(self.out, start, kind, &mut *encoder.names);
+            let names = &mut *encoder.names;
+            let interpretations = &mut encoder.interpretations;
+            interpretations.append(self.out, start, (kind, by), names);
             if matches!(kind, RecordType::SYSCALL | RecordType::URINGOP) {
                 self.out.append(&mut encoder.first_tail);
             }

@@ -14,6 +14,7 @@ mod encode;
 mod enrich;
 mod hashes;
 pub mod human;
+mod interpretations;
 mod json;
 mod kind;
 mod labels;

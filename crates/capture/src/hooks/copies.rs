@@ -70,36 +70,44 @@ pub(super) fn of(program: &str, wanted: bool) -> Vec<String> {
     }
 }
 
-/// Number of runs that the object's programs missed. For copies it is the smallest count of any copy, an upper
-/// bound: what all of them missed, each of them counted. An execve that all copies missed is recorded by the probe
-/// at the end of its function.
-///
-/// Only programs for which `counts` holds are counted.
-pub(super) fn missed(object: &Object, form: Form, counts: impl Fn(&str) -> bool) -> u64 {
-    let misses = |name: &str| {
-        let program = object
-            .progs()
-            .find(|program| program.name() == name && program.autoload());
-        program.map(|program| trampoline::misses(program.as_fd()))
-    };
-    let is_made_good = |program: &&str| form.probes && program.starts_with("exec_");
-    let copied = COPIED
-        .iter()
-        .filter(|p| counts(p) && !is_made_good(p))
-        .filter_map(|program| {
-            let copies = SUFFIXES
-                .iter()
-                .filter_map(|suffix| misses(&format!("{program}{suffix}")));
-            copies.min().or_else(|| misses(program))
-        });
-    let is_other = |name: &str| counts(name) && !COPIED.contains(&name) && !is_copy(name);
-    let others = object
-        .progs()
-        .filter(|program| program.autoload() && program.name().to_str().is_some_and(is_other));
-    copied.sum::<u64>()
-        + others
-            .map(|program| trampoline::misses(program.as_fd()))
-            .sum::<u64>()
+/// Programs whose missed runs are counted, by their places in the object.
+pub(super) struct Counted {
+    /// What stands for each other: the copies of a program, or one program.
+    groups: Vec<Vec<usize>>,
+}
+
+impl Counted {
+    /// The programs of a loaded object for which `counts` holds. An execve that all copies missed is recorded by the
+    /// probe at the end of its function, and does not count where `form` has probes.
+    pub(super) fn of(object: &Object, form: Form, counts: impl Fn(&str) -> bool) -> Counted {
+        let mut groups: Vec<(String, Vec<usize>)> = Vec::new();
+        for (place, program) in object.progs().enumerate() {
+            let name = program.name().to_string_lossy().into_owned();
+            let of = original(&name).unwrap_or(&name);
+            let is_made_good = form.probes && COPIED.contains(&of) && of.starts_with("exec_");
+            if !program.autoload() || !counts(&name) || is_made_good {
+                continue;
+            }
+            match groups.iter_mut().find(|(original, _)| original == of) {
+                Some((_, places)) => places.push(place),
+                None => groups.push((of.to_owned(), vec![place])),
+            }
+        }
+        Counted {
+            groups: groups.into_iter().map(|(_, places)| places).collect(),
+        }
+    }
+
+    /// Number of runs that the programs missed. For copies it is the smallest count of any copy, an upper bound: what
+    /// all of them missed, each of them counted.
+    pub(super) fn missed(&self, object: &Object) -> u64 {
+        let programs: Vec<_> = object.progs().collect();
+        let misses = |place: &usize| Some(trampoline::misses(programs.get(*place)?.as_fd()));
+        let groups = self.groups.iter();
+        groups
+            .filter_map(|places| places.iter().filter_map(misses).min())
+            .sum()
+    }
 }
 
 #[cfg(test)]

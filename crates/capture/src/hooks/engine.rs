@@ -271,10 +271,16 @@ impl EbpfEngine {
 
     /// The sums of the counters of all CPUs.
     pub fn counters(&self) -> Counters {
+        Counters {
+            missed: self.hooks.missed(),
+            ..self.ring_counters()
+        }
+    }
+
+    /// The same without the calls that programs missed, for which the kernel has to be asked about each program.
+    pub fn ring_counters(&self) -> Counters {
         let mut counters = self.counts.read();
-        let (calls, processes) = self.hooks.missed();
-        counters.missed = calls;
-        counters.processes_lost += processes;
+        counters.processes_lost += self.hooks.missed_changes();
         counters
     }
 

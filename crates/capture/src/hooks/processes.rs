@@ -21,11 +21,6 @@ pub(super) fn attach(programs: &mut Programs) -> Result<Vec<Attached>, CaptureEr
     Ok(links)
 }
 
-/// Number of times that the programs did not run, so that a change of a process was not reported.
-pub(super) fn missed(programs: &Programs) -> u64 {
-    copies::missed(&programs.object, programs.form, copies::is_of_processes)
-}
-
 /// A FOUND frame of each process of this pid namespace, one after the other.
 pub(super) fn found(programs: &mut Programs) -> Result<Vec<u8>, CaptureError> {
     let mut all = programs.object.progs_mut();

@@ -1,6 +1,6 @@
 //! The loaded programs: attaches them, or finds those that an earlier daemon attached.
 
-use super::copies;
+use super::copies::{self, Counted};
 use super::probes::{self, At, Probed};
 use super::trampoline;
 use super::{missing, perf};
@@ -24,11 +24,16 @@ pub(super) struct Programs {
     pub(super) inherited: Vec<OwnedFd>,
     /// The tracepoints of single calls, if tracefs is available.
     pub(super) events: Option<SyscallEvents>,
+    calls: Counted,
+    changes: Counted,
 }
 
 impl Programs {
     pub(super) fn new(object: Object, form: Form, pins: Option<&Arc<Pins>>) -> Programs {
+        let is_of_calls = |name: &str| !copies::is_of_processes(name);
         Programs {
+            calls: Counted::of(&object, form, is_of_calls),
+            changes: Counted::of(&object, form, copies::is_of_processes),
             object,
             form,
             pins: pins.cloned(),
@@ -46,9 +51,12 @@ impl Programs {
     /// Number of watched calls missed by programs on tracepoints, and by those of an earlier daemon.
     pub(super) fn missed(&self) -> u64 {
         let inherited = self.inherited.iter().map(|program| program.as_fd());
-        let is_of_calls = |name: &str| !copies::is_of_processes(name);
-        copies::missed(&self.object, self.form, is_of_calls)
-            + inherited.map(trampoline::misses).sum::<u64>()
+        self.calls.missed(&self.object) + inherited.map(trampoline::misses).sum::<u64>()
+    }
+
+    /// Number of times that programs did not run, so that a change of a process was not reported.
+    pub(super) fn missed_changes(&self) -> u64 {
+        self.changes.missed(&self.object)
     }
 
     /// Attaches a program to its tracepoint, with its copies if they are wanted.

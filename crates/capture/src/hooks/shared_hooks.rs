@@ -2,7 +2,6 @@
 
 use super::hook_change::HookChange;
 use super::in_force::Hooks;
-use super::processes;
 use crate::error::CaptureError;
 use plan::Plan;
 use std::ops::Deref;
@@ -17,7 +16,7 @@ pub(super) struct SharedHooks {
     /// The last known count of missed calls.
     missed: AtomicU64,
     /// The last known count of missed changes of processes.
-    processes_missed: AtomicU64,
+    changes_missed: AtomicU64,
 }
 
 /// A rule set that a thread is putting in force.
@@ -45,7 +44,7 @@ impl SharedHooks {
         SharedHooks {
             hooks: Arc::new(Mutex::new(hooks)),
             missed: AtomicU64::new(0),
-            processes_missed: AtomicU64::new(0),
+            changes_missed: AtomicU64::new(0),
         }
     }
 
@@ -63,19 +62,21 @@ impl SharedHooks {
         }
     }
 
-    /// Numbers of watched calls and of changes of processes that programs missed; while hooks are being replaced, the
-    /// numbers before.
-    pub(super) fn missed(&self) -> (u64, u64) {
+    /// Number of watched calls that programs missed; while hooks are being replaced, the number before.
+    pub(super) fn missed(&self) -> u64 {
         if let Some(hooks) = self.if_unused() {
             self.missed.store(hooks.missed(), Ordering::Relaxed);
-            let processes = processes::missed(&hooks.programs);
-            self.processes_missed.store(processes, Ordering::Relaxed);
         }
-        let [calls, processes] = [&self.missed, &self.processes_missed];
-        (
-            calls.load(Ordering::Relaxed),
-            processes.load(Ordering::Relaxed),
-        )
+        self.missed.load(Ordering::Relaxed)
+    }
+
+    /// The same for changes of processes.
+    pub(super) fn missed_changes(&self) -> u64 {
+        if let Some(hooks) = self.if_unused() {
+            let missed = hooks.programs.missed_changes();
+            self.changes_missed.store(missed, Ordering::Relaxed);
+        }
+        self.changes_missed.load(Ordering::Relaxed)
     }
 
     /// See [`super::EbpfEngine::start_replacing`].

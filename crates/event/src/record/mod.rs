@@ -29,6 +29,11 @@ pub trait Body {
 
     /// Appends the body, without the newline.
     fn write(&self, out: &mut Vec<u8>);
+
+    /// The numbers that alone decide what ENRICHED adds to the record; `None` if its other text may have a part in it.
+    fn decides_alone(&self) -> Option<[u32; 11]> {
+        None
+    }
 }
 
 /// A record whose body has already been written, by [`Body::write`] of a record of the same type.

@@ -185,4 +185,16 @@ impl Body for PathItem<'_> {
             }
         }
     }
+
+    /// The owners, unless a label with a blank seems to have fields.
+    fn decides_alone(&self) -> Option<[u32; 11]> {
+        if self.obj.is_some_and(|label| label.contains(&b' ')) {
+            return None;
+        }
+        let mut by = [0; 11];
+        if let Some(inode) = self.inode {
+            by[..3].copy_from_slice(&[1, inode.ouid, inode.ogid]);
+        }
+        Some(by)
+    }
 }

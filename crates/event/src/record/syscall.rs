@@ -186,6 +186,31 @@ impl Body for Syscall<'_> {
         self.write_task(out);
         self.write_key(out);
     }
+
+    /// Calls that have others inside show them by their first argument; a text with a blank may seem to have fields.
+    fn decides_alone(&self) -> Option<[u32; 11]> {
+        const I386: u32 = 0x4000_0003;
+        const SOCKETCALL: i32 = 102;
+        const IPC: i32 = 117;
+        let has_others = self.arch == I386 && matches!(self.nr, SOCKETCALL | IPC);
+        let has_blank = |text: &[u8]| text.contains(&b' ');
+        if has_others || has_blank(self.tty) || self.subj.is_some_and(has_blank) {
+            return None;
+        }
+        Some([
+            self.arch,
+            self.nr as u32,
+            self.auid,
+            self.uid,
+            self.gid,
+            self.euid,
+            self.suid,
+            self.fsuid,
+            self.egid,
+            self.sgid,
+            self.fsgid,
+        ])
+    }
 }
 
 fn write_items(out: &mut Vec<u8>, items: u32, is_cut: bool) {
