@@ -36,10 +36,13 @@ pub use values::{
 
 /// Looks `number` up in a table sorted by number.
 fn by_number(table: &'static [(u32, &'static str)], number: u32) -> Option<&'static str> {
-    table
-        .binary_search_by_key(&number, |row| row.0)
-        .ok()
-        .map(|index| table[index].1)
+    // Without gaps before it, a number is its own place.
+    let own = table.get(number as usize).filter(|row| row.0 == number);
+    let row = own.or_else(|| {
+        let place = table.binary_search_by_key(&number, |row| row.0);
+        place.ok().map(|place| &table[place])
+    });
+    row.map(|row| row.1)
 }
 
 /// Looks `name` up in a table sorted by name.

@@ -9,11 +9,17 @@ use std::io::Read;
 
 /// See [`compose::System::kernel_file`].
 pub(crate) fn file(file: KernelFile) -> Option<Vec<u8>> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let mut file = File::from(openat(CWD, &*file.path(), flags, Mode::empty()).ok()?);
     let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).ok()?;
+    open(file)?.read_to_end(&mut bytes).ok()?;
     Some(bytes)
+}
+
+/// Opens a file to read it.
+pub(crate) fn open(file: KernelFile) -> Option<File> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    Some(File::from(
+        openat(CWD, &*file.path(), flags, Mode::empty()).ok()?,
+    ))
 }
 
 /// See [`compose::System::mount_namespace`].

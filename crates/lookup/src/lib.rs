@@ -18,6 +18,7 @@ mod digest;
 mod files;
 mod host;
 mod kernel;
+mod label_files;
 mod link;
 pub mod message;
 mod names;

@@ -5,6 +5,7 @@ use crate::client::Client;
 use crate::counts::Counts;
 use crate::digest::{self, DigestQuestion};
 use crate::kernel;
+use crate::label_files::LabelFiles;
 use crate::message::{is_path, objects, Content, Question, DIRECTORIES_MAX};
 use crate::names::Names;
 use crate::program::{Program, Role};
@@ -27,6 +28,7 @@ pub struct Remote {
     files: Mutex<Client>,
     names: Mutex<Names>,
     hashes: Mutex<Hashes>,
+    labels: LabelFiles,
     kernel_has: fn(Sign<'_>) -> bool,
 }
 
@@ -54,6 +56,7 @@ impl Remote {
                 client: Client::new(program(Role::Hashes)),
                 bytes_max: None,
             }),
+            labels: LabelFiles::default(),
             kernel_has,
         };
         (remote, started)
@@ -240,7 +243,10 @@ impl System for Remote {
     }
 
     fn kernel_file(&self, file: KernelFile) -> Option<Vec<u8>> {
-        kernel::file(file)
+        match file {
+            KernelFile::Label(Some(pid)) => self.labels.read(pid),
+            _ => kernel::file(file),
+        }
     }
 
     fn cgroups(&self, found: &mut dyn FnMut(u64, Cgroup)) -> bool {
