@@ -6,10 +6,10 @@ The samples are recorded, except `tracepoint` and `cut`, which are written by ha
 import unittest
 from pathlib import Path
 
-from tarsier_bench import audit, cells, environment, rules
+from tarsier_bench import audit, cells, environment, rules, vm
 from tarsier_bench.benchmarks import rings, seccomp, share
 from tarsier_bench.benchmarks.flush import measuring as flush
-from tarsier_bench.benchmarks.workloads import vm
+from tarsier_bench.benchmarks.workloads import in_vm
 from tarsier_bench.environment import BenchError
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -97,18 +97,20 @@ class Hammer(unittest.TestCase):
 class VirtualMachine(unittest.TestCase):
     def test_the_kernel_is_named_only_when_all_is_well(self) -> None:
         said = "ok: kernel 6.12.117+deb12-cloud-amd64: workloads-icount\n"
-        self.assertEqual(vm.kernel_of("building\n" + said), "6.12.117+deb12-cloud-amd64")
-        self.assertIsNone(vm.kernel_of("FAILED: kernel 6.12.117: workloads-icount\n"))
+        test = "workloads-icount"
+        self.assertEqual(vm.kernel_of("building\n" + said, test), "6.12.117+deb12-cloud-amd64")
+        self.assertIsNone(vm.kernel_of(f"FAILED: kernel 6.12.117: {test}\n", test))
+        self.assertIsNone(vm.kernel_of(said, "polled-icount"))
 
     def test_a_side_is_a_line_per_workload(self) -> None:
-        found = vm.read_side(SAMPLES / "tracepoint", "Tarsier tracepoint")
+        found = in_vm.read_side(SAMPLES / "tracepoint", "Tarsier tracepoint")
         self.assertEqual(found["side"], "tracepoint")
         self.assertEqual(found["loads"]["tar"]["elapsed_ns"]["min"], 95000000)
         self.assertEqual(found["loads"]["syscall"]["dropped"]["max"], 2)
 
     def test_a_line_that_is_cut_is_an_error(self) -> None:
         with self.assertRaisesRegex(BenchError, "expected a name and 6 numbers: 'tar"):
-            vm.read_side(SAMPLES / "cut", "cut")
+            in_vm.read_side(SAMPLES / "cut", "cut")
 
 
 class Audit(unittest.TestCase):

@@ -9,6 +9,9 @@
  *   workload --rings --loop OP N                  mean nanoseconds of N operations; OP: nop, read, open
  *   workload --rings --sqpoll-loop OP N           as --loop, but a kernel thread submits them
  *   workload --rings --quickest OP N              as --loop, but the mean of the quickest batch
+ *   workload --rings --polled inline|sqpoll DEVICE N   mean nanoseconds of processor time, with the
+ *                                                 kernel's thread, of N random reads of 4 KiB from a block
+ *                                                 device with poll queues; 128 are in flight
  *
  * MODE: `inline` submits from this thread; `worker` sets IOSQE_ASYNC on every operation, so that a
  * kernel worker does it; `sqpoll` lets a kernel thread submit it.
@@ -21,12 +24,14 @@
  */
 #include "workload.h"
 #include <arpa/inet.h>
+#include <linux/fs.h>
 #include <linux/io_uring.h>
 #include <linux/openat2.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/utsname.h>
@@ -37,6 +42,9 @@
 #define ENTRIES 256
 /* Operations that a loop submits at a time. */
 #define BATCH 128
+/* Polled reads: bytes of each, and how many are submitted, and waited for, at a time. */
+#define BLOCK 4096
+#define POLLED_BATCH 32
 /* Not in the headers of Debian 12. */
 #define OP_BIND 56
 
@@ -336,12 +344,17 @@ static void net_work(struct ring *ring)
 	close(server);
 }
 
-static double now_ns(void)
+static double clock_ns(clockid_t clock)
 {
 	struct timespec time;
 
-	clock_gettime(CLOCK_MONOTONIC, &time);
+	clock_gettime(clock, &time);
 	return time.tv_sec * 1e9 + time.tv_nsec;
+}
+
+static double now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 /* Fills in the next entry with one of the loop's operations. */
@@ -397,6 +410,64 @@ static int loop(unsigned flags, const char *op, long n, bool quickest)
 			best = took;
 	}
 	printf("%.1f\n", quickest ? best / BATCH : (now_ns() - start) / n);
+	return 0;
+}
+
+/* Takes all completions; each frees its buffer. */
+static unsigned polled_reap(struct ring *ring, unsigned *idle, unsigned n_idle)
+{
+	unsigned head = *ring->cq_head;
+
+	while (head != __atomic_load_n(ring->cq_tail, __ATOMIC_ACQUIRE)) {
+		struct io_uring_cqe *cqe = &ring->cqes[head++ & *ring->cq_mask];
+
+		if (cqe->res != BLOCK) {
+			errno = cqe->res < 0 ? -cqe->res : EIO;
+			fail("a polled read");
+		}
+		idle[n_idle++] = cqe->user_data;
+	}
+	__atomic_store_n(ring->cq_head, head, __ATOMIC_RELEASE);
+	return n_idle;
+}
+
+/* Keeps BATCH random reads in flight until `n` are done. */
+static int polled(unsigned flags, const char *device, long n)
+{
+	static char buffers[BATCH][BLOCK] __attribute__((aligned(BLOCK)));
+	int fd = open(device, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	unsigned idle[BATCH], n_idle = 0, in_flight, wanted;
+	long submitted = 0;
+	struct ring ring;
+	__u64 size;
+	double start;
+
+	if (fd < 0 || ioctl(fd, BLKGETSIZE64, &size))
+		fail(device);
+	while (n_idle < BATCH) {
+		idle[n_idle] = n_idle;
+		n_idle++;
+	}
+	ring_open(&ring, flags | IORING_SETUP_IOPOLL);
+	start = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	while (submitted < n || n_idle < BATCH) {
+		while (n_idle && submitted < n && ring.waiting < POLLED_BATCH) {
+			unsigned buffer = idle[--n_idle];
+			struct io_uring_sqe *sqe = entry(&ring, IORING_OP_READ);
+
+			sqe->fd = fd;
+			sqe->addr = (unsigned long)buffers[buffer];
+			sqe->len = BLOCK;
+			sqe->off = (__u64)random() % (size / BLOCK) * BLOCK;
+			sqe->user_data = buffer;
+			submitted++;
+		}
+		in_flight = BATCH - n_idle;
+		wanted = in_flight < POLLED_BATCH ? in_flight : POLLED_BATCH;
+		ring_submit(&ring, n_idle && submitted < n ? 0 : wanted);
+		n_idle = polled_reap(&ring, idle, n_idle);
+	}
+	printf("%.1f\n", (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - start) / n);
 	return 0;
 }
 
@@ -467,6 +538,9 @@ int rings_main(int argc, char **argv)
 		return loop(0, argv[2], atol(argv[3]), true);
 	if (argc == 4 && !strcmp(argv[1], "--sqpoll-loop"))
 		return loop(IORING_SETUP_SQPOLL, argv[2], atol(argv[3]), false);
+	if (argc == 5 && !strcmp(argv[1], "--polled"))
+		return polled(strcmp(argv[2], "sqpoll") ? 0 : IORING_SETUP_SQPOLL, argv[3],
+			      atol(argv[4]));
 	if (argc > 3 && !strcmp(argv[1], "--mark")) {
 		mark = atol(argv[2]);
 		argc -= 2;
@@ -477,7 +551,8 @@ int rings_main(int argc, char **argv)
 		fprintf(stderr,
 			"usage: workload --rings [--mark GID] inline|worker|sqpoll DIR\n"
 			"       workload --rings [--mark GID] --storm N DIR\n"
-			"       workload --rings --loop|--sqpoll-loop|--quickest nop|read|open N\n");
+			"       workload --rings --loop|--sqpoll-loop|--quickest nop|read|open N\n"
+			"       workload --rings --polled inline|sqpoll DEVICE N\n");
 		return 2;
 	}
 	if (syscall(SYS_setregid, mark, -1))

@@ -20,8 +20,10 @@ mod instructions;
 mod judges;
 mod kernels;
 mod machine;
+mod modules;
 mod optimised;
 mod plan;
+mod polled;
 mod pressure;
 mod request;
 mod results;
@@ -151,7 +153,7 @@ impl Ground {
         let packages = guest.packages()?;
         Ok(Ok(Ground {
             guest,
-            initramfs: image::build(guest, &packages, programs, &source_root(), &dir)?,
+            initramfs: image::build(guest, &packages, programs, &kernels, [&source_root(), &dir])?,
             dir,
             kernels,
             newest: newest.unwrap_or_default(),

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use anyhow::{ensure, Context, Result};
 
 use super::guest::{Guest, Packages};
+use super::kernels::Kernel;
 use super::output_of;
 
 /// Empty directories for the guest's mounts and files.
@@ -23,13 +24,14 @@ const EXACT: &str = "tests/exact";
 const EVADE: &str = "tests/evade";
 
 /// Makes the initramfs below `dir` and returns its path. `source` is the root of the source tree;
-/// `more` are further programs of this system that the guest gets, with their places there.
+/// `more` are further programs of this system that the guest gets, with their places there; of `kernels` it gets the
+/// modules.
 pub(super) fn build(
     guest: Guest,
     packages: &Packages,
     more: Vec<(PathBuf, &str)>,
-    source: &Path,
-    dir: &Path,
+    kernels: &[Kernel],
+    [source, dir]: [&Path; 2],
 ) -> Result<PathBuf> {
     let root = dir.join("root");
     if root.exists() {
@@ -66,6 +68,7 @@ pub(super) fn build(
         linked.push(file);
     }
     install_samples(&packages.audit, &root)?;
+    install_modules(kernels, &root)?;
     output_of(Command::new(guest.strip()).arg(root.join("bin/tarsier")))?;
     for (library, place) in packages.libraries(&linked)? {
         install(&library, &root.join(place))?;
@@ -83,6 +86,25 @@ fn install_samples(audit: &Path, root: &Path) -> Result<()> {
         let name = file.file_name().unwrap_or_default();
         if name.to_string_lossy().starts_with("30-") {
             install(&file, &root.join(doc).join(name))?;
+        }
+    }
+    Ok(())
+}
+
+/// Copies the kernels' modules to `lib/modules/RELEASE`.
+fn install_modules(kernels: &[Kernel], root: &Path) -> Result<()> {
+    for kernel in kernels {
+        // A kernel that was fetched earlier, and cannot be fetched again, has none.
+        let from = kernel.modules();
+        if !from.exists() {
+            continue;
+        }
+        for file in files_of(&from)? {
+            let name = file.file_name().unwrap_or_default();
+            install(
+                &file,
+                &root.join("lib/modules").join(&kernel.release).join(name),
+            )?;
         }
     }
     Ok(())

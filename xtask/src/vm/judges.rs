@@ -9,7 +9,7 @@ use anyhow::{bail, Context, Result};
 use super::machine::{last_lines, MachineKind};
 use super::{
     ancestors, broken_kernels, changes, disk, engines, evade, floods, instructions, optimised,
-    pressure, rings, source_root, workloads,
+    polled, pressure, rings, source_root, workloads,
 };
 
 /// A test: `tests/vm/NAME`, and how its results are judged.
@@ -22,7 +22,7 @@ pub(super) struct Test {
     check: fn(&Path) -> Result<String>,
 }
 
-/// Tests that run only when they are named: a benchmark (`bench/run workloads --vm`), and one that takes long.
+/// Tests that run only when they are named: benchmarks (`bench/run workloads --vm`), and one that takes long.
 const NAMED: [Test; 2] = [
     Test {
         name: "workloads-icount",
@@ -39,7 +39,7 @@ const NAMED: [Test; 2] = [
 ];
 
 /// All tests but [`NAMED`], in the order in which a machine runs them.
-pub(super) const TESTS: [Test; 25] = [
+pub(super) const TESTS: [Test; 26] = [
     Test {
         name: "refusal",
         kind: MachineKind::Usual,
@@ -174,6 +174,12 @@ pub(super) const TESTS: [Test; 25] = [
         kind: MachineKind::Instructions,
         seconds: 38,
         check: instructions::operations,
+    },
+    Test {
+        name: "polled-icount",
+        kind: MachineKind::Instructions,
+        seconds: 120,
+        check: polled::judge,
     },
     Test {
         name: "units-icount",

@@ -10,6 +10,7 @@ use anyhow::{bail, ensure, Context, Result};
 
 use super::apt::{self, Apt};
 use super::guest::Guest;
+use super::modules;
 use super::output_of;
 
 /// Prefixes of the release in the names of Debian's kernel packages. If both packages exist, as since 6.19, the
@@ -112,6 +113,11 @@ impl Kernel {
         series(&self.release).unwrap_or_default()
     }
 
+    /// Directory with those modules of its package that tests load; see [`modules`].
+    pub(super) fn modules(&self) -> PathBuf {
+        modules::directory(&self.image)
+    }
+
     /// The version of its package: `7.3.4-1~bpo13+1`.
     pub(super) fn package_version(&self) -> String {
         let name = self.image.file_name().unwrap_or_default().to_string_lossy();
@@ -176,7 +182,7 @@ impl Store {
         let package = package_of(release, &packages);
         let file = own.file_of(&package)?;
         let image = self.cache.join(image_name(&file, &package)?);
-        if !image.exists() {
+        if !image.exists() || !modules::directory(&image).exists() {
             println!("fetching {package}");
             extract(own, &package, release, &image, &self.cache.join("unpacked"))
                 .with_context(|| file)?;
@@ -251,7 +257,7 @@ fn first_complaint(text: &str) -> &str {
     error.or(lines.next()).unwrap_or_default()
 }
 
-/// Downloads a package into `scratch` and moves its kernel image to `image`.
+/// Downloads a package into `scratch`, moves its kernel image to `image`, and takes its modules.
 fn extract(apt: &Apt, package: &str, release: &str, image: &Path, scratch: &Path) -> Result<()> {
     if scratch.exists() {
         fs::remove_dir_all(scratch)?;
@@ -273,6 +279,7 @@ fn extract(apt: &Apt, package: &str, release: &str, image: &Path, scratch: &Path
     else {
         bail!("{package} has neither {} nor {}", places[0], places[1]);
     };
+    modules::take(scratch, release, &modules::directory(image))?;
     fs::rename(&unpacked, image).with_context(|| format!("taking {}", unpacked.display()))?;
     fs::remove_dir_all(scratch).with_context(|| format!("removing {}", scratch.display()))
 }

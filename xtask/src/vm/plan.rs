@@ -162,7 +162,13 @@ const LONG: [Line; 9] = [
     Line {
         roles: &[Role::Reference],
         variants: &["stock"],
-        tests: &["disk", "optimise-icount", "changes", "floods"],
+        tests: &[
+            "disk",
+            "polled-icount",
+            "optimise-icount",
+            "changes",
+            "floods",
+        ],
     },
     OLD_ON_ARM64,
     OF_ARM64,
@@ -214,7 +220,7 @@ const MATRIX: [Line; 8] = [
     Line {
         roles: &[Role::Reference],
         variants: &["stock"],
-        tests: &["floods"],
+        tests: &["floods", "polled-icount"],
     },
     OF_VARIANTS,
     OF_ARM64,

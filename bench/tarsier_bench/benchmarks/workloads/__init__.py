@@ -16,9 +16,9 @@ condition, and with both eBPF engines: cargo xtask vm --kernel SERIES -- workloa
 
 import argparse
 
-from ... import options
+from ... import options, vm
 from ...results import Benchmark, Measured
-from . import native, vm
+from . import in_vm, native
 from .reporting import report
 
 NAME = "workloads"
@@ -27,7 +27,7 @@ NAME = "workloads"
 def measure(chosen: argparse.Namespace) -> Measured | None:
     """Measures here or in a virtual machine; None if no virtual machine can run."""
     if chosen.vm:
-        record = vm.measure(NAME, chosen.vm)
+        record = in_vm.measure(NAME, chosen.vm)
         return Measured(f"{NAME}-vm-{chosen.vm}", record) if record else None
     return Measured(NAME, native.measure(NAME, chosen.rounds, chosen.files))
 
@@ -42,9 +42,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="in the tree (default: %(default)s)",
     )
-    parser.add_argument(
-        "--vm", metavar="SERIES", help="in a virtual machine with this kernel, such as 6.12"
-    )
+    vm.add_option(parser)
     options.add_out(parser)
 
 

@@ -2,7 +2,7 @@
 
 from typing import Literal, cast
 
-from ... import stats
+from ... import stats, vm
 from ...charts import Series, bar_chart
 from ...results import Record, Report, machine_line
 from ...tables import WITHIN_NOISE, markdown, signed_percent
@@ -137,10 +137,7 @@ def native_report(record: Record) -> Report:
 def vm_report(record: Record, series: str) -> Report:
     """The report of a run in a virtual machine, which runs each workload once."""
     sides = Comparison(cast(list[SideResult], record["sides"]), 1)
-    line = (
-        f"Linux {record['kernel']}, {record['date']}, one processor under QEMU's -icount: "
-        "one instruction, one nanosecond."
-    )
+    line = vm.line(record)
     text = (
         "# Whole workloads in instructions\n\n"
         f"Under Debian's STIG rules, all of them as they are. {line} "
