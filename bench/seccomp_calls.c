@@ -2,9 +2,10 @@
 /*
  * Installs seccomp filters and measures system calls under them; for `bench/run seccomp`.
  *
- * usage: seccomp_calls CALLS FILTER...   raw filters, oldest first
+ * usage: seccomp_calls CALLS FILTER...                     raw filters, oldest first
+ *        seccomp_calls --run FILTER... -- PROGRAM ARGUMENT...   executes the program under the filters
  *
- * Prints a line per probe: its name, the minimum and the median of the slices in ns per call; and
+ * The first form prints a line per probe: its name, the minimum and the median of the slices in ns per call; and
  * `attach` with the time in ns for installing all filters.
  */
 #define _GNU_SOURCE
@@ -95,12 +96,27 @@ static int ascending(const void *a, const void *b)
 	return (difference > 0) - (difference < 0);
 }
 
+static void run_under(int argc, char **argv)
+{
+	int filters = 0;
+
+	while (filters < argc && strcmp(argv[filters], "--"))
+		filters++;
+	if (filters + 1 >= argc)
+		fail("expected FILTER... -- PROGRAM");
+	attach(filters, argv);
+	execv(argv[filters + 1], argv + filters + 1);
+	fail(argv[filters + 1]);
+}
+
 int main(int argc, char **argv)
 {
 	static double ns[PROBES][SLICES];
 	long calls = argc > 1 ? atol(argv[1]) : 0;
 	double attach_ns;
 
+	if (argc > 1 && !strcmp(argv[1], "--run"))
+		run_under(argc - 2, argv + 2);
 	if (calls < 1) {
 		fprintf(stderr, "usage: %s CALLS FILTER...\n", argv[0]);
 		return 2;

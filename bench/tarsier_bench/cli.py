@@ -7,12 +7,23 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from . import options
-from .benchmarks import flush, latency, polled, rings, samples, seccomp, share, uids, workloads
+from .benchmarks import (
+    flush,
+    grid,
+    latency,
+    polled,
+    rings,
+    samples,
+    seccomp,
+    share,
+    uids,
+    workloads,
+)
 from .environment import BenchError
 from .results import Benchmark, read, write_record, write_report
 
 # In the order in which they run if no name is given.
-MODULES = (latency, share, uids, samples, rings, flush, seccomp, workloads, polled)
+MODULES = (latency, share, uids, samples, rings, flush, seccomp, workloads, polled, grid)
 BENCHMARKS = {module.BENCHMARK.name: module.BENCHMARK for module in MODULES}
 # Runs last: takes minutes in a virtual machine, with its own sizes of workloads.
 IN_A_VM = ("workloads", ["--vm", "6.12"])

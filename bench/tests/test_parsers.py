@@ -94,6 +94,20 @@ class Hammer(unittest.TestCase):
         self.assertEqual(flush.calls_made(sample("calls")), 40)
 
 
+class SeccompEstimates(unittest.TestCase):
+    def test_costs_are_split_into_entry_and_filters(self) -> None:
+        found = seccomp.estimates([100, 150, 150, 180, 190])
+        self.assertEqual(found["entry"], 50)
+        self.assertEqual(found["per filter (4th minus 3rd)"], 10)
+        self.assertEqual(found["per filter (all but entry, of 4)"], 10)
+        self.assertTrue(all(seccomp.expectations([100, 150, 150, 180, 190]).values()))
+
+    def test_an_expectation_that_is_not_met_is_named(self) -> None:
+        found = seccomp.expectations([100, 150, 170, 180, 190])
+        self.assertFalse(found["1 and 2 filters, bitmap, alike"])
+        self.assertTrue(found["native ≤ 1 filter, bitmap"])
+
+
 class VirtualMachine(unittest.TestCase):
     def test_the_kernel_is_named_only_when_all_is_well(self) -> None:
         said = "ok: kernel 6.12.117+deb12-cloud-amd64: workloads-icount\n"

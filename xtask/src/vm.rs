@@ -14,6 +14,7 @@ mod documents;
 mod engines;
 mod evade;
 mod floods;
+mod grid;
 mod guest;
 mod image;
 mod instructions;
