@@ -10,6 +10,7 @@ from . import options
 from .benchmarks import (
     flush,
     grid,
+    index,
     latency,
     polled,
     rings,
@@ -23,7 +24,19 @@ from .environment import BenchError
 from .results import Benchmark, read, write_record, write_report
 
 # In the order in which they run if no name is given.
-MODULES = (latency, share, uids, samples, rings, flush, seccomp, workloads, polled, grid)
+MODULES = (
+    latency,
+    share,
+    uids,
+    samples,
+    rings,
+    flush,
+    seccomp,
+    workloads,
+    polled,
+    grid,
+    index,
+)
 BENCHMARKS = {module.BENCHMARK.name: module.BENCHMARK for module in MODULES}
 # Runs last: takes minutes in a virtual machine, with its own sizes of workloads.
 IN_A_VM = ("workloads", ["--vm", "6.12"])

@@ -4,10 +4,14 @@ import argparse
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from .environment import ROOT, TARGET, BenchError
 from .results import Record, today
+
+# The variant of machines that have the distribution's settings.
+PLAIN = "stock"
 
 
 def add_option(parser: argparse.ArgumentParser, default: str | None = None) -> None:
@@ -21,10 +25,34 @@ def add_option(parser: argparse.ArgumentParser, default: str | None = None) -> N
     )
 
 
-def kernel_of(said: str, test: str) -> str | None:
-    """The kernel in the output of the run, if the test succeeded."""
-    found = re.search(rf"^ok: kernel (\S+): {re.escape(test)}$", said, re.MULTILINE)
+def kernel_of(said: str, test: str, series: str = "", variant: str = "") -> str | None:
+    """The kernel in the output of a run, if the test succeeded on it; the plain variant if none."""
+    release = rf"{re.escape(series)}\.\S+" if series else r"\S+"
+    machine = f" {re.escape(variant)}" if variant else ""
+    found = re.search(rf"^ok: kernel ({release}){machine}: {re.escape(test)}$", said, re.MULTILINE)
     return found[1] if found else None
+
+
+def output_of_run(name: str, kernels: Sequence[str], test: str, variants: Sequence[str]) -> str:
+    """What `cargo xtask vm` prints for a test on these kernels, in machines of these variants."""
+    # With output: cargo builds first, and the machines take minutes.
+    command = ["cargo", "xtask", "vm"]
+    for kernel in kernels:
+        command += ["--kernel", kernel]
+    for variant in variants:
+        command += ["--variant", variant or PLAIN]
+    command += ["--", test]
+    print(f"{name}: {' '.join(command)}", file=sys.stderr)
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        raise BenchError(f"{' '.join(command)}:\n{done.stdout}")
+    return done.stdout
+
+
+def directory_of(kernel: str, test: str, variant: str = "") -> Path:
+    """The directory with the files of a test."""
+    machine = f"instruction-clock.{variant}" if variant else "instruction-clock"
+    return TARGET / "vm/runs" / kernel / machine / "results" / test
 
 
 def run(name: str, series: str, test: str) -> tuple[str, Path] | None:
@@ -33,17 +61,12 @@ def run(name: str, series: str, test: str) -> tuple[str, Path] | None:
     None, with the reason printed, if no virtual machine can run. The test itself judges what it
     measures; BenchError if it fails.
     """
-    # With output: cargo builds first, and the machine takes minutes.
-    command = ["cargo", "xtask", "vm", "--kernel", series, "--", test]
-    print(f"{name}: {' '.join(command)}", file=sys.stderr)
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
-    kernel = kernel_of(done.stdout, test)
+    said = output_of_run(name, [series], test, [])
+    kernel = kernel_of(said, test)
     if kernel is None:
-        if "skipped:" in done.stdout:
-            print(done.stdout, end="")
-            return None
-        raise BenchError(f"{' '.join(command)}:\n{done.stdout}")
-    return kernel, TARGET / "vm/runs" / kernel / "instruction-clock/results" / test
+        print(said, end="")
+        return None
+    return kernel, directory_of(kernel, test)
 
 
 def about(kernel: str) -> Record:

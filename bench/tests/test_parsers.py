@@ -7,7 +7,7 @@ import unittest
 from pathlib import Path
 
 from tarsier_bench import audit, cells, environment, rules, vm
-from tarsier_bench.benchmarks import rings, seccomp, share
+from tarsier_bench.benchmarks import polled, rings, seccomp, share
 from tarsier_bench.benchmarks.flush import measuring as flush
 from tarsier_bench.benchmarks.workloads import in_vm
 from tarsier_bench.environment import BenchError
@@ -94,6 +94,16 @@ class Hammer(unittest.TestCase):
         self.assertEqual(flush.calls_made(sample("calls")), 40)
 
 
+class PolledReads(unittest.TestCase):
+    def test_a_loss_within_the_spread_is_noise(self) -> None:
+        native = polled.Case(case="native", label="", runs={"inline": [100, 101, 100, 101]})
+        alike = polled.Case(case="a", label="", runs={"inline": [101, 101, 101, 101]})
+        slower = polled.Case(case="b", label="", runs={"inline": [200, 201, 200, 201]})
+        self.assertTrue(polled.is_noise(alike, native, "inline"))
+        self.assertFalse(polled.is_noise(slower, native, "inline"))
+        self.assertAlmostEqual(polled.lost(slower, native, "inline"), 49.9, 1)
+
+
 class SeccompEstimates(unittest.TestCase):
     def test_costs_are_split_into_entry_and_filters(self) -> None:
         found = seccomp.estimates([100, 150, 150, 180, 190])
@@ -115,6 +125,11 @@ class VirtualMachine(unittest.TestCase):
         self.assertEqual(vm.kernel_of("building\n" + said, test), "6.12.117+deb12-cloud-amd64")
         self.assertIsNone(vm.kernel_of(f"FAILED: kernel 6.12.117: {test}\n", test))
         self.assertIsNone(vm.kernel_of(said, "polled-icount"))
+        self.assertIsNone(vm.kernel_of(said, test, "6.1"))
+        self.assertIsNone(vm.kernel_of(said, test, "6.12", "no-lsm"))
+        of_variant = "ok: kernel 6.1.0-56-cloud-amd64 no-lsm: index-icount\n"
+        found = vm.kernel_of(said + of_variant, "index-icount", "6.1", "no-lsm")
+        self.assertEqual(found, "6.1.0-56-cloud-amd64")
 
     def test_a_side_is_a_line_per_workload(self) -> None:
         found = in_vm.read_side(SAMPLES / "tracepoint", "Tarsier tracepoint")

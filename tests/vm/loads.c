@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whole workloads, each a fixed amount of work: those of UnixBench's kinds, many small files, a walk of
- * a directory tree, an HTTP server. `bench/run workloads` and tests/vm/workloads-icount run them.
+ * a directory tree, an HTTP server, sockets. `bench/run workloads` and tests/vm/workloads-icount run them.
  *
  * usage: loads prepare DIR FILES
  *            creates in DIR the files that the workloads need, among them a tree of FILES files
@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -37,6 +38,8 @@
 #define PAGE_BYTES 4000
 
 static char data[LARGEST_FILE];
+/* The size of blocks that the workload copies. */
+static size_t block;
 
 static void fail(const char *what)
 {
@@ -138,20 +141,25 @@ static void bounce(int from, int to, long amount, int begins)
 	}
 }
 
-/* Two processes pass a number back and forth. */
+/* Another process and this one pass a number back and forth. */
+static void exchange(const int others[2], const int own[2], long amount)
+{
+	pid_t child = begin();
+
+	if (child == 0) {
+		bounce(others[0], others[1], amount, 0);
+		_exit(0);
+	}
+	bounce(own[0], own[1], amount, 1);
+	await(child, "the other process");
+}
+
 static void context_switching(long amount)
 {
 	int there[2], back[2];
-	pid_t child;
 
 	expect(pipe(there) == 0 && pipe(back) == 0, "pipe");
-	child = begin();
-	if (child == 0) {
-		bounce(there[0], back[1], amount, 0);
-		_exit(0);
-	}
-	bounce(back[0], there[1], amount, 1);
-	await(child, "the other process");
+	exchange((int[]){ there[0], back[1] }, (int[]){ back[0], there[1] }, amount);
 }
 
 static void process_creation(long amount)
@@ -184,10 +192,50 @@ static void file_write(long amount)
 
 	for (long i = 0; i < amount; i++) {
 		expect(lseek(fd, 0, SEEK_SET) == 0, "blocks");
-		for (int block = 0; block < BLOCKS; block++)
+		for (int n = 0; n < BLOCKS; n++)
 			expect(write(fd, data, BLOCK) == BLOCK, "blocks");
 	}
 	expect(close(fd) == 0 && unlink("blocks") == 0, "blocks");
+}
+
+/* Copies a file again and again, a block at a time; it has as many blocks as UnixBench's. */
+static void copy_file(long amount)
+{
+	static char into[LARGEST_FILE];
+	int from = open("copied", O_RDWR | O_CREAT | O_TRUNC, 0644);
+	int to = open("copy", O_RDWR | O_CREAT | O_TRUNC, 0644);
+	long blocks = block * 125 / 64;
+
+	for (long i = 0; i < blocks; i++)
+		expect(write(from, data, block) == (ssize_t)block, "copied");
+	for (long i = 0; i < amount; i++) {
+		expect(lseek(from, 0, SEEK_SET) == 0 && lseek(to, 0, SEEK_SET) == 0, "copy");
+		for (long n = 0; n < blocks; n++)
+			expect(read(from, into, block) == (ssize_t)block &&
+				       write(to, into, block) == (ssize_t)block,
+			       "copy");
+	}
+	expect(close(from) == 0 && close(to) == 0, "copy");
+	expect(unlink("copied") == 0 && unlink("copy") == 0, "copy");
+}
+
+/* Work of the processor alone, on strings and numbers, in the manner of Dhrystone. */
+static void arithmetic(long amount)
+{
+	char one[32] = "a text of thirty characters", other[32];
+	volatile long sum = 0;
+
+	for (long i = 0; i < amount; i++) {
+		memcpy(other, one, sizeof(other));
+		other[i % 24] ^= 1;
+		sum += strcmp(one, other) > 0 ? sum * 3 / (i % 7 + 1) : i;
+	}
+}
+
+static void eventfds(long amount)
+{
+	for (long i = 0; i < amount; i++)
+		expect(close(eventfd(0, EFD_CLOEXEC)) == 0, "eventfd");
 }
 
 /* A script like UnixBench's: sort, dump, search, count, remove. */
@@ -318,6 +366,25 @@ static void serve(int listener, long amount)
 	}
 }
 
+/* A socket with an address of the loopback interface. */
+static int bound_socket(int type, struct sockaddr_in *address)
+{
+	socklen_t size = sizeof(*address);
+	int fd = socket(AF_INET, type, 0);
+
+	*address = (struct sockaddr_in){ .sin_family = AF_INET,
+					 .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	expect(fd >= 0 && bind(fd, (struct sockaddr *)address, size) == 0 &&
+		       getsockname(fd, (struct sockaddr *)address, &size) == 0,
+	       "a socket");
+	return fd;
+}
+
+static void connect_to(int fd, const struct sockaddr_in *address)
+{
+	expect(connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0, "connect");
+}
+
 static void get_page(const struct sockaddr_in *server)
 {
 	static const char request[] =
@@ -326,8 +393,7 @@ static void get_page(const struct sockaddr_in *server)
 	char answer[PAGE_BYTES];
 	ssize_t n, have = 0;
 
-	expect(fd >= 0 && connect(fd, (const struct sockaddr *)server, sizeof(*server)) == 0,
-	       "connect");
+	connect_to(fd, server);
 	expect(send(fd, request, sizeof(request) - 1, 0) == sizeof(request) - 1, "a request");
 	while ((n = recv(fd, answer, sizeof(answer), 0)) > 0)
 		have += n;
@@ -338,16 +404,11 @@ static void get_page(const struct sockaddr_in *server)
 /* A server process and a client, with one connection per page. */
 static void http(long amount)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET,
-				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t size = sizeof(address);
-	int listener = socket(AF_INET, SOCK_STREAM, 0);
+	struct sockaddr_in address;
+	int listener = bound_socket(SOCK_STREAM, &address);
 	pid_t server;
 
-	expect(listener >= 0 && bind(listener, (struct sockaddr *)&address, size) == 0 &&
-		       getsockname(listener, (struct sockaddr *)&address, &size) == 0 &&
-		       listen(listener, 16) == 0,
-	       "a socket that listens");
+	expect(listen(listener, 16) == 0, "listen");
 	server = begin();
 	if (server == 0) {
 		serve(listener, amount);
@@ -358,21 +419,70 @@ static void http(long amount)
 	await(server, "the server");
 }
 
+/* Two sockets of the loopback interface that are connected with each other. */
+static void connect_pair(int type, int ends[2])
+{
+	struct sockaddr_in addresses[2];
+
+	for (int i = 0; i < 2; i++)
+		ends[i] = bound_socket(type, &addresses[i]);
+	if (type == SOCK_STREAM)
+		expect(listen(ends[0], 1) == 0, "listen");
+	else
+		connect_to(ends[0], &addresses[1]);
+	connect_to(ends[1], &addresses[0]);
+	if (type == SOCK_STREAM) {
+		int listener = ends[0];
+
+		ends[0] = accept(listener, NULL, NULL);
+		expect(ends[0] >= 0 && close(listener) == 0, "accept");
+	}
+}
+
+/* Through a TCP connection. */
+static void requests(long amount)
+{
+	int ends[2];
+
+	connect_pair(SOCK_STREAM, ends);
+	exchange((int[]){ ends[0], ends[0] }, (int[]){ ends[1], ends[1] }, amount);
+}
+
+/* One process sends packets to itself. */
+static void packets(long amount)
+{
+	char byte = 0;
+	int ends[2];
+
+	connect_pair(SOCK_DGRAM, ends);
+	for (long i = 0; i < amount; i++)
+		expect(send(ends[0], &byte, 1, 0) == 1 && recv(ends[1], &byte, 1, 0) == 1,
+		       "a packet");
+}
+
 static const struct {
 	const char *name;
 	void (*run)(long amount);
+	size_t block;
 } workloads[] = {
-	{ "syscall", syscalls },
-	{ "pipe", pipe_throughput },
-	{ "context", context_switching },
-	{ "spawn", process_creation },
-	{ "execl", execl_chain },
-	{ "fswrite", file_write },
-	{ "shell", shell_scripts },
-	{ "find", walk },
-	{ "tar", archive },
-	{ "smallfiles", small_files },
-	{ "http", http },
+	{ "syscall", syscalls, 0 },
+	{ "pipe", pipe_throughput, 0 },
+	{ "context", context_switching, 0 },
+	{ "spawn", process_creation, 0 },
+	{ "execl", execl_chain, 0 },
+	{ "fswrite", file_write, 0 },
+	{ "shell", shell_scripts, 0 },
+	{ "find", walk, 0 },
+	{ "tar", archive, 0 },
+	{ "smallfiles", small_files, 0 },
+	{ "http", http, 0 },
+	{ "arithmetic", arithmetic, 0 },
+	{ "copy256", copy_file, 256 },
+	{ "copy1024", copy_file, 1024 },
+	{ "copy4096", copy_file, 4096 },
+	{ "eventfd", eventfds, 0 },
+	{ "requests", requests, 0 },
+	{ "packets", packets, 0 },
 };
 
 /*
@@ -475,8 +585,10 @@ int main(int argc, char **argv)
 		stay_on_one_processor();
 		setenv("LC_ALL", "C", 1);
 		for (size_t i = 0; i < sizeof(workloads) / sizeof(*workloads); i++)
-			if (!strcmp(argv[2], workloads[i].name))
+			if (!strcmp(argv[2], workloads[i].name)) {
+				block = workloads[i].block;
 				return measure(workloads[i].run, argv[2], atol(argv[3]));
+			}
 	}
 	fprintf(stderr,
 		"usage: loads prepare DIR FILES | loads [--gid GID] [--auid UID] DIR WORKLOAD AMOUNT\n"

@@ -17,6 +17,7 @@ mod floods;
 mod grid;
 mod guest;
 mod image;
+mod index;
 mod instructions;
 mod judges;
 mod kernels;

@@ -8,7 +8,7 @@ use anyhow::{bail, Context, Result};
 
 use super::machine::{last_lines, MachineKind};
 use super::{
-    ancestors, broken_kernels, changes, disk, engines, evade, floods, grid, instructions,
+    ancestors, broken_kernels, changes, disk, engines, evade, floods, grid, index, instructions,
     optimised, polled, pressure, rings, source_root, workloads,
 };
 
@@ -23,7 +23,7 @@ pub(super) struct Test {
 }
 
 /// Tests that run only when they are named: benchmarks (`bench/run workloads --vm`), and one that takes long.
-const NAMED: [Test; 3] = [
+const NAMED: [Test; 4] = [
     Test {
         name: "workloads-icount",
         kind: MachineKind::Instructions,
@@ -35,6 +35,12 @@ const NAMED: [Test; 3] = [
         kind: MachineKind::Instructions,
         seconds: 500,
         check: grid::judge,
+    },
+    Test {
+        name: "index-icount",
+        kind: MachineKind::Instructions,
+        seconds: 200,
+        check: index::judge,
     },
     Test {
         name: broken_kernels::NAME,

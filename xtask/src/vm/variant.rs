@@ -69,9 +69,9 @@ const VOLUNTARY: &Variant = &Variant {
     ..*STOCK
 };
 
-/// All variants. Linux 6.13 brought lazy preemption; 7.0 left only full and lazy on x86. Variants
-/// with a number of processors after the model run only when named.
-pub(super) const VARIANTS: [&Variant; 16] = [
+/// All variants. Linux 6.13 brought lazy preemption; 7.0 left only full and lazy on x86. `no-lsm`, and variants
+/// with a number of processors after the model, run only when named.
+pub(super) const VARIANTS: [&Variant; 17] = [
     STOCK,
     ARM64,
     FULL,
@@ -122,6 +122,13 @@ pub(super) const VARIANTS: [&Variant; 16] = [
     &Variant {
         name: "no-bpf-lsm",
         kernel_arguments: "lsm=lockdown,capability,landlock,yama,apparmor",
+        evidence: &["bpf_lsm=no"],
+        ..*STOCK
+    },
+    // No security module that can be left out: neither AppArmor nor BPF.
+    &Variant {
+        name: "no-lsm",
+        kernel_arguments: "lsm=capability",
         evidence: &["bpf_lsm=no"],
         ..*STOCK
     },
