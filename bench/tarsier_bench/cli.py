@@ -12,6 +12,7 @@ from .benchmarks import (
     grid,
     index,
     latency,
+    livelock,
     polled,
     rings,
     samples,
@@ -35,6 +36,7 @@ MODULES = (
     workloads,
     polled,
     grid,
+    livelock,
     index,
 )
 BENCHMARKS = {module.BENCHMARK.name: module.BENCHMARK for module in MODULES}

@@ -7,7 +7,7 @@ import unittest
 from pathlib import Path
 
 from tarsier_bench import audit, cells, environment, rules, vm
-from tarsier_bench.benchmarks import polled, rings, seccomp, share
+from tarsier_bench.benchmarks import index, livelock, polled, rings, seccomp, share
 from tarsier_bench.benchmarks.flush import measuring as flush
 from tarsier_bench.benchmarks.workloads import in_vm
 from tarsier_bench.environment import BenchError
@@ -92,6 +92,36 @@ class Hammer(unittest.TestCase):
 
     def test_calls_of_all_producers(self) -> None:
         self.assertEqual(flush.calls_made(sample("calls")), 40)
+
+
+class Floods(unittest.TestCase):
+    def test_shells_and_calls(self) -> None:
+        found = livelock.shells_of("made 200 p50 2492513 p99 6582610\n")
+        self.assertEqual(found, {"made": 200, "p50": 2492513, "p99": 6582610})
+        self.assertEqual(livelock.made_of("made 150 urgent 0\n"), 150)
+
+    def test_what_is_cut_is_an_error(self) -> None:
+        with self.assertRaisesRegex(BenchError, "'made 200 p50'"):
+            livelock.shells_of("made 200 p50")
+        with self.assertRaisesRegex(BenchError, "expected a number of calls"):
+            livelock.made_of("")
+
+
+class Index(unittest.TestCase):
+    @staticmethod
+    def machine(**sides: float) -> index.Machine:
+        """A machine on which every workload takes so many instructions."""
+        loads = {side: dict.fromkeys([*index.LOADS, *index.MORE], n) for side, n in sides.items()}
+        return {"series": "", "kernel": "", "variant": "", "modules": "", "sides": loads}
+
+    def test_twice_the_instructions_are_half_the_index(self) -> None:
+        base = self.machine(native=100.0, tracepoint=200.0)
+        self.assertAlmostEqual(index.index(base, "native", base), 100)
+        self.assertAlmostEqual(index.index(base, "tracepoint", base), 50)
+
+    def test_native_differs_from_itself(self) -> None:
+        found = index.noise_percent(self.machine(native=100.0, **{"native-again": 99.0}), "pipe")
+        self.assertAlmostEqual(found, 1)
 
 
 class PolledReads(unittest.TestCase):

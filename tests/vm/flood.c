@@ -6,6 +6,8 @@
  *                                               calls; as user 61300; as 1,000 uids of a user namespace that this user made;
  *                                               as root of one that root made. Prints `made N urgent M`.
  *   flood neighbour GROUP SECONDS               calls getppid(2) a hundred times a second, as user 61301. Prints `made N p50 NS p99 NS`.
+ *   flood shell GROUP SECONDS                   starts a login shell that starts a program, fifty times a second and up to 200
+ *                                               times, as user 61301. Prints `made N p50 NS p99 NS`; the last one may take longer.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,6 +26,7 @@
 #define FIRST_SUBUID 3000000
 #define SUBUIDS 1000
 #define CALLS_MAX 100000
+#define SHELLS_MAX 200
 
 static void fail(const char *what)
 {
@@ -46,18 +49,39 @@ static int compare(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-static void be_neighbour(long long until_ns)
+static void call(void)
+{
+	syscall(SYS_getppid);
+}
+
+static void start_shell(void)
+{
+	int status;
+	pid_t child = fork();
+
+	if (child < 0)
+		fail("fork");
+	if (child == 0) {
+		execl("/bin/sh", "-sh", "-c", "/bin/true; exit 0", (char *)NULL);
+		_exit(1);
+	}
+	if (waitpid(child, &status, 0) != child || status)
+		fail("the shell");
+}
+
+/* Does something up to `most` times, with a pause after each, and prints how long it took. */
+static void be_neighbour(void (*act)(void), unsigned long most, long pause_ns, long long until_ns)
 {
 	static long long took_ns[CALLS_MAX];
-	struct timespec pause = { .tv_nsec = 10000000 };
+	struct timespec pause = { .tv_nsec = pause_ns };
 	unsigned long made = 0;
 
 	if (setresuid(NEIGHBOUR, NEIGHBOUR, NEIGHBOUR))
 		fail("setresuid");
-	while (now_ns() < until_ns && made < CALLS_MAX) {
+	while (now_ns() < until_ns && made < most) {
 		long long start_ns = now_ns();
 
-		syscall(SYS_getppid);
+		act();
 		took_ns[made++] = now_ns() - start_ns;
 		nanosleep(&pause, NULL);
 	}
@@ -123,14 +147,17 @@ int main(int argc, char **argv)
 	long long until_ns;
 
 	if (argc != 4) {
-		fprintf(stderr, "usage: flood uid|subuids|container|neighbour GROUP SECONDS\n");
+		fprintf(stderr,
+			"usage: flood uid|subuids|container|neighbour|shell GROUP SECONDS\n");
 		return 2;
 	}
 	until_ns = now_ns() + atoi(argv[3]) * 1000000000LL;
 	if (setresgid(atoi(argv[2]), atoi(argv[2]), atoi(argv[2])))
 		fail("setresgid");
 	if (!strcmp(argv[1], "neighbour")) {
-		be_neighbour(until_ns);
+		be_neighbour(call, CALLS_MAX, 10000000, until_ns);
+	} else if (!strcmp(argv[1], "shell")) {
+		be_neighbour(start_shell, SHELLS_MAX, 20000000, until_ns);
 	} else if (!strcmp(argv[1], "uid")) {
 		if (setresuid(FLOODER, FLOODER, FLOODER))
 			fail("setresuid");

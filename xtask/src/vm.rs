@@ -21,6 +21,7 @@ mod index;
 mod instructions;
 mod judges;
 mod kernels;
+mod livelock;
 mod machine;
 mod modules;
 mod optimised;

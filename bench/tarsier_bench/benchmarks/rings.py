@@ -5,8 +5,8 @@ open+close: openat of /dev/null through the ring, close by system call. Each ope
 by the process, and by the kernel's thread (SQPOLL).
 
 fio: its io_uring engine reads 4 KiB at random from a file in memory (/dev/shm), which is fully
-allocated, so that this is limited by the processor, too. Polled reads are not measured: they need a
-block device with poll queues.
+allocated, so that this is limited by the processor, too. `bench/run polled` has polled reads, which
+need a block device with poll queues.
 
 Rules select no process.
 """

@@ -27,7 +27,7 @@ fn counts(rules: &Value, key: &str) -> Result<[u64; 2]> {
 }
 
 /// The numbers of `WORD N WORD N …`.
-fn numbers<const N: usize>(text: &str) -> Option<[u64; N]> {
+pub(super) fn numbers<const N: usize>(text: &str) -> Option<[u64; N]> {
     let words = text.split_whitespace().skip(1).step_by(2);
     let numbers: Vec<u64> = words.map(|word| word.parse().ok()).collect::<Option<_>>()?;
     numbers.try_into().ok()

@@ -9,7 +9,7 @@ use anyhow::{bail, Context, Result};
 use super::machine::{last_lines, MachineKind};
 use super::{
     ancestors, broken_kernels, changes, disk, engines, evade, floods, grid, index, instructions,
-    optimised, polled, pressure, rings, source_root, workloads,
+    livelock, optimised, polled, pressure, rings, source_root, workloads,
 };
 
 /// A test: `tests/vm/NAME`, and how its results are judged.
@@ -23,12 +23,18 @@ pub(super) struct Test {
 }
 
 /// Tests that run only when they are named: benchmarks (`bench/run workloads --vm`), and one that takes long.
-const NAMED: [Test; 4] = [
+const NAMED: [Test; 5] = [
     Test {
         name: "workloads-icount",
         kind: MachineKind::Instructions,
         seconds: 600,
         check: workloads::judge,
+    },
+    Test {
+        name: "livelock-icount",
+        kind: MachineKind::Instructions,
+        seconds: 600,
+        check: livelock::judge,
     },
     Test {
         name: "grid-icount",
