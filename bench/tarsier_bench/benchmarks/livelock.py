@@ -139,12 +139,24 @@ def table(cases: list[Case]) -> str:
 
 
 def plot(cases: list[Case], line: str) -> str:
-    """A plot of the ratios of p99."""
-    ratios = [round(case["flooded"]["p99"] / case["quiet"]["p99"], 1) for case in cases]
-    names = [case["case"].replace(".", " ") for case in cases]
-    series = [Series("p99 beside the flood : p99 without", list(ratios))]
-    title = "How much slower a login shell is beside a flood"
-    return bar_chart(title, line, names, series, ("", "times"))
+    """A plot of the ratios of p99; `wait` is backlog_wait_time."""
+    ratios = {case["case"]: case["flooded"]["p99"] / case["quiet"]["p99"] for case in cases}
+
+    def series(name: str, *keys: str) -> Series:
+        found = (ratios.get(key) for key in keys)
+        return Series(name, [None if ratio is None else round(ratio, 1) for ratio in found])
+
+    none = ("", "")
+    bars = [
+        series("kernel audit and auditd", "none", "auditd.0", "auditd.100", "auditd.15000", *none),
+        *(
+            series(f"Tarsier {engine}", *none, *none, f"{engine}.THROTTLE", f"{engine}.DROP")
+            for engine in ("trampoline", "tracepoint")
+        ),
+    ]
+    categories = ["no auditing", "wait 0", "wait 100", "wait 15000", "THROTTLE", "DROP"]
+    title = "How much slower a login shell is beside a flood: its p99, compared with quiet"
+    return bar_chart(title, line, categories, bars, ("", "times"))
 
 
 def report(record: Record, stem: str) -> Report:
