@@ -38,7 +38,7 @@ static __always_inline struct task_struct *this_task(struct task_struct *known)
 /*
  * One of the ids of the task. The pointer to the credentials is loaded in one place only: for each
  * load of a pointer, the verifier of newer kernels goes through all types of the kernel, several
- * times. Copies of a gate that do not test an id skip this load (trampoline.rs).
+ * times.
  */
 static __always_inline __u32 gate_id(__u32 fact, struct task_struct *task)
 {
@@ -98,10 +98,53 @@ static __always_inline bool halves_admit(const __u32 *first, const __u32 *second
 	return value - first[2] <= first[3] || value - second[0] <= second[1];
 }
 
+/* Tests a gate that is not on an id: programs for those gates are below. Others are admitted. */
 static __always_inline bool gate_admits(const struct gate *gate, const struct pt_regs *regs,
 					__s64 ret)
 {
+	__u32 fact = gate->fact;
+
+	if (fact >= FACT_UID && fact <= FACT_FSUID)
+		return true;
 	return halves_admit(&gate->fact, &gate->range[1].first, 0, regs, ret);
+}
+
+/*
+ * Whether a gate with any mask and two ranges, or one without a mask and one range, admits a value. The
+ * span of the first range is read before the rest: that of an open gate is all values, and a gate that is
+ * being set gets it last.
+ */
+static __always_inline bool admits(const struct gate *gate, __u32 value, bool is_wide)
+{
+	__u32 span = gate->range[0].span;
+
+	asm volatile("" : "+r"(span) : : "memory");
+	if (is_wide)
+		value &= gate->mask;
+	if (value - gate->range[0].first <= span)
+		return true;
+	return is_wide && value - gate->range[1].first <= gate->range[1].span;
+}
+
+/* The value of a fact that has programs of its own; `fact` is constant. */
+static __always_inline __u32 own_value(__u32 fact, __s64 ret)
+{
+	struct task_struct *task;
+
+	if (fact == FACT_EXIT)
+		return audit_result(ret);
+	if (fact == FACT_SUCCESS)
+		return success_of(ret);
+	task = bpf_get_current_task_btf();
+	if (fact == FACT_AUID)
+		return task->loginuid.val;
+	if (fact == FACT_UID)
+		return task->cred->uid.val;
+	if (fact == FACT_EUID)
+		return task->cred->euid.val;
+	if (fact == FACT_SUID)
+		return task->cred->suid.val;
+	return task->cred->fsuid.val;
 }
 
 #endif /* TARSIER_GATE_H */

@@ -57,3 +57,41 @@ int match_one(void *ctx)
 	work_leave(w);
 	return 0;
 }
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct test_gate);
+} test_gates SEC(".maps");
+
+/* What the two programs of a fact say. */
+static __always_inline void ask_own(struct test_gate *test, __u32 fact)
+{
+	if (test->gate.fact != fact)
+		return;
+	test->own[0] = admits(&test->gate, own_value(fact, test->ret), false);
+	test->own[1] = admits(&test->gate, own_value(fact, test->ret), true);
+}
+
+SEC("raw_tp")
+int gate_one(void *ctx)
+{
+	__u32 zero = 0;
+	struct test_gate *test = bpf_map_lookup_elem(&test_gates, &zero);
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	if (!test)
+		return 1;
+	test->interpreted =
+		halves_admit(&test->gate.fact, &test->gate.range[1].first, task, regs, test->ret);
+	ask_own(test, FACT_AUID);
+	ask_own(test, FACT_UID);
+	ask_own(test, FACT_EUID);
+	ask_own(test, FACT_SUID);
+	ask_own(test, FACT_FSUID);
+	ask_own(test, FACT_EXIT);
+	ask_own(test, FACT_SUCCESS);
+	return 0;
+}

@@ -359,4 +359,13 @@ struct test_verdict {
 	struct tarsier_candidates undecided[TABLE_UNDECIDED_MAX];
 };
 
+/* match_test.bpf.c: a gate on a fact that has programs of its own, and what they say of this task. */
+struct test_gate {
+	struct gate gate;
+	__s64 ret;
+	__u32 interpreted; /* whether the gate admits the call, if it is interpreted */
+	__u32 own[2]; /* the same, by the fact's program for narrow gates, and that for wide ones */
+	__u32 pad;
+};
+
 #endif /* TARSIER_SHARED_H */

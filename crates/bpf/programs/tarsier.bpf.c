@@ -192,6 +192,33 @@ int call_gate(__u64 *ctx)
 }
 
 /*
+ * Gates that ask about one fact: the code of the fact is in the program, and only what the fact is
+ * compared with is in the gate. NAME is for gates with one range and no mask, NAME_wide for others
+ * (gate_programs.rs). Each function has a copy, as of `call_gate`.
+ */
+#define GATE(name, fact)                                               \
+	SEC("fexit") int name(__u64 *ctx)                              \
+	{                                                              \
+		if (admits(&gates[0], own_value(fact, ctx[1]), false)) \
+			bpf_tail_call(ctx, &bodies, 0);                \
+		return 0;                                              \
+	}                                                              \
+	SEC("fexit") int name##_wide(__u64 *ctx)                       \
+	{                                                              \
+		if (admits(&gates[0], own_value(fact, ctx[1]), true))  \
+			bpf_tail_call(ctx, &bodies, 0);                \
+		return 0;                                              \
+	}
+
+GATE(gate_auid, FACT_AUID)
+GATE(gate_uid, FACT_UID)
+GATE(gate_euid, FACT_EUID)
+GATE(gate_suid, FACT_SUID)
+GATE(gate_fsuid, FACT_FSUID)
+GATE(gate_exit, FACT_EXIT)
+GATE(gate_success, FACT_SUCCESS)
+
+/*
  * A watched call's end, seen by a probe, which runs with preemption off: while a program at the end
  * of a function is preempted, the kernel does not run it for other tasks.
  */

@@ -650,3 +650,23 @@ const _: () = {
     ["Offset of field: test_verdict::undecided"]
         [::core::mem::offset_of!(test_verdict, undecided) - 16usize];
 };
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct test_gate {
+    pub gate: gate,
+    pub ret: __s64,
+    pub interpreted: __u32,
+    pub own: [__u32; 2usize],
+    pub pad: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of test_gate"][::core::mem::size_of::<test_gate>() - 56usize];
+    ["Alignment of test_gate"][::core::mem::align_of::<test_gate>() - 8usize];
+    ["Offset of field: test_gate::gate"][::core::mem::offset_of!(test_gate, gate) - 0usize];
+    ["Offset of field: test_gate::ret"][::core::mem::offset_of!(test_gate, ret) - 32usize];
+    ["Offset of field: test_gate::interpreted"]
+        [::core::mem::offset_of!(test_gate, interpreted) - 40usize];
+    ["Offset of field: test_gate::own"][::core::mem::offset_of!(test_gate, own) - 44usize];
+    ["Offset of field: test_gate::pad"][::core::mem::offset_of!(test_gate, pad) - 52usize];
+};

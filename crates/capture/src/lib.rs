@@ -10,6 +10,7 @@ mod objects_of_programs;
 mod own_programs;
 mod pins;
 mod rings;
+mod tracing;
 
 pub use audit_contexts::{AuditContexts, Audited};
 pub use call_counts::CallCounter;

@@ -10,7 +10,6 @@ use crate::gaps::relocations::{plain_name, Form, Member, Place, Relocation, Step
 use crate::hooks::vfs_hooks;
 use crate::kernel::kernel_btf::{self, Types};
 use features::{Feature, Need};
-use libbpf_rs::btf::types::Typedef;
 use plan::Gap;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::OnceLock;
@@ -65,7 +64,7 @@ pub(crate) fn of(types: &Types) -> Result<Vec<Found>, Malformed> {
         .map(|m| found_gap(m.to_string(), of_member(m)));
     let places = relocations::places_of_programs()?;
     let tracepoints = places.iter().filter(|place| place.is_tracepoint());
-    let tracepoints = missing_names(tracepoints, |place| has_tracepoint(types, place.name));
+    let tracepoints = missing_names(tracepoints, |place| types.has_tracepoint(place.name));
     let tracepoints = tracepoints.into_iter().filter(|name| has_call(types, name));
     let tracepoints = tracepoints.map(|name| {
         let feature = features::of_tracepoint(name);
@@ -119,12 +118,7 @@ fn found_gap(name: String, feature: Option<Feature>) -> Found {
 /// Whether the kernel has a tracepoint that `tp_btf` programs can be attached to.
 pub(crate) fn is_there(tracepoint: &str) -> bool {
     // Without types, libbpf reports what is wrong.
-    kernel_btf::of_this_kernel().is_none_or(|types| has_tracepoint(&types, tracepoint))
-}
-
-fn has_tracepoint(types: &Types, name: &str) -> bool {
-    let typedef = format!("btf_trace_{name}");
-    types.btf().type_by_name::<Typedef<'_>>(&typedef).is_some()
+    kernel_btf::of_this_kernel().is_none_or(|types| types.has_tracepoint(tracepoint))
 }
 
 fn of_member(member: &Member) -> Option<Feature> {

@@ -1,8 +1,9 @@
 //! Gates, in memory shared with the programs.
 
 use super::atomic::atomic;
+use super::gate_programs;
 use crate::error::{system, CaptureError};
-use bpf::shared::{gate, FUNCTIONS_MAX, GATE_OPEN};
+use bpf::shared::{gate, gate_range, FUNCTIONS_MAX};
 use libbpf_rs::{Map, MapCore};
 use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
 use std::cell::RefCell;
@@ -18,6 +19,8 @@ pub(super) const PLACES: usize = FUNCTIONS_MAX as usize;
 const WORDS: usize = size_of::<gate>() / size_of::<u32>();
 /// Index of the word that tells which fact a gate tests.
 const FACT: usize = offset_of!(gate, fact) / size_of::<u32>();
+/// Index of the span of the first range: programs for one fact do not read which it is.
+const SPAN: usize = (offset_of!(gate, range) + offset_of!(gate_range, span)) / size_of::<u32>();
 
 /// `gates` of bpf/maps.h, mapped.
 pub(super) struct Gates {
@@ -73,18 +76,30 @@ impl Gates {
 
     /// Opens a gate: every call passes.
     pub(super) fn open(&self, place: usize) {
-        self.cell(place)[FACT].store(GATE_OPEN, Ordering::SeqCst);
-        self.told.borrow_mut()[place].fact = GATE_OPEN;
+        let open = gate_programs::open();
+        let cell = self.cell(place);
+        cell[SPAN].store(open.range[0].span, Ordering::SeqCst);
+        cell[FACT].store(open.fact, Ordering::SeqCst);
+        let told = &mut self.told.borrow_mut()[place];
+        told.range[0].span = open.range[0].span;
+        told.fact = open.fact;
     }
 
-    /// Sets a gate that is open. The fact, which closes it, is stored last.
+    /// Sets a gate that is open. What closes it is stored last.
     pub(super) fn set(&self, place: usize, gate: gate) {
         let cell = self.cell(place);
         let words: [u32; WORDS] = transmute!(gate);
-        for (i, word) in words.iter().enumerate().filter(|(i, _)| *i != FACT) {
+        let closing = [SPAN, FACT];
+        for (i, word) in words
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| !closing.contains(i))
+        {
             cell[i].store(*word, Ordering::Relaxed);
         }
-        cell[FACT].store(words[FACT], Ordering::SeqCst);
+        for i in closing {
+            cell[i].store(words[i], Ordering::SeqCst);
+        }
         self.told.borrow_mut()[place] = gate;
     }
 

@@ -4,8 +4,9 @@
 use super::control::Control;
 use super::map_access::MapAccess;
 use super::programs::Programs;
-use super::trampoline::{new_fd, Trampolines};
+use super::trampoline::Trampolines;
 use crate::error::CaptureError;
+use crate::tracing::new_fd;
 use bpf::load::refused;
 use libbpf_rs::libbpf_sys::{bpf_map_get_fd_by_id, bpf_prog_get_fd_by_id};
 use libbpf_rs::{MapCore, MapHandle, MapType};

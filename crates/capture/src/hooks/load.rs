@@ -93,7 +93,7 @@ pub(super) fn load(
     if let Some(pins) = from {
         leftover::take_maps(&mut open, pins)?;
     }
-    trampoline::choose_targets(&mut open, functions)?;
+    trampoline::choose_targets(&mut open, functions, false)?;
     uring::choose(&mut open, uring)?;
     copies::choose(&mut open, form.copies);
     for mut program in open.progs_mut() {

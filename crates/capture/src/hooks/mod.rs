@@ -13,6 +13,7 @@ mod doorbell;
 mod engine;
 mod entries;
 mod gate_cells;
+mod gate_programs;
 mod gates;
 mod hook_change;
 mod in_force;
@@ -49,7 +50,6 @@ pub use options::{Options, Overload, RING_BYTES_MIN};
 pub(crate) use programs::attach_trace;
 pub use rehearsal::Rehearsal;
 pub use shared_hooks::Replacement;
-pub(crate) use trampoline::attaches as trampolines_attach;
 pub(crate) use uring::{enumerator, Uring};
 pub use vfs_hooks::functions_can_be_hooked;
 

@@ -7,12 +7,12 @@
 //! step.
 
 use super::canary;
-use super::trampoline;
 use crate::error::{system, CaptureError};
 use crate::kernel::kernel_btf::{self, Types};
 use crate::kernel::syscall_functions::{self, Function};
 use crate::own_programs::own_programs;
 use crate::pins::{info_of, Attached, Pins};
+use crate::tracing;
 use bpf::shared::PROBE_LINKS_MAX;
 use libbpf_rs::btf::types::Struct;
 use libbpf_rs::libbpf_sys::{
@@ -194,7 +194,7 @@ pub(crate) fn attach(
     }
     // SAFETY: the options and the arrays they point to, `count` long each, outlive the call, which only reads them.
     let fd = unsafe { bpf_link_create(program.as_raw_fd(), 0, BPF_TRACE_KPROBE_MULTI, &options) };
-    trampoline::new_fd(fd)
+    tracing::new_fd(fd)
 }
 
 /// Whether each link has its own store for return addresses: then its `struct fprobe` contains it.
@@ -248,7 +248,7 @@ fn try_to_attach(types: &Types) -> Result<(), Errno> {
             &mut options,
         )
     };
-    let program = trampoline::new_fd(fd)?;
+    let program = tracing::new_fd(fd)?;
     own_programs().note(program.as_fd());
     drop(loading);
     attach(program.as_fd(), &[(&function, 0)], At::End).map(drop)

@@ -7,6 +7,7 @@ use super::{missing, perf};
 use crate::error::{system, CaptureError};
 use crate::kernel::tracefs::SyscallEvents;
 use crate::pins::{Attached, Pins};
+use crate::tracing;
 use bpf::load::refused;
 use libbpf_rs::libbpf_sys::BPF_PERF_EVENT;
 use libbpf_rs::{Map, MapCore, Object};
@@ -132,7 +133,7 @@ impl Programs {
         if let Some(pins) = &self.pins {
             pins.wait_for_end_of(&pin);
         }
-        let link = trampoline::link(program.as_fd(), perf.as_raw_fd(), BPF_PERF_EVENT)
+        let link = tracing::link(program.as_fd(), perf.as_raw_fd(), BPF_PERF_EVENT)
             .map_err(system(format!("hook tracepoint/syscalls/{name}")))?;
         Attached::new(link, self.pins.as_ref(), &pin)
     }

@@ -2,6 +2,7 @@
 //! takes.
 
 use super::canary;
+use super::gates;
 use super::in_force::make_table;
 use super::load;
 use super::map_access::MapAccess;
@@ -71,6 +72,10 @@ fn load_gates(
     let mut places: Vec<usize> = places.copied().collect();
     places.sort_unstable();
     places.dedup();
-    let load = |place: &usize| trampolines.load(&functions.all[*place]).ok();
+    let gates = gates::of(plan);
+    let load = |place: &usize| {
+        let gate = gates.get(place).and_then(Option::as_ref);
+        trampolines.load(&functions.all[*place], gate).ok()
+    };
     Ok(places.iter().filter_map(load).collect())
 }

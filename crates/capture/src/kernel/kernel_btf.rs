@@ -1,11 +1,11 @@
 //! The kernel's type information, read once for all its users while an engine is created.
 
-use libbpf_rs::btf::types::{Enum, Func, FuncProto, Ptr};
+use libbpf_rs::btf::types::{Enum, Func, FuncProto, Ptr, Typedef};
 use libbpf_rs::btf::{Btf, BtfType, ReferencesType, TypeId};
 use libbpf_rs::libbpf_sys::btf__raw_data;
 use libbpf_rs::AsRawLibbpf;
 use std::cell::{OnceCell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::OnceLock;
@@ -29,6 +29,7 @@ pub(crate) struct FunctionTypes {
 pub(crate) struct Types {
     btf: Btf<'static>,
     functions: OnceCell<HashMap<String, FunctionTypes>>,
+    tracepoints: OnceCell<HashSet<String>>,
 }
 
 /// Types of the running kernel, which this thread keeps until [`forget`]; `None` if they cannot be read.
@@ -42,6 +43,7 @@ pub(crate) fn of_this_kernel() -> Option<Rc<Types>> {
             *read = Some(Rc::new(Types {
                 btf,
                 functions: OnceCell::new(),
+                tracepoints: OnceCell::new(),
             }));
         }
         read.clone()
@@ -102,6 +104,16 @@ impl Types {
         ["__x64_sys_", "__arm64_sys_", "__do_sys_"]
             .iter()
             .any(|prefix| functions.contains_key(&format!("{prefix}{name}")))
+    }
+
+    /// Whether there is a tracepoint that `tp_btf` programs can be attached to.
+    pub(crate) fn has_tracepoint(&self, name: &str) -> bool {
+        let all = self.tracepoints.get_or_init(|| {
+            let types = self.btf.type_by_kind::<Typedef<'_>>();
+            let names = types.filter_map(|ty| ty.name()?.to_str()?.strip_prefix("btf_trace_"));
+            names.map(str::to_owned).collect()
+        });
+        all.contains(name)
     }
 
     /// Whether an enumeration has this enumerator.

@@ -29,7 +29,7 @@ pub fn prepare_confinement() {
 /// Reason why the trampoline engine does not work here; `None` if it does. Reliable only when run as root.
 pub fn trampoline_refusal() -> Option<String> {
     bpf::load::keep_libbpf_quiet();
-    if let Err(reason) = crate::hooks::trampolines_attach() {
+    if let Err(reason) = crate::tracing::attaches() {
         return Some(reason);
     }
     let known = crate::kernel::syscall_functions::of_this_kernel();

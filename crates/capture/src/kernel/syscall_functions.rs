@@ -10,6 +10,7 @@ use crate::kernel::kallsyms::{self, Symbol};
 use crate::kernel::kernel_btf::{self, Types};
 use crate::kernel::symbol_names::{is_call_function, X32_PREFIX};
 use crate::kernel::tracefs;
+use crate::tracing;
 use abi::Arch;
 use libbpf_rs::btf::types::{FuncProto, Ptr, Struct};
 use libbpf_rs::btf::{Btf, BtfType, ReferencesType, TypeId};
@@ -102,9 +103,22 @@ impl Functions {
         match self.calls.get(&call) {
             Some(places) if !places.is_empty() => places,
             None if is_unhooked() => &[],
-            _ if is_answer_traced() => self.absent.get(&call.0).map_or(&[], Vec::as_slice),
+            _ if self.is_answer_traced() => self.absent.get(&call.0).map_or(&[], Vec::as_slice),
             _ => &[],
         }
+    }
+
+    /// Whether programs can be attached to the function that answers numbers without a call; on some kernels it
+    /// belongs to the entry code. This is tried: the kernel's list of functions takes long to read.
+    fn is_answer_traced(&self) -> bool {
+        static IS_TRACED: OnceLock<bool> = OnceLock::new();
+        let Some(answer) = self.absent.values().flatten().next() else {
+            return false;
+        };
+        *IS_TRACED.get_or_init(|| match tracing::attaches() {
+            Ok(()) => tracing::attaches_to(self.all[*answer].btf_id),
+            Err(_) => tracefs::has_traced(&format!("_sys_{}", abi::NOT_IMPLEMENTED)),
+        })
     }
 
     /// A function with this prototype, if there is one.
@@ -121,13 +135,6 @@ impl Functions {
             .filter(|call| !self.calls.contains_key(call))
             .collect()
     }
-}
-
-/// Whether programs can be attached to the function that answers numbers without a call; on some kernels it
-/// belongs to the entry code. This check takes some milliseconds.
-fn is_answer_traced() -> bool {
-    static IS_TRACED: OnceLock<bool> = OnceLock::new();
-    *IS_TRACED.get_or_init(|| tracefs::has_traced(&format!("_sys_{}", abi::NOT_IMPLEMENTED)))
 }
 
 fn arch_of(entry: Entry) -> Option<Arch> {

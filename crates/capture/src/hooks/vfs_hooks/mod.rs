@@ -4,11 +4,12 @@
 mod arguments;
 
 use crate::error::CaptureError;
+use crate::hooks::attach_trace;
 use crate::hooks::map_access::MapAccess;
 use crate::hooks::probes::{self, At, PROBE};
-use crate::hooks::{attach_trace, trampolines_attach};
 use crate::kernel::kernel_btf;
 use crate::pins::{Attached, Pins};
+use crate::tracing;
 use bpf::load::refused;
 use bpf::shared::{self, object_calls};
 use libbpf_rs::{MapCore, Object, OpenObject, ProgramMut};
@@ -36,7 +37,7 @@ const _: () = {
 /// Whether this kernel allows programs to hook functions: tries it with one.
 pub fn functions_can_be_hooked() -> bool {
     bpf::load::keep_libbpf_quiet();
-    trampolines_attach().is_ok()
+    tracing::attaches().is_ok()
 }
 
 /// Separates the name of a function from the index of the argument that its program reads.
