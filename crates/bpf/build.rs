@@ -33,8 +33,10 @@ fn compile(name: &str) {
 /// Writes NAME.bpf.o.zst beside NAME.bpf.o: a tenth of its size.
 fn pack(name: &str) {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    let mut object =
-        std::fs::read(out.join(format!("{name}.bpf.o"))).expect("clang has written it");
+    let path = out.join(format!("{name}.bpf.o"));
+    let mut object = std::fs::read(&path).expect("clang has written it");
+    leave_out_lines(&mut object).expect("an object with types");
+    std::fs::write(&path, &object).expect("OUT_DIR is writable");
     // For tests of upgrades: bytes behind the object, which nobody reads, make it another one.
     println!("cargo::rerun-if-env-changed=TARSIER_BPF_SUFFIX");
     object.extend(
@@ -44,4 +46,28 @@ fn pack(name: &str) {
     );
     let packed = zstd::encode_all(object.as_slice(), 19).expect("memory is packed");
     std::fs::write(out.join(format!("{name}.bpf.o.zst")), packed).expect("OUT_DIR is writable");
+}
+
+/// Makes the object one without line information, by the length of that part of its section `.BTF.ext`: instructions
+/// are removed before programs are loaded (dead_code.rs of crates/capture), and lines would no longer be right.
+fn leave_out_lines(object: &mut [u8]) -> Option<()> {
+    const HEADER: usize = 64;
+    /// In the section: where the length of the lines is, and its magic number.
+    const LINES_LEN: usize = 20;
+    const MAGIC: [u8; 2] = [0x9f, 0xeb];
+    let number = |at: usize, len: usize| {
+        let bytes = object.get(at..at + len)?.iter().rev();
+        Some(bytes.fold(0, |number, byte| number << 8 | usize::from(*byte)))
+    };
+    let (first, count, names) = (number(0x28, 8)?, number(0x3c, 2)?, number(0x3e, 2)?);
+    let contents = |section: usize| number(first + section * HEADER + 24, 8);
+    let name = |section: usize| Some(contents(names)? + number(first + section * HEADER, 4)?);
+    let is_it = |section: &usize| {
+        let at = name(*section).unwrap_or(usize::MAX);
+        at < object.len() && object[at..].starts_with(b".BTF.ext\0")
+    };
+    let section = contents((0..count).find(is_it)?)?;
+    object[section..].starts_with(&MAGIC).then_some(())?;
+    object[section + LINES_LEN..][..4].fill(0);
+    Some(())
 }

@@ -298,19 +298,29 @@ static __always_inline __u64 record_went(struct cpu_state *cpu, void *ring, __u3
 	return record_counted(cpu, ring, size, known);
 }
 
-static __always_inline void count_lost(struct cpu_state *cpu, enum tarsier_loss cause)
+/*
+ * Counts a lost event for the uid of the task. A function of its own, as losses are few: each look-up
+ * makes a program longer while the kernel loads it.
+ */
+__noinline int count_lost_of_uid(void)
 {
 	__u32 uid = bpf_get_current_uid_gid();
 	__u64 one = 1, *by_uid = bpf_map_lookup_elem(&lost_by_uid, &uid);
 
-	__sync_fetch_and_add(&cpu->lost[cause], 1);
 	/* Another CPU may have added the uid. What finds no room is in no count by uid. */
 	if (!by_uid && bpf_map_update_elem(&lost_by_uid, &uid, &one, BPF_NOEXIST))
 		by_uid = bpf_map_lookup_elem(&lost_by_uid, &uid);
 	else if (!by_uid)
-		return;
+		return 0;
 	if (by_uid)
 		__sync_fetch_and_add(by_uid, 1);
+	return 0;
+}
+
+static __always_inline void count_lost(struct cpu_state *cpu, enum tarsier_loss cause)
+{
+	__sync_fetch_and_add(&cpu->lost[cause], 1);
+	count_lost_of_uid();
 }
 
 enum fate {

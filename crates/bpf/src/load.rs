@@ -6,6 +6,8 @@ use thiserror::Error;
 /// Last lines of libbpf's messages. A refused program comes with the verifier's whole log, which is thousands of lines.
 static LIBBPF_SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
 const LIBBPF_LINES_KEPT: usize = 6;
+/// What libbpf says of each program whose lines were left out when it was built.
+const NO_LINES: &str = "missing .BTF.ext line info";
 
 /// The kernel's type information.
 const KERNEL_BTF: &str = "/sys/kernel/btf/vmlinux";
@@ -38,7 +40,7 @@ pub fn keep_libbpf_quiet() {
         if let Ok(mut said) = LIBBPF_SAID.lock() {
             said.extend(
                 text.lines()
-                    .filter(|line| !line.is_empty())
+                    .filter(|line| !line.is_empty() && !line.contains(NO_LINES))
                     .map(str::to_owned),
             );
             let surplus = said.len().saturating_sub(LIBBPF_LINES_KEPT);

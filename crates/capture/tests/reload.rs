@@ -4,7 +4,7 @@ use capture::{EbpfEngine, Options};
 use libbpf_rs::MapHandle;
 use plan::{Capabilities, Identities, Plan};
 use rules::{Command, Rule, Source, StaticHost};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::process::{Child, Stdio};
@@ -207,29 +207,70 @@ fn two_thousand_rules_fit_sixteen_mebibytes() {
     assert!((2 << 20..16 << 20).contains(&bytes), "{bytes} bytes");
 }
 
+/// The BPF programs that this process has descriptors of, with their numbers of verified instructions.
+fn own_programs() -> BTreeMap<String, u32> {
+    let descriptors = std::fs::read_dir("/proc/self/fdinfo").expect("it is there");
+    let infos = descriptors.filter_map(|found| std::fs::read_to_string(found.ok()?.path()).ok());
+    let id = |info: String| {
+        let id = info.lines().find_map(|line| line.strip_prefix("prog_id:"));
+        id.and_then(|id| id.trim().parse().ok())
+    };
+    let own: BTreeSet<u32> = infos.filter_map(id).collect();
+    let all = libbpf_rs::query::ProgInfoIter::default();
+    let own = all.filter(|program| own.contains(&program.id));
+    own.map(|program| {
+        let name = program.name.to_string_lossy().into_owned();
+        (name, program.verified_insns)
+    })
+    .collect()
+}
+
 #[test]
-fn the_verifier_finishes_each_program_within_40_thousand_instructions() {
+fn a_later_plan_gets_programs_that_the_first_did_not_need_and_each_is_verified_soon() {
     let Some(_lock) = testkit::may_load_programs() else {
         return;
     };
-    let plan = plan(["-a always,exit -F arch=b64 -S getppid -k k".to_owned()], 1);
-    let _engine = EbpfEngine::start(&plan, &Options::for_this_host(), std::process::id());
-    let names = [
-        "sys_exit",
-        "sys_exit_one",
+    let plan =
+        |lines: &[&str], generation| plan(lines.iter().map(|line| (*line).to_owned()), generation);
+    let few = plan(&["-a always,exit -F arch=b64 -S getppid -k k"], 1);
+    let native = "-a always,exit -F arch=b64 -S execve,exit_group,clone,vfork -k k";
+    let more = plan(&[native, "-a never,task -F uid=4000000"], 2);
+    let compat = "-a always,exit -F arch=b32 -S mkdir -F uid=4000000 -k k";
+    let both = plan(&[native, compat], 3);
+    let engine = EbpfEngine::start(&few, &Options::for_this_host(), std::process::id());
+    let mut engine = engine.expect("it starts");
+    let first = own_programs();
+    let late = [
         "exec_entry",
         "exec_done",
         "exit_call",
         "task_made",
+        "fork_done",
     ];
-    let mut checked = 0;
-    for program in libbpf_rs::query::ProgInfoIter::default() {
-        let name = program.name.to_string_lossy();
-        if names.contains(&name.as_ref()) {
-            println!("{name}: {} instructions verified", program.verified_insns);
-            assert!(program.verified_insns < 40_000, "{name}");
-            checked += 1;
-        }
+    assert!(first.contains_key("sys_exit_one"), "{first:?}");
+    assert!(
+        !late.iter().any(|name| first.contains_key(*name)),
+        "{first:?}"
+    );
+    engine.replace(&more).expect("the rules are replaced");
+    engine.replace(&both).expect("the rules are replaced again");
+    let all = own_programs();
+    for name in late.iter().chain(&["sys_exit", "sys_exit_one"]) {
+        let verified = all[*name];
+        println!("{name}: {verified} instructions verified");
+        assert!(verified < 40_000, "{name}");
     }
-    assert!(checked >= names.len());
+    let status = std::process::Command::new("true").status();
+    assert!(status.expect("it runs").success());
+    let mut calls = Vec::new();
+    engine.stream().drain(u64::MAX, |_, frame| {
+        // Frames of other kinds tell of processes.
+        if let Ok(event) = event::wire::Event::parse(frame) {
+            calls.push((event.header().generation, i64::from(event.header().nr)));
+        }
+        true
+    });
+    for nr in [libc::SYS_execve, libc::SYS_exit_group] {
+        assert!(calls.contains(&(3, nr)), "{nr}: {calls:?}");
+    }
 }

@@ -227,14 +227,14 @@ const PROCESS_LIMITS: [f64; 2] = [20_000.0, 20_000.0];
 /// Limit of the instructions by which a call may cost more, of about 3,250, for a gate that looks for a cgroup.
 const SELECTED_LIMIT: f64 = 100.0;
 /// Limit of instructions, beyond those of a program that does nothing, for a call whose function is hooked and
-/// that its gate keeps out: a tenth above the value on Linux 6.12 when this was written (53).
-const GATE_LIMIT: f64 = 58.0;
+/// that its gate keeps out (29 on Linux 6.12 when this was written).
+const GATE_LIMIT: f64 = 30.0;
 /// Probes of calls that no rule of the STIG set watches; the set watches open.
 const STIG_UNWATCHED: [&str; 5] = ["null", "read", "write", "stat", "fstat"];
 /// Limit of the time to arm the set, by the guest's clock, which counts a nanosecond per instruction and runs on
-/// while the kernel waits: a tenth above the value on Linux 6.12 when this was written (7.26; 4.91 before
+/// while the kernel waits: a tenth above the value on Linux 6.12 when this was written (5.56; 4.91 before
 /// paths were recognised in the kernel and looked up by a helper).
-const STIG_ARMED_LIMIT_S: f64 = 9.8;
+const STIG_ARMED_LIMIT_S: f64 = 6.1;
 /// Limit of that time with probes, where each probe on a function that tells what calls touch is attached
 /// separately: a tenth above the value on Linux 7.3 when this was written (13.83; 7.21 before paths were recognised
 /// in the kernel and looked up by a helper).
@@ -242,7 +242,7 @@ const STIG_PROBED_LIMIT_S: f64 = 17.0;
 /// Limit of instructions that the set adds to opening a file for reading and closing it, with programs in trampolines.
 const STIG_OPEN_LIMIT: f64 = 1000.0;
 /// Limits of the instructions that the verifier processes: in one program, and in all programs for the STIG set.
-const VERIFIED_LIMITS: [u64; 2] = [46_700, 478_000];
+const VERIFIED_LIMITS: [u64; 2] = [46_000, 302_000];
 /// Limits of verified instructions with probes, and with copies of the programs on tracepoints.
 const VERIFIED_PROBED_LIMITS: [u64; 2] = [43_500, 600_000];
 /// A count is a mean over a round in which the clock may tick: a difference this small is not an

@@ -45,7 +45,7 @@ pub(super) fn choose(open: &mut OpenObject, wanted: bool) {
 }
 
 /// Name of the program that this one is a copy of.
-fn original(name: &str) -> Option<&str> {
+pub(super) fn original(name: &str) -> Option<&str> {
     let mut originals = SUFFIXES
         .iter()
         .filter_map(|suffix| name.strip_suffix(suffix));

@@ -95,13 +95,12 @@ impl EbpfEngine {
         let gaps = load::gaps_that_leave_enough(form)?;
         let (functions, uring) = load::what_can_be_hooked(form);
         let layout = leftover::layout(cpus, form);
-        let left = match pins {
-            Some(pins) => leftover::find_like(pins, layout)?,
-            None => None,
-        };
+        let left = pins.map(|pins| leftover::find_like(pins, layout));
+        let left = left.transpose()?.flatten();
         let from = pins.filter(|_| left.is_some());
-        let (object, vfs) = load::load(cpus, form, functions, uring.as_ref(), from)
-            .map_err(|error| load::without(&gaps, error))?;
+        let loaded = load::load(cpus, plan, functions, uring.as_ref(), from);
+        let loaded = loaded.map_err(|error| load::without(&gaps, error))?;
+        let (object, vfs) = (loaded.object, loaded.vfs);
         let trampolines = functions
             .map(|_| Trampolines::new(&object, pins))
             .transpose()?;
@@ -124,7 +123,7 @@ impl EbpfEngine {
         let uring_requests = handle(&object, "uring_requests")?;
         let (classes, process_classes) = classes(&object)?;
         let budgets = Budgets::new(handle(&object, "budgets")?);
-        let programs = Programs::new(object, form, pins);
+        let programs = Programs::new(object, loaded.left_out, form, pins);
         let operations = Operations::new(uring);
         let hooks = Hooks::new(programs, control.clone(), vfs, operations, trampolines)?;
         let object = &hooks.programs.object;

@@ -4,6 +4,7 @@
 
 use crate::kernel::syscall_functions::Function;
 use bpf::shared;
+use libbpf_rs::OpenObject;
 use plan::{Fact, Gate};
 use zerocopy::FromZeros;
 
@@ -40,6 +41,15 @@ impl AtGate {
 pub(super) fn known(program: &str) -> Option<&'static str> {
     let own = OWN.iter().flat_map(|(_, programs)| programs);
     own.chain(&[ANY]).find(|name| **name == program).copied()
+}
+
+/// Leaves these programs out of what is loaded, after relocation: only copies of them run.
+pub(super) fn leave_out(open: &mut OpenObject) {
+    for mut program in open.progs_mut() {
+        if program.name().to_str().and_then(known).is_some() {
+            program.set_autoload(false);
+        }
+    }
 }
 
 /// The program for a gate; without a gate, the one that can be told most others later.

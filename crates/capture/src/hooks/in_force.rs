@@ -7,8 +7,10 @@ use super::detach_queue::DetachQueue;
 use super::gates::{self, Gates};
 use super::hook_change::HookChange;
 use super::integrity::{Breach, Integrity, Read};
+use super::load;
 use super::map_access::MapAccess;
 use super::map_options::map_options;
+use super::needs::Needs;
 use super::operation_probes::OperationProbes;
 use super::operations::Operations;
 use super::probes::CallProbes;
@@ -18,14 +20,18 @@ use super::trampoline::{Hook, Trampolines};
 use super::vfs_hooks::VfsHooks;
 use super::workloads;
 use crate::error::CaptureError;
+use crate::kernel::kernel_btf;
 use crate::pins::Attached;
 use bpf::load::refused;
 use libbpf_rs::libbpf_sys::BPF_F_MMAPABLE;
 use libbpf_rs::{MapHandle, MapType};
 use plan::{tables, Plan, SysExit};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
+
+/// Limit of loading more programs, as each time keeps descriptors of all maps: the last time, all are loaded.
+const MORE_MAX: usize = 2;
 
 /// The hooks in force, with the programs and queues needed to change them.
 pub(super) struct Hooks {
@@ -70,6 +76,7 @@ impl Hooks {
             .mend(read(&self.control, &self.trampolines, &self.programs));
         self.detach_queue.recall(self.trampolines.as_mut());
         let before = self.count();
+        self.load_for(plan)?;
         let old = self.arm(plan)?;
         let old_objects = self.arm_objects(plan)?;
         self.vfs.set_calls(&self.programs.object, plan)?;
@@ -103,6 +110,25 @@ impl Hooks {
         self.part_with(old, old_objects);
         self.integrity.note();
         Ok(HookChange::between(before, self.count(), removed))
+    }
+
+    /// Loads what `plan` needs and no plan before it did.
+    fn load_for(&mut self, plan: &Plan) -> Result<(), CaptureError> {
+        let left_out = &self.programs.left_out;
+        let needs = Needs::of(plan);
+        let needed = |name: &&String| needs.include(name);
+        let mut wanted: BTreeSet<String> = left_out.iter().filter(needed).cloned().collect();
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        if self.programs.more.len() + 1 == MORE_MAX {
+            wanted.clone_from(left_out);
+        }
+        let loaded = load::load_more(&self.programs.object, &wanted);
+        kernel_btf::forget();
+        self.programs.add(loaded?);
+        self.programs.left_out.retain(|name| !wanted.contains(name));
+        Ok(())
     }
 
     /// Opens or closes the gates of the hooked functions.

@@ -2,11 +2,14 @@
 
 use super::control::Control;
 use super::copies;
+use super::dead_code;
 use super::entries;
+use super::gate_programs;
 use super::leftover;
 use super::map_access::MapAccess;
 use super::map_options::map_options;
 use super::missing;
+use super::needs::Needs;
 use super::options::Options;
 use super::probes;
 use super::trampoline;
@@ -22,7 +25,8 @@ use crate::rings::{Ring, Stream};
 use bpf::load::refused;
 use bpf::shared::WORKS_PER_CPU;
 use libbpf_rs::{MapCore, MapHandle, MapType, Object, ObjectBuilder, OpenObject};
-use plan::{Form, Gap};
+use plan::{Form, Gap, Plan};
+use std::collections::BTreeSet;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 
@@ -64,23 +68,24 @@ pub(super) fn without(gaps: &[Gap], source: CaptureError) -> CaptureError {
     }
 }
 
-/// Loads the programs. If `from` is given, uses the maps that are pinned there.
+/// The programs that were loaded for a plan.
+pub(super) struct Loaded {
+    pub(super) object: Object,
+    pub(super) vfs: VfsHooks,
+    /// Programs that this kernel could run and the plan does not need.
+    pub(super) left_out: BTreeSet<String>,
+}
+
+/// Loads the programs that `plan` needs. If `from` is given, uses the maps that are pinned there.
 pub(super) fn load(
     cpus: usize,
-    form: Form,
+    plan: &Plan,
     functions: Option<&Functions>,
     uring: Option<&Uring>,
     from: Option<&Arc<Pins>>,
-) -> Result<(Object, VfsHooks), CaptureError> {
-    bpf::load::keep_libbpf_quiet();
-    let mut builder = ObjectBuilder::default();
-    if let Some(types) = kernel_btf::overridden() {
-        let given = builder.btf_custom_path(types);
-        given.map_err(refused("types instead of the kernel's"))?;
-    }
-    let mut open: OpenObject = builder
-        .open_memory(&bpf::TARSIER)
-        .map_err(refused("BPF object"))?;
+) -> Result<Loaded, CaptureError> {
+    let form = plan.form();
+    let mut open = open()?;
     for mut map in open.maps_mut() {
         let entries = match map.name().to_str() {
             Some("works") => cpus * WORKS_PER_CPU as usize,
@@ -93,7 +98,9 @@ pub(super) fn load(
     if let Some(pins) = from {
         leftover::take_maps(&mut open, pins)?;
     }
-    trampoline::choose_targets(&mut open, functions, false)?;
+    // Programs of an earlier daemon are known by those that this one has loaded.
+    let copied_only = from.is_none();
+    trampoline::choose_targets(&mut open, functions, copied_only)?;
     uring::choose(&mut open, uring)?;
     copies::choose(&mut open, form.copies);
     for mut program in open.progs_mut() {
@@ -104,11 +111,66 @@ pub(super) fn load(
             program.set_autoload(!form.trampoline);
         }
     }
-    let objects = VfsHooks::choose(&mut open, form);
+    let vfs = VfsHooks::choose(&mut open, form);
     leave_out_missing(&mut open);
+    let left_out = leave_out_unneeded(&mut open, plan);
+    dead_code::remove(&mut open)?;
+    if copied_only {
+        gate_programs::leave_out(&mut open);
+    }
     let object = own_programs().of(|| open.load());
-    let object = object.map_err(refused("BPF programs"))?;
-    Ok((object, objects))
+    Ok(Loaded {
+        object: object.map_err(refused("BPF programs"))?,
+        vfs,
+        left_out,
+    })
+}
+
+/// Loads these programs, which were left out before, with the maps of `first`.
+pub(super) fn load_more(
+    first: &Object,
+    programs: &BTreeSet<String>,
+) -> Result<Object, CaptureError> {
+    let mut open = open()?;
+    for mut map in open.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        let of_first = first.maps().find(|map| map.name() == name.as_str());
+        let of_first = of_first.ok_or_else(|| missing(&name))?;
+        map.reuse_fd(of_first.as_fd())
+            .map_err(refused(format!("map {name}")))?;
+    }
+    for mut program in open.progs_mut() {
+        let is_wanted = programs.contains(&*program.name().to_string_lossy());
+        program.set_autoload(is_wanted);
+    }
+    dead_code::remove(&mut open)?;
+    let object = own_programs().of(|| open.load());
+    Ok(object.map_err(refused("more BPF programs"))?)
+}
+
+fn open() -> Result<OpenObject, CaptureError> {
+    bpf::load::keep_libbpf_quiet();
+    let mut builder = ObjectBuilder::default();
+    if let Some(types) = kernel_btf::overridden() {
+        let given = builder.btf_custom_path(types);
+        given.map_err(refused("types instead of the kernel's"))?;
+    }
+    let open = builder.open_memory(&bpf::TARSIER);
+    Ok(open.map_err(refused("BPF object"))?)
+}
+
+/// Leaves out the programs that the plan does not need, and returns their names.
+fn leave_out_unneeded(open: &mut OpenObject, plan: &Plan) -> BTreeSet<String> {
+    let needs = Needs::of(plan);
+    let mut left_out = BTreeSet::new();
+    for mut program in open.progs_mut().filter(|program| program.autoload()) {
+        let name = program.name().to_string_lossy().into_owned();
+        if !needs.include(&name) {
+            program.set_autoload(false);
+            left_out.insert(name);
+        }
+    }
+    left_out
 }
 
 /// The gaps of the kernel; an error if an essential feature is missing.

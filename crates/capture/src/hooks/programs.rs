@@ -10,14 +10,20 @@ use crate::pins::{Attached, Pins};
 use crate::tracing;
 use bpf::load::refused;
 use libbpf_rs::libbpf_sys::BPF_PERF_EVENT;
-use libbpf_rs::{Map, MapCore, Object};
+use libbpf_rs::{Map, MapCore, Object, ProgramMut};
 use plan::{Form, Plan};
+use std::collections::BTreeSet;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-/// The loaded object of BPF programs.
+/// The loaded BPF programs.
 pub(super) struct Programs {
+    /// The programs that the first plan needed, and all maps.
     pub(super) object: Object,
+    /// Programs that later plans needed, with the same maps.
+    pub(super) more: Vec<More>,
+    /// Programs that this kernel could run and no plan has needed.
+    pub(super) left_out: BTreeSet<String>,
     pub(super) form: Form,
     /// The pins, if links outlive this process.
     pub(super) pins: Option<Arc<Pins>>,
@@ -29,18 +35,56 @@ pub(super) struct Programs {
     changes: Counted,
 }
 
+/// Programs that were loaded later.
+pub(super) struct More {
+    object: Object,
+    calls: Counted,
+    changes: Counted,
+}
+
+fn is_of_call(program: &str) -> bool {
+    !copies::is_of_processes(program)
+}
+
 impl Programs {
-    pub(super) fn new(object: Object, form: Form, pins: Option<&Arc<Pins>>) -> Programs {
-        let is_of_calls = |name: &str| !copies::is_of_processes(name);
+    pub(super) fn new(
+        object: Object,
+        left_out: BTreeSet<String>,
+        form: Form,
+        pins: Option<&Arc<Pins>>,
+    ) -> Programs {
         Programs {
-            calls: Counted::of(&object, form, is_of_calls),
+            calls: Counted::of(&object, form, is_of_call),
             changes: Counted::of(&object, form, copies::is_of_processes),
             object,
+            more: Vec::new(),
+            left_out,
             form,
             pins: pins.cloned(),
             inherited: Vec::new(),
             events: SyscallEvents::open().ok(),
         }
+    }
+
+    fn objects(&self) -> impl Iterator<Item = &Object> {
+        std::iter::once(&self.object).chain(self.more.iter().map(|more| &more.object))
+    }
+
+    /// A program, loaded if this kernel can run it.
+    fn program_mut(&self, name: &str) -> Option<ProgramMut<'_>> {
+        let all = self.objects().flat_map(Object::progs_mut);
+        let mut found: Vec<ProgramMut<'_>> = all.filter(|found| found.name() == name).collect();
+        let loaded = found.iter().position(|program| program.autoload());
+        (!found.is_empty()).then(|| found.swap_remove(loaded.unwrap_or(0)))
+    }
+
+    /// Adds programs that a later plan needs.
+    pub(super) fn add(&mut self, object: Object) {
+        self.more.push(More {
+            calls: Counted::of(&object, self.form, is_of_call),
+            changes: Counted::of(&object, self.form, copies::is_of_processes),
+            object,
+        });
     }
 
     /// A map of the object.
@@ -52,12 +96,19 @@ impl Programs {
     /// Number of watched calls missed by programs on tracepoints, and by those of an earlier daemon.
     pub(super) fn missed(&self) -> u64 {
         let inherited = self.inherited.iter().map(|program| program.as_fd());
-        self.calls.missed(&self.object) + inherited.map(trampoline::misses).sum::<u64>()
+        let more = self.more.iter().map(|more| more.calls.missed(&more.object));
+        self.calls.missed(&self.object)
+            + more.sum::<u64>()
+            + inherited.map(trampoline::misses).sum::<u64>()
     }
 
     /// Number of times that programs did not run, so that a change of a process was not reported.
     pub(super) fn missed_changes(&self) -> u64 {
-        self.changes.missed(&self.object)
+        let more = self
+            .more
+            .iter()
+            .map(|more| more.changes.missed(&more.object));
+        self.changes.missed(&self.object) + more.sum::<u64>()
     }
 
     /// Attaches a program to its tracepoint, with its copies if they are wanted.
@@ -81,7 +132,7 @@ impl Programs {
         if let Some(found) = self.find_pinned(program)? {
             return Ok(Some(found));
         }
-        let found = self.object.progs_mut().find(|p| p.name() == program);
+        let found = self.program_mut(program);
         let program_mut = found.ok_or_else(|| missing(program))?;
         if !program_mut.autoload() {
             return Ok(None);
@@ -128,11 +179,10 @@ impl Programs {
         let event = event.ok_or_else(|| missing(&format!("tracepoint {name}")))?;
         let perf = perf::open_tracepoint(event)
             .map_err(system(format!("perf_event_open for tracepoint {name}")))?;
-        let found = self.object.progs_mut().find(|p| p.name() == program);
-        let program = found.ok_or_else(|| missing(program))?;
         if let Some(pins) = &self.pins {
             pins.wait_for_end_of(&pin);
         }
+        let program = self.program_mut(program).ok_or_else(|| missing(program))?;
         let link = tracing::link(program.as_fd(), perf.as_raw_fd(), BPF_PERF_EVENT)
             .map_err(system(format!("hook tracepoint/syscalls/{name}")))?;
         Attached::new(link, self.pins.as_ref(), &pin)
@@ -147,7 +197,8 @@ impl Programs {
         number: u32,
         what: &str,
     ) -> Result<Attached, CaptureError> {
-        let found = self.object.progs().find(|p| p.name() == program);
+        let mut loaded = self.objects().flat_map(Object::progs);
+        let found = loaded.find(|found| found.name() == program && found.autoload());
         let found = found.ok_or_else(|| missing(program))?;
         let pin = probes::pin_of(program, number);
         if let Some(pins) = &self.pins {

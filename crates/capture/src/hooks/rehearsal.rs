@@ -36,7 +36,7 @@ impl Rehearsal {
         let form = plan.form();
         let gaps = load::gaps_that_leave_enough(form)?;
         let (functions, uring) = load::what_can_be_hooked(form);
-        let (object, _) = load::load(cpus, form, functions, uring.as_ref(), None)
+        let load::Loaded { object, .. } = load::load(cpus, plan, functions, uring.as_ref(), None)
             .map_err(|error| load::without(&gaps, error))?;
         let rings = load::make_rings(&object, cpus, options)?;
         let table = make_table(&plan.rows)?;
