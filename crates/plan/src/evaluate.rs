@@ -5,7 +5,7 @@
 //! kernel/auditsc.c, `audit_comparator()` in kernel/auditfilter.c.
 
 use crate::entries::{calls_of, Entries};
-use crate::facts::{lies_below, Facts, Identities, Inode, Name, ObjectId};
+use crate::facts::{lies_below, place, places, Facts, Identities, Inode, Name, ObjectId};
 use crate::uring;
 use crate::workload;
 use abi::{Compare, Field};
@@ -434,11 +434,12 @@ fn file_type_holds(condition: &Condition, names: &[Name]) -> bool {
 }
 
 fn watch_holds(name: &Name, path: &[u8], identities: &Identities) -> bool {
-    let object: Option<ObjectId> = identities.object(path);
+    let known = identities.of(path);
+    let object: Option<ObjectId> = known.and_then(|known| known.object);
     let same_object = name.inode.is_some_and(|inode| Some(inode.id) == object);
     let same_name = (name.inode.is_some() || name.existed)
         && !name.path.is_empty()
-        && name.path == identities.canonical(path);
+        && name.path == place(known, path);
     same_object || same_name
 }
 
@@ -446,8 +447,9 @@ fn dir_holds(condition: &Condition, facts: &Facts<'_>, identities: &Identities) 
     let Value::Text(dir) = &condition.value else {
         return false;
     };
+    let known = identities.of(dir);
     let covers = |name: &Name| {
-        let mut places = identities.places(dir);
+        let mut places = places(known, dir);
         places.any(|place| lies_below(&name.path, place))
     };
     // The directory may also be mounted elsewhere, or have been renamed.
@@ -455,7 +457,8 @@ fn dir_holds(condition: &Condition, facts: &Facts<'_>, identities: &Identities) 
     let is_itself = |name: &Name, object| name.inode.is_some_and(|inode| inode.id == object);
     let shows =
         |object| facts.above.contains(&object) || names.iter().any(|name| is_itself(name, object));
-    identities.object(dir).is_some_and(shows)
+    let object = known.and_then(|known| known.object);
+    object.is_some_and(shows)
         || names
             .iter()
             .any(|name| (name.inode.is_some() || name.existed) && covers(name))

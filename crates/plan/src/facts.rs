@@ -127,7 +127,7 @@ pub fn audit_result(ret: i64) -> i64 {
 pub struct Identities {
     /// The host's root directory.
     pub(crate) root: Option<ObjectId>,
-    paths: std::collections::BTreeMap<Vec<u8>, PathIdentity>,
+    paths: std::collections::HashMap<Vec<u8>, PathIdentity>,
     /// Every component of the places to which the paths lead.
     components: std::collections::HashSet<Vec<u8>>,
 }
@@ -262,23 +262,23 @@ impl Identities {
             }
         }
     }
+}
 
-    /// The place to which `path` leads, and the places to which that directory was renamed since.
-    pub(crate) fn places<'a>(&'a self, path: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
-        let moved = self
-            .paths
-            .get(path)
-            .map_or(&[][..], |known| &known.moved_to);
-        std::iter::once(self.canonical(path)).chain(moved.iter().map(Vec::as_slice))
+/// The place to which `path` leads, which is `known`.
+pub(crate) fn place<'a>(known: Option<&'a PathIdentity>, path: &'a [u8]) -> &'a [u8] {
+    match known {
+        Some(known) if !known.canonical.is_empty() => &known.canonical,
+        _ => path,
     }
+}
 
-    /// `path` without symbolic links in its directory part, or unchanged if that is unknown.
-    pub fn canonical<'a>(&'a self, path: &'a [u8]) -> &'a [u8] {
-        match self.paths.get(path) {
-            Some(identity) if !identity.canonical.is_empty() => &identity.canonical,
-            _ => path,
-        }
-    }
+/// The place to which `path` leads, which is `known`, and the places to which that directory was renamed since.
+pub(crate) fn places<'a>(
+    known: Option<&'a PathIdentity>,
+    path: &'a [u8],
+) -> impl Iterator<Item = &'a [u8]> {
+    let moved = known.map_or(&[][..], |known| &known.moved_to);
+    std::iter::once(place(known, path)).chain(moved.iter().map(Vec::as_slice))
 }
 
 fn components(path: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
@@ -318,8 +318,8 @@ mod tests {
         identities.moved(b"/srv/other", b"/elsewhere");
         identities.moved(b"/srv", b"/old");
         identities.moved(b"/old/tree", b"/new");
-        let places: Vec<&[u8]> = identities.places(&path).collect();
-        assert_eq!(places, [&b"/srv/tree"[..], b"/old/tree", b"/new"]);
+        let known: Vec<&[u8]> = places(identities.of(&path), &path).collect();
+        assert_eq!(known, [&b"/srv/tree"[..], b"/old/tree", b"/new"]);
         for name in ["srv", "tree", "old", "new"] {
             assert!(identities.concern(name.as_bytes()), "{name}");
         }
@@ -328,12 +328,12 @@ mod tests {
         let mut again = Identities::default();
         again.insert(path.clone(), identity);
         again.keep_moves(&identities);
-        assert_eq!(again.places(&path).count(), 3);
+        assert_eq!(places(again.of(&path), &path).count(), 3);
         assert!(again.concern(b"new"));
         for i in 0..100 {
             identities.moved(b"/srv", format!("/{i}").as_bytes());
         }
-        assert!(identities.places(&path).count() < 20);
+        assert!(places(identities.of(&path), &path).count() < 20);
     }
 
     #[test]
