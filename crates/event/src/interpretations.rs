@@ -45,12 +45,9 @@ impl Interpretations {
         let kept = &mut self.kept[place(&by)];
         if kept.of != Some((kind, by)) {
             let end = out.len();
-            let mut named = Named {
-                names,
-                has_all: true,
-            };
-            enrich::append(out, start, kind, &mut named);
-            if named.has_all {
+            let unanswered = names.unanswered();
+            enrich::append(out, start, kind, names);
+            if names.unanswered() == unanswered {
                 kept.of = Some((kind, by));
                 kept.text.clear();
                 kept.text.extend_from_slice(&out[end..]);
@@ -67,31 +64,11 @@ fn place(by: &Deciding) -> usize {
     (hash >> 16) as usize % KEPT
 }
 
-/// Notes whether every id had a name. One without may get one, or could not be looked up now.
-struct Named<'n> {
-    names: &'n mut dyn Names,
-    has_all: bool,
-}
-
-impl Names for Named<'_> {
-    fn user(&mut self, uid: u32) -> Option<&str> {
-        let name = self.names.user(uid);
-        self.has_all &= name.is_some();
-        name
-    }
-
-    fn group(&mut self, gid: u32) -> Option<&str> {
-        let name = self.names.group(gid);
-        self.has_all &= name.is_some();
-        name
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::record::{Body, Inode, PathItem, Syscall};
-    use crate::NameTable;
+    use crate::{NameAnswer, NameCache, NameTable};
     use proptest::prelude::*;
 
     const I386: u32 = 0x4000_0003;
@@ -196,7 +173,17 @@ mod tests {
     }
 
     #[test]
-    fn what_had_no_name_is_asked_for_again_and_other_names_are_forgotten() {
+    fn what_could_not_be_looked_up_is_asked_for_again_and_other_names_are_forgotten() {
+        let answers = [
+            NameAnswer::NotNow,
+            NameAnswer::Nameless,
+            NameAnswer::Name("late".to_owned()),
+        ];
+        let mut answers = answers.into_iter();
+        let mut names = NameCache::new(
+            move |_| answers.next().expect("no more is asked"),
+            |_| NameAnswer::Nameless,
+        );
         let mut kept = Interpretations::default();
         let item = PathItem {
             inode: Some(Inode {
@@ -205,21 +192,23 @@ mod tests {
             }),
             ..PathItem::default()
         };
-        let mut whole = |passwd: &str, forgets| {
+        let mut added = |forgets: bool| {
             if forgets {
+                names.forget();
                 kept.forget();
             }
             let mut text = Vec::new();
             item.write(&mut text);
             let body = text.len();
             let by = (item.kind(), item.decides_alone());
-            kept.append(&mut text, 0, by, &mut NameTable::parse(passwd, ""));
+            kept.append(&mut text, 0, by, &mut names);
             String::from_utf8(text.split_off(body)).expect("ASCII")
         };
         let with = |name| format!("\u{1d}OUID=\"{name}\" OGID=\"root\"");
-        assert_eq!(whole("", false), with("unknown(5)"));
-        assert_eq!(whole("late:x:5:5::/:\n", false), with("late"));
-        assert_eq!(whole("other:x:5:5::/:\n", false), with("late"));
-        assert_eq!(whole("other:x:5:5::/:\n", true), with("other"));
+        for forgets in [false, false, false] {
+            assert_eq!(added(forgets), with("unknown(5)"));
+        }
+        assert_eq!(added(true), with("late"));
+        assert_eq!(added(false), with("late"));
     }
 }

@@ -11,6 +11,10 @@ pub trait Names {
     /// Drops cached names, since they may have changed. The encoder calls this at each ADD_USER and ADD_GROUP record,
     /// as auditd does.
     fn forget(&mut self) {}
+    /// Number of requests so far that could not be answered then, so that a later one may be.
+    fn unanswered(&self) -> u64 {
+        0
+    }
 }
 
 /// A source without names: every id is `unknown(N)`.
@@ -88,6 +92,7 @@ pub struct NameCache<U, G> {
     groups: Known,
     ask_user: U,
     ask_group: G,
+    unanswered: u64,
 }
 
 impl<U, G> NameCache<U, G>
@@ -106,6 +111,7 @@ where
             groups: Known::default(),
             ask_user,
             ask_group,
+            unanswered: 0,
         }
     }
 }
@@ -143,18 +149,31 @@ where
     G: FnMut(u32) -> NameAnswer,
 {
     fn user(&mut self, uid: u32) -> Option<&str> {
-        self.users.find(uid, Self::ENTRIES_MAX, &mut self.ask_user)
+        let (ask, unanswered) = (&mut self.ask_user, &mut self.unanswered);
+        self.users
+            .find(uid, Self::ENTRIES_MAX, |uid| counted(ask(uid), unanswered))
     }
 
     fn group(&mut self, gid: u32) -> Option<&str> {
+        let (ask, unanswered) = (&mut self.ask_group, &mut self.unanswered);
         self.groups
-            .find(gid, Self::ENTRIES_MAX, &mut self.ask_group)
+            .find(gid, Self::ENTRIES_MAX, |gid| counted(ask(gid), unanswered))
+    }
+
+    fn unanswered(&self) -> u64 {
+        self.unanswered
     }
 
     fn forget(&mut self) {
         self.users = Known::default();
         self.groups = Known::default();
     }
+}
+
+/// The answer, which is counted if there is none now.
+fn counted(answer: NameAnswer, unanswered: &mut u64) -> NameAnswer {
+    *unanswered += u64::from(answer == NameAnswer::NotNow);
+    answer
 }
 
 #[cfg(test)]
