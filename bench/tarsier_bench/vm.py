@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from . import options
 from .environment import ROOT, TARGET, BenchError
 from .results import Record, today
 
@@ -23,6 +24,12 @@ def add_option(parser: argparse.ArgumentParser, default: str | None = None) -> N
         help="in a virtual machine with this kernel"
         + (" (default: %(default)s)" if default else ", such as 6.12"),
     )
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds --vm and --out, for a benchmark that runs only in a virtual machine."""
+    add_option(parser, "6.12")
+    options.add_out(parser)
 
 
 def kernel_of(said: str, test: str, series: str = "", variant: str = "") -> str | None:

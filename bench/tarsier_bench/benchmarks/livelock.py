@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import TypedDict, cast
 
-from .. import options, vm
+from .. import vm
 from ..charts import Series, bar_chart
 from ..environment import BenchError
 from ..results import Benchmark, Measured, Record, Report
@@ -179,10 +179,4 @@ def report(record: Record, stem: str) -> Report:
     return Report(text, plot(cases, line))
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds --vm and --out."""
-    vm.add_option(parser, "6.12")
-    options.add_out(parser)
-
-
-BENCHMARK = Benchmark(NAME, __doc__ or "", add_options, measure, report)
+BENCHMARK = Benchmark(NAME, __doc__ or "", vm.add_options, measure, report)

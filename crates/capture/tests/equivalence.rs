@@ -4,14 +4,13 @@
 #[path = "../../plan/tests/common/mod.rs"]
 #[allow(unreachable_pub)]
 mod common;
+mod match_object;
 mod support;
 
-use bpf::shared::{
-    marks, test_call, test_verdict, MARKS_MAX, VERDICT_DROP, VERDICT_UNDECIDED, WORKS_PER_CPU,
-};
+use bpf::shared::{marks, test_call, test_verdict, MARKS_MAX, VERDICT_DROP, VERDICT_UNDECIDED};
 use common::{event, exit_rule, plan};
 use event::wire::{tarsier_candidates, TARSIER_NO_RULE};
-use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
+use libbpf_rs::{MapCore, MapFlags, Object, ProgramInput};
 use plan::tables::{self, Values, Verdict};
 use plan::{CallPlan, Fact, Facts, Identities, ObjectId, PathIdentity, Plan, Seen, FACTS, NONE};
 use proptest::collection::vec;
@@ -69,18 +68,8 @@ struct Harness {
 
 impl Harness {
     fn load() -> Harness {
-        let mut builder = ObjectBuilder::default();
-        let mut open = builder
-            .open_memory(bpf::MATCH_TEST)
-            .expect("the object opens");
-        let cpus = libbpf_rs::num_possible_cpus().expect("the number of CPUs");
-        open.maps_mut()
-            .find(|map| map.name() == "works")
-            .expect("works")
-            .set_max_entries(cpus as u32 * WORKS_PER_CPU)
-            .expect("a size");
         Harness {
-            object: open.load().expect("the kernel takes the test program"),
+            object: match_object::load(),
             user: support::LowMemory::new(),
             groups: vec![TARSIER_NO_RULE],
         }

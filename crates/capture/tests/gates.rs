@@ -1,7 +1,9 @@
 //! Programs for gates on one fact say the same as the code that interprets any gate.
 
-use bpf::shared::{gate, gate_range, test_gate, WORKS_PER_CPU};
-use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
+mod match_object;
+
+use bpf::shared::{gate, gate_range, test_gate};
+use libbpf_rs::{MapCore, MapFlags, Object, ProgramInput};
 use plan::Fact;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -17,20 +19,6 @@ const FACTS: [Fact; 7] = [
     Fact::Exit,
     Fact::Success,
 ];
-
-fn load() -> Object {
-    let mut builder = ObjectBuilder::default();
-    let mut open = builder
-        .open_memory(bpf::MATCH_TEST)
-        .expect("the object opens");
-    let cpus = libbpf_rs::num_possible_cpus().expect("the number of CPUs");
-    open.maps_mut()
-        .find(|map| map.name() == "works")
-        .expect("works")
-        .set_max_entries(cpus as u32 * WORKS_PER_CPU)
-        .expect("a size");
-    open.load().expect("the kernel takes the test program")
-}
 
 /// The gate and the result, with what the programs say.
 fn ask(object: &Object, gate: gate, ret: i64) -> test_gate {
@@ -79,7 +67,7 @@ fn programs_for_one_fact_decide_as_the_code_for_all() {
     let Some(_lock) = testkit::may_load_programs() else {
         return;
     };
-    let object = load();
+    let object = match_object::load();
     let mut runner = TestRunner::deterministic();
     let fact = (0..FACTS.len()).prop_map(|i| FACTS[i] as u32);
     let mask = prop_oneof![3 => Just(u32::MAX), 1 => any::<u32>()];

@@ -63,7 +63,7 @@ pub(super) struct Daemon {
     instance: Instance,
 }
 
-/// Who has something for the daemon.
+/// The sources that have something for the daemon.
 struct Ready {
     signals: bool,
     clients: bool,

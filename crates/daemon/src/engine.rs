@@ -219,7 +219,7 @@ impl Engine {
         programs.map(EbpfEngine::counters).unwrap_or_default()
     }
 
-    /// The same without calls that programs missed; this costs less.
+    /// The programs' counters without the calls that they missed, which costs less.
     pub(super) fn ring_counters(&self) -> Counters {
         let programs = self.programs();
         programs.map(EbpfEngine::ring_counters).unwrap_or_default()

@@ -276,7 +276,7 @@ impl EbpfEngine {
         }
     }
 
-    /// The same without the calls that programs missed, for which the kernel has to be asked about each program.
+    /// The counters without the calls that programs missed, for which the kernel has to be asked about each program.
     pub fn ring_counters(&self) -> Counters {
         let mut counters = self.counts.read();
         counters.processes_lost += self.hooks.missed_changes();

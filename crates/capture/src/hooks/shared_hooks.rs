@@ -70,7 +70,7 @@ impl SharedHooks {
         self.missed.load(Ordering::Relaxed)
     }
 
-    /// The same for changes of processes.
+    /// Number of changes of processes that programs missed; while hooks are being replaced, the number before.
     pub(super) fn missed_changes(&self) -> u64 {
         if let Some(hooks) = self.if_unused() {
             let missed = hooks.programs.missed_changes();

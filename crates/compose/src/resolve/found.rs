@@ -170,10 +170,14 @@ mod tests {
 
     /// A path in directory 1 that leads to 3, by the link 2; the last mount there is on 4.
     fn found(known: u32) -> Vec<u8> {
+        with_entry(known, inode(2, 0o120777))
+    }
+
+    fn with_entry(known: u32, entry: tarsier_inode) -> Vec<u8> {
         let found = tarsier_found {
             known,
             parent: inode(1, 0o040755),
-            entry: inode(2, 0o120777),
+            entry,
             target: inode(3, 0o100644),
             covered: inode(4, 0o040755),
             ..tarsier_found::default()
@@ -266,14 +270,7 @@ mod tests {
 
     /// As [`found`], of a path without links.
     fn plain(known: u32) -> Vec<u8> {
-        let found = tarsier_found {
-            known,
-            parent: inode(1, 0o040755),
-            entry: inode(3, 0o100644),
-            target: inode(3, 0o100644),
-            ..tarsier_found::default()
-        };
-        found.as_bytes().to_vec()
+        with_entry(known, inode(3, 0o100644))
     }
 
     #[test]

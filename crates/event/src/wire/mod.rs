@@ -273,7 +273,8 @@ impl<'a> Event<'a> {
     }
 
     /// Inode number and device of directories of file systems of which a mount shows only a part: the highest directory
-    /// that is shown, and all directories above it. One series for each path of the call that led through such a mount.
+    /// that is shown, and all directories above it. One series for each path of the call that led through such a mount, or
+    /// that was found in the kernel's cache of names.
     pub fn above(&self) -> impl Iterator<Item = (u64, u32)> + 'a {
         let parts = self.with_tag(TARSIER_PART_ABOVE);
         parts.flat_map(|part| {
