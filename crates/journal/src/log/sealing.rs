@@ -38,14 +38,14 @@ impl Sealing {
         self.sealer = sealer;
     }
 
-    /// Seals bytes that were written to the log's end.
+    /// Takes bytes that were written to the log's end, to be sealed by [`tick`](Self::tick).
     pub(super) fn extend(&mut self, bytes: &[u8]) {
         if let Some(sealer) = &mut self.sealer {
             sealer.extend(bytes);
         }
     }
 
-    /// Makes a checkpoint if one is due.
+    /// Seals what was written, and makes a checkpoint if one is due.
     pub(super) fn tick(&mut self) -> Messages {
         let Some(sealer) = &mut self.sealer else {
             return Messages::new();

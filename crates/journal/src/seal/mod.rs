@@ -10,6 +10,7 @@
 //! * [`Sealer`] is the journal's side; [`init`] creates the keys.
 //! * [`verify()`] is the verifier's side: it needs the [`VerificationKey`] and the files.
 
+mod blocks;
 mod covered;
 mod entry;
 mod init;

@@ -6,12 +6,13 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::entry::{self, Entry, EntryKind, Reason, BLOCKS_MAX, HEADER_BYTES};
+use super::blocks::Blocks;
+use super::entry::{self, Entry, EntryKind, Reason, HEADER_BYTES};
 use super::output::Output;
 use super::reconcile::{self, Reconciled, Unusable};
 use super::state::{State, StateError, StateFile};
 use super::sync::Durability;
-use super::{hash_blocks, now_ms, seal_path, state_path, with_suffix, BLOCK_BYTES};
+use super::{now_ms, seal_path, state_path, with_suffix};
 use crate::action::Severity;
 use crate::error::OpenError;
 use crate::files;
@@ -25,6 +26,9 @@ pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(60);
 /// Limit of the entries waiting, in bytes, while the seal cannot be written. Further entries are
 /// left out, and verification reports them as missing.
 const WAITING_BYTES_MAX: usize = 1 << 20;
+/// Bytes of the log from which an entry is made before the commit ends. Making one takes some
+/// microseconds, too many for each piece of a commit.
+const ENTRY_BYTES: usize = 1 << 20;
 /// Bytes of the log that are read at once when sealing what was written but not sealed.
 const LATE_BYTES: usize = 1 << 20;
 
@@ -36,8 +40,10 @@ pub(crate) struct Sealer {
     unended: Option<Output>,
     state: State,
     state_file: StateFile,
-    hashes: Vec<u8>,
+    /// What the entries cover.
     covered: u64,
+    /// What was written after that.
+    blocks: Blocks,
     has_commits: bool,
     last_checkpoint: Instant,
     durability: Durability,
@@ -81,8 +87,8 @@ impl Sealer {
             unended: None,
             state,
             state_file,
-            hashes: Vec::new(),
             covered: found.covered,
+            blocks: Blocks::default(),
             has_commits: false,
             last_checkpoint: Instant::now(),
             durability,
@@ -162,35 +168,46 @@ impl Sealer {
             let count = (size_bytes - self.covered).min(LATE_BYTES as u64) as usize;
             bytes.resize(count, 0);
             log_file.read_exact_at(&mut bytes, self.covered)?;
-            self.seal_bytes(&bytes, true);
+            self.blocks.add(&bytes);
+            self.put_commit(true);
         }
         Ok(())
     }
 
-    /// Seals bytes that were written to the log's end.
+    /// Takes bytes that were written to the log's end. They are sealed by [`tick`](Self::tick), or
+    /// before, where they are many.
     pub(crate) fn extend(&mut self, bytes: &[u8]) {
-        self.seal_bytes(bytes, false);
-        self.has_commits = true;
-    }
-
-    fn seal_bytes(&mut self, bytes: &[u8], is_late: bool) {
-        for part in bytes.chunks(BLOCKS_MAX * BLOCK_BYTES) {
-            let mut hashes = std::mem::take(&mut self.hashes);
-            hashes.clear();
-            hash_blocks(part, &mut hashes);
-            self.put(&EntryKind::Commit {
-                is_late,
-                start: self.covered,
-                length: part.len() as u64,
-                hashes: &hashes,
-            });
-            self.hashes = hashes;
-            self.covered += part.len() as u64;
+        for part in bytes.chunks(ENTRY_BYTES) {
+            self.blocks.add(part);
+            if self.blocks.length() >= ENTRY_BYTES as u64 {
+                self.put_commit(false);
+            }
         }
     }
 
-    /// Makes a checkpoint if one is due. Cheap otherwise; the journal calls it at every commit.
+    /// Makes the entry of what was written since the last one, if anything was.
+    fn put_commit(&mut self, is_late: bool) {
+        let length = self.blocks.length();
+        if length == 0 {
+            return;
+        }
+        let mut blocks = std::mem::take(&mut self.blocks);
+        self.put(&EntryKind::Commit {
+            is_late,
+            start: self.covered,
+            length,
+            hashes: blocks.end(),
+        });
+        blocks.clear();
+        self.blocks = blocks;
+        self.covered += length;
+        self.has_commits = true;
+    }
+
+    /// Seals what was written, and makes a checkpoint if one is due. The journal calls it at every
+    /// commit.
     pub(crate) fn tick(&mut self) {
+        self.put_commit(false);
         let elapsed = self.last_checkpoint.elapsed();
         if elapsed >= HEARTBEAT_INTERVAL || self.has_commits && elapsed >= CHECKPOINT_INTERVAL {
             self.checkpoint(Reason::Periodic);
@@ -201,6 +218,7 @@ impl Sealer {
     }
 
     fn checkpoint(&mut self, reason: Reason) {
+        self.put_commit(false);
         self.put(&EntryKind::Checkpoint {
             reason,
             size: self.covered,
