@@ -133,8 +133,6 @@ static __always_inline bool link_is_in_force(__u64 cookie)
 /* Nanoseconds of a clock tick, the unit of /proc/PID/stat: USER_HZ is 100. */
 #define TICK_NS 10000000ULL
 
-extern void *bpf_rdonly_cast(const void *object, __u32 btf_id) __ksym __weak;
-
 /*
  * The task as an untrusted pointer. For each pointer that is loaded through a trusted one, the
  * verifier goes through all types of the kernel, four times, to find out whether the loaded

@@ -20,26 +20,6 @@
 #define MARK_PARENT 2 /* at the directory of a file that the call may have created */
 #define MARK_CHANGED 4 /* at the directory of an entry that the call makes, removes or moves */
 
-/* A member of the structure at an address, by plain loads where the verifier allows them. */
-#define OF(type, at, ...)                                                              \
-	({                                                                             \
-		void *address = (void *)(at);                                          \
-                                                                                       \
-		bpf_ksym_exists(bpf_rdonly_cast)                                       \
-			? LOAD(0,                                                      \
-			       (struct type *)bpf_rdonly_cast(                         \
-				       address, bpf_core_type_id_kernel(struct type)), \
-			       __VA_ARGS__)                                            \
-			: READ((struct type *)address, __VA_ARGS__);                   \
-	})
-
-/* A pointer as a number, which global functions accept. The verifier forgets its type in memory. */
-static __always_inline __u64 address_in(__u64 *memory, const void *pointer)
-{
-	*(volatile __u64 *)memory = (__u64)pointer;
-	return *(volatile __u64 *)memory;
-}
-
 /* Begins the hash of a path. */
 #define PATH_MARK 3
 
@@ -47,14 +27,6 @@ static __always_inline __u64 mark_mix(__u64 hash, __u64 word)
 {
 	hash = (hash ^ word) * MARK_FACTOR;
 	return hash ^ hash >> 29;
-}
-
-/* The bytes of a word that belong to a name with `left` bytes from there on, which may be negative. */
-static __always_inline __u64 name_word(__u64 word, __s64 left)
-{
-	__u64 some = ((1ULL << (left * 8 & 63)) - 1) & ~(left >> 63), all = (7 - left) >> 63;
-
-	return word & (some | all);
 }
 
 /* Hash of a name that the entry itself contains; 0 if it is elsewhere, or cannot be read so. */
@@ -207,6 +179,35 @@ struct mark_walk {
 	struct marks *m;
 };
 
+/* Whether the filter has the bit of a name, or of an object. */
+static __always_inline bool passes_filter(struct mark_walk *walk, __u64 word)
+{
+	__u64 key = word * MARK_FACTOR >> 32;
+	__u64 word_nr = walk->m->filter_first + (key >> 6 & walk->m->filter_last);
+
+	return word_at(walk->table, word_nr) >> (key & 63) & 1;
+}
+
+/*
+ * Whether an entry or its object may have a mark: by the length of the name, its first bytes and
+ * the inode. Most do not, and all that mark_entry() does would be too much for each directory above
+ * a file.
+ */
+static __always_inline bool may_be_marked(struct mark_walk *walk, __u64 dentry_at)
+{
+	const struct dentry *dentry;
+	const unsigned char *text;
+	__u64 len;
+
+	if (!bpf_ksym_exists(bpf_rdonly_cast))
+		return true;
+	dentry = bpf_rdonly_cast((void *)dentry_at, bpf_core_type_id_kernel(struct dentry));
+	len = LOAD(SHORT_NAME_MAX, dentry, d_name.len);
+	text = own_name(dentry, len);
+	return !text || passes_filter(walk, name_word(*(const __u64 *)text, len) ^ len) ||
+	       passes_filter(walk, LOAD(0, dentry, d_inode, i_ino));
+}
+
 /* The walk has reached the top. Goes on above the root of a mount that shows a part of a file system. */
 static __always_inline long mark_walk_end(struct marks *m)
 {
@@ -222,7 +223,8 @@ static long mark_walk_step(__u32 i, struct mark_walk *walk)
 	struct marks *m = walk->m;
 	__u64 dentry_at = m->dentry_at, up_at, parent_at;
 
-	mark_entry(walk->table, m, dentry_at);
+	if (may_be_marked(walk, dentry_at))
+		mark_entry(walk->table, m, dentry_at);
 	parent_at = address_in(&m->address, OF(dentry, dentry_at, d_parent));
 	if (m->mnt_at && dentry_at == (__u64)OF(mount, m->mnt_at, mnt.mnt_root)) {
 		if (parent_at != dentry_at && !m->shown_at)
@@ -270,6 +272,8 @@ __noinline int mark_path(struct marks *m, __u64 dentry_at, __u64 mnt_at, __u32 p
 	}
 	m->objects += parent ? 2 : 1;
 	m->head = TABLE_MARKS;
+	m->filter_first = row_at(walk.table, TABLE_MARK_FILTER)->a;
+	m->filter_last = row_at(walk.table, TABLE_MARK_FILTER)->b;
 	m->dentry_at = dentry_at;
 	m->mnt_at = (__u64)real_mount((struct vfsmount *)mnt_at);
 	m->how = 0;
@@ -321,7 +325,7 @@ __noinline int find_marks(struct work *w)
 		struct table *table = this_table();
 
 		if (table && note->marks.known && note->marks.generation == row_at(table, 0)->a)
-			*m = note->marks;
+			__builtin_memcpy(m, &note->marks, offsetof(struct marks, dentry_at));
 		/* What the call did not make has a name, but no object. */
 		if (w->ret < 0 && spec->path[0] < 6)
 			m->sure = 0;

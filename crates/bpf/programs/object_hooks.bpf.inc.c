@@ -51,17 +51,18 @@ NAMES_HOOK(filename_symlinkat, 0, 2, 1)
 AT_ENTRY(lookup_one_qstr_excl, )
 {
 	struct object_note *note = note_of(OBJECTS_ENTRIES);
-	struct dentry *dir;
+	__u64 dir;
 	__u32 index;
 
 	if (!note)
 		return 0;
-	dir = (struct dentry *)argument(ctx, 1, probed);
+	dir = argument(ctx, 1, probed);
 	index = note->first_parent + note->parents;
 	/* Lookups after those of all names of the call are made by a file system for itself. */
 	if (index >= note->names)
 		return 0;
-	if (note_object(note, OBJECT(TARSIER_OBJECT_PARENT, index), (__u64)READ(dir, d_inode), 0))
+	if (note_object(note, OBJECT(TARSIER_OBJECT_PARENT, index),
+			ADDRESS(note, dentry, dir, d_inode), 0))
 		note->parents++;
 	return 0;
 }
@@ -79,7 +80,7 @@ static __always_inline void note_change(struct object_note *note, __u32 index, _
 					__u64 dentry)
 {
 	note_struct_path(note, OBJECT(TARSIER_OBJECT_PARENT_PATH, index), dir);
-	note_marks(note, dentry, (__u64)READ((const struct path *)dir, mnt), MARK_CHANGED);
+	note_marks(note, dentry, ADDRESS(note, path, dir, mnt), MARK_CHANGED);
 }
 
 #define PARENT_HOOK(function)                                                               \
@@ -120,25 +121,25 @@ AT_ENTRY(security_path_link, )
 		return 0;
 	target = argument(ctx, 0, probed);
 	dir = argument(ctx, 1, probed);
-	mnt = (__u64)READ((const struct path *)dir, mnt);
+	mnt = ADDRESS(note, path, dir, mnt);
 	note_change(note, 1, dir, argument(ctx, 2, probed));
 	note_where(note, OBJECT(TARSIER_OBJECT_TARGET, 0), target, mnt);
 	note_marks(note, target, mnt, 0);
 	return 0;
 }
 
-#define DELETE_HOOK(function)                                                     \
-	AT_ENTRY(function, )                                                      \
-	{                                                                         \
-		struct object_note *note = note_of(OBJECTS_ENTRIES);              \
-		struct dentry *dentry;                                            \
-                                                                                  \
-		if (!note)                                                        \
-			return 0;                                                 \
-		dentry = (struct dentry *)argument(ctx, 2, probed);               \
-		note_entry(note, OBJECT(TARSIER_OBJECT_DELETE, 0), (__u64)dentry, \
-			   (__u64)READ(dentry, d_inode));                         \
-		return 0;                                                         \
+#define DELETE_HOOK(function)                                             \
+	AT_ENTRY(function, )                                              \
+	{                                                                 \
+		struct object_note *note = note_of(OBJECTS_ENTRIES);      \
+		__u64 entry;                                              \
+                                                                          \
+		if (!note)                                                \
+			return 0;                                         \
+		entry = argument(ctx, 2, probed);                         \
+		note_entry(note, OBJECT(TARSIER_OBJECT_DELETE, 0), entry, \
+			   ADDRESS(note, dentry, entry, d_inode));        \
+		return 0;                                                 \
 	}
 
 DELETE_HOOK(vfs_unlink)
@@ -191,7 +192,7 @@ static __always_inline int entry_begins(__u64 dentry)
 static __always_inline void note_made(struct object_note *note, __u64 dentry)
 {
 	note_entry(note, OBJECT(TARSIER_OBJECT_CREATE, note->first_parent & 1), dentry,
-		   (__u64)READ((struct dentry *)dentry, d_inode));
+		   ADDRESS(note, dentry, dentry, d_inode));
 }
 
 /* Stacked file systems also create entries in the layers below, which are ignored. */
@@ -262,9 +263,7 @@ AT_END(vfs_mkobj, )
 static __always_inline void opened_file(struct object_note *note, __u64 pathname, __u64 file,
 					__u32 open_flag)
 {
-	struct file *f = (struct file *)file;
-	struct dentry *dentry, *parent;
-	__u64 flags = 0;
+	__u64 flags = 0, entry, parent;
 
 	/* The end of an earlier call may not have been seen: its gate can ask for the result. */
 	if (!note->operation)
@@ -276,18 +275,18 @@ static __always_inline void opened_file(struct object_note *note, __u64 pathname
 	note_name(note, 0, pathname);
 	if (!file || IS_ERR(file))
 		return;
-	if (READ(f, f_mode) & FMODE_CREATED)
+	if (OF(file, file, f_mode) & FMODE_CREATED)
 		flags = OBJECT_FLAGS(TARSIER_PART_CREATED);
-	dentry = READ(f, f_path.dentry);
+	entry = ADDRESS(note, file, file, f_path.dentry);
 	if (open_flag & O_CREAT) {
-		parent = READ(dentry, d_parent);
-		note_object(note, OBJECT(TARSIER_OBJECT_PARENT, 0), (__u64)READ(parent, d_inode),
-			    0);
+		parent = ADDRESS(note, dentry, entry, d_parent);
+		note_object(note, OBJECT(TARSIER_OBJECT_PARENT, 0),
+			    ADDRESS(note, dentry, parent, d_inode), 0);
 	}
-	if (note_object(note, OBJECT(TARSIER_OBJECT_OPENED, 0) | flags, (__u64)READ(f, f_inode),
-			0) &&
+	if (note_object(note, OBJECT(TARSIER_OBJECT_OPENED, 0) | flags,
+			ADDRESS(note, file, file, f_inode), 0) &&
 	    note->operation)
-		note_path(note, (__u64)dentry, (__u64)READ(f, f_path.mnt));
+		note_path(note, entry, ADDRESS(note, file, file, f_path.mnt));
 	if (!note->operation)
 		mark_file(&note->marks, file, parent_of_open(open_flag));
 }
@@ -305,7 +304,7 @@ static __always_inline struct object_note *note_of_open(__u64 file, __u32 open_f
 static __always_inline int open_ended(void *ctx)
 {
 	struct open_flags *how = (struct open_flags *)hooked(ctx, 2);
-	__u32 open_flag = READ_OR(O_ACCMODE, how, open_flag);
+	__u32 open_flag = HAS(how, open_flag) ? OF(open_flags, how, open_flag) : O_ACCMODE;
 	__u64 file = result(ctx, false), pathname = hooked(ctx, 1);
 	struct object_note *note;
 
@@ -397,18 +396,18 @@ AT_END(open_exec, )
 }
 
 /* Hooks of calls that act on the object a path leads to. */
-#define TARGET_HOOK(function)                                                    \
-	AT_ENTRY(function, )                                                     \
-	{                                                                        \
-		struct object_note *note = note_of(OBJECTS_LOOKUP);              \
-		__u64 path = argument(ctx, 0, probed);                           \
-                                                                                 \
-		if (!note)                                                       \
-			return 0;                                                \
-		note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, 0), path);  \
-		note_marks(note, (__u64)READ((const struct path *)path, dentry), \
-			   (__u64)READ((const struct path *)path, mnt), 0);      \
-		return 0;                                                        \
+#define TARGET_HOOK(function)                                                   \
+	AT_ENTRY(function, )                                                    \
+	{                                                                       \
+		struct object_note *note = note_of(OBJECTS_LOOKUP);             \
+		__u64 path = argument(ctx, 0, probed);                          \
+                                                                                \
+		if (!note)                                                      \
+			return 0;                                               \
+		note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, 0), path); \
+		note_marks(note, ADDRESS(note, path, path, dentry),             \
+			   ADDRESS(note, path, path, mnt), 0);                  \
+		return 0;                                                       \
 	}
 
 TARGET_HOOK(security_path_chmod)

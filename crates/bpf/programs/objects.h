@@ -152,7 +152,7 @@ static __always_inline struct object_note *note_of_either(__u32 class, __u32 oth
 	struct object_note *note;
 	struct pt_regs *regs;
 	__u32 found, compat;
-	__u64 cred = 0;
+	__u64 cred;
 
 	note = note_of_operation(task, class);
 	if (note)
@@ -170,8 +170,7 @@ static __always_inline struct object_note *note_of_either(__u32 class, __u32 oth
 	if (!note)
 		return 0;
 	place = call_place(regs);
-	/* As a number: for a pointer, the verifier would go through all types of the kernel. */
-	bpf_core_read(&cred, sizeof(cred), &task->real_cred);
+	cred = (__u64)OF(task_struct, task, real_cred);
 	/* A note that is still open may be of an earlier call whose end was missed. */
 	if (!note->open || note->epoch != calls->epoch || !same_place(&note->place, &place) ||
 	    note->cred != cred || note->auid != task->loginuid.val) {
@@ -198,24 +197,34 @@ static __always_inline bool has_objects(__u32 nr, __u32 compat)
 	return calls && object_class(calls, nr, compat) != OBJECTS_NONE;
 }
 
-/* Called at the end of a watched call with has_objects(). Returns whether the note is of this call.
- * Not inline, to save stack; unused in tests of matching. */
-static __noinline __attribute__((unused)) bool note_end(struct task_struct *task,
-							struct pt_regs *regs)
+/* What note_end() returns: whether the note is of this call, and nothing in it has a mark. */
+#define NOTE_IS_READY 1
+#define NOTE_IS_UNMARKED 2
+
+/*
+ * Called at the end of a watched call with has_objects(). `generation`: of the tables in force.
+ * Not inline, to save stack; unused in tests of matching.
+ */
+static __noinline __attribute__((unused)) __u32 note_end(struct task_struct *task,
+							 struct pt_regs *regs, __u64 generation)
 {
 	struct object_calls *calls = these_object_calls();
 	struct object_note *note;
 	struct call_place place;
 
 	if (!calls)
-		return false;
+		return 0;
 	note = bpf_task_storage_get(&object_notes, task, 0, 0);
 	if (!note)
-		return false;
+		return 0;
 	place = call_place(regs);
 	note->ready = note->open && note->epoch == calls->epoch && same_place(&note->place, &place);
 	note->open = 0;
-	return note->ready;
+	if (!note->ready)
+		return 0;
+	if (note->marks.known && !note->marks.count && note->marks.generation == generation)
+		return NOTE_IS_READY | NOTE_IS_UNMARKED;
+	return NOTE_IS_READY;
 }
 
 /*
@@ -242,6 +251,9 @@ static __always_inline struct object_note *note_at_end(struct task_struct *task,
 	return note && note->ready && note->place.nr == nr ? note : 0;
 }
 
+/* OF() a pointer, as a number. */
+#define ADDRESS(note, ...) address_in(&(note)->marks.address, OF(__VA_ARGS__))
+
 static __always_inline void *note_at(struct object_note *note, __u64 off)
 {
 	asm volatile("%[off] &= %[mask]" : [off] "+r"(off) : [mask] "i"(NOTE_MASK));
@@ -251,6 +263,8 @@ static __always_inline void *note_at(struct object_note *note, __u64 off)
 /* How an object is recorded: its role, the index of its argument, flags of the part. */
 #define OBJECT(role, index) ((role) | (__u32)(index) << 8)
 #define OBJECT_FLAGS(flags) ((__u32)(flags) << 16)
+/* What is passed as the name is the entry that has it. */
+#define OBJECT_ENTRY (1U << 24)
 
 static __always_inline bool note_has(struct object_note *note, __u32 what)
 {
@@ -267,6 +281,7 @@ __noinline int note_object(struct object_note *note, __u32 what, __u64 inode_at,
 	struct tarsier_object *object;
 	struct tarsier_part *part;
 	__u32 off, len = 0;
+	void *name;
 	long n;
 
 	if (!note)
@@ -286,8 +301,10 @@ __noinline int note_object(struct object_note *note, __u32 what, __u64 inode_at,
 	inode_facts(&object->inode, (const struct inode *)inode_at);
 	object->role = what & 31;
 	if (name_at) {
-		n = bpf_probe_read_kernel_str(note_at(note, off + sizeof(*part) + sizeof(*object)),
-					      NOTE_NAME_MAX, (void *)name_at);
+		name = note_at(note, off + sizeof(*part) + sizeof(*object));
+		n = what & OBJECT_ENTRY
+			    ? name_of(name, (const struct dentry *)name_at)
+			    : bpf_probe_read_kernel_str(name, NOTE_NAME_MAX, (void *)name_at);
 		if (n <= 0)
 			part->flags |= TARSIER_PART_UNREADABLE;
 		else if (n >= NOTE_NAME_MAX)
@@ -333,15 +350,15 @@ static long note_walk_step(__u32 i, struct note_walk *walk)
 
 	if (dentry == walk->root_dentry && here == walk->root_mnt)
 		return 1;
-	if (dentry == BPF_CORE_READ(here, mnt.mnt_root)) {
-		struct mount *up = BPF_CORE_READ(here, mnt_parent);
+	if (dentry == OF(mount, here, mnt.mnt_root)) {
+		struct mount *up = OF(mount, here, mnt_parent);
 
 		if (up == here)
 			return 1;
 		if (!walk->crossed)
 			walk->shown = shown_part(dentry);
 		walk->crossed = 1;
-		walk->dentry = BPF_CORE_READ(here, mnt_mountpoint);
+		walk->dentry = OF(mount, here, mnt_mountpoint);
 		walk->mnt = up;
 		return 0;
 	}
@@ -349,9 +366,8 @@ static long note_walk_step(__u32 i, struct note_walk *walk)
 		walk->flags |= TARSIER_PART_CUT;
 		return 1;
 	}
-	parent = BPF_CORE_READ(dentry, d_parent);
-	n = bpf_probe_read_kernel_str(note_path_at(walk->note, off), NAME_MAX_LEN,
-				      BPF_CORE_READ(dentry, d_name.name));
+	parent = OF(dentry, dentry, d_parent);
+	n = name_of(note_path_at(walk->note, off), dentry);
 	if (n < 0) {
 		walk->flags |= TARSIER_PART_UNREADABLE;
 		return 1;
@@ -417,7 +433,7 @@ __noinline int note_path(struct object_note *note, __u64 dentry_at, __u64 mnt_at
 {
 	struct dentry *dentry = (struct dentry *)dentry_at;
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct fs_struct *fs = READ(task, fs);
+	struct fs_struct *fs = OF(task_struct, task, fs);
 	struct note_walk walk = {};
 	struct tarsier_object *object;
 	struct tarsier_part *part;
@@ -432,14 +448,14 @@ __noinline int note_path(struct object_note *note, __u64 dentry_at, __u64 mnt_at
 	if (!walk.mnt)
 		return 0;
 	if (fs) {
-		walk.root_dentry = READ(fs, root.dentry);
-		root = READ(fs, root.mnt);
+		walk.root_dentry = OF(fs_struct, fs, root.dentry);
+		root = OF(fs_struct, fs, root.mnt);
 		walk.root_mnt = real_mount(root);
 	}
 	part = note_at(note, note->last);
 	len = part->len;
 	walk.off = note->last + sizeof(*part) + len;
-	if (IS_UNHASHED(dentry) && READ(dentry, d_parent) != dentry)
+	if (IS_UNHASHED(dentry) && OF(dentry, dentry, d_parent) != dentry)
 		walk.flags |= TARSIER_PART_DELETED;
 	bpf_loop(WALK_STEPS_MAX, note_walk_step, &walk, 0);
 	part = note_at(note, note->last);
@@ -466,24 +482,20 @@ static __always_inline void note_name(struct object_note *note, __u32 index, __u
 {
 	if (TYPE_HAS(filename, name))
 		note_object(note, OBJECT(TARSIER_OBJECT_NAME, index), 0,
-			    (__u64)READ((struct filename *)filename, name));
+			    ADDRESS(note, filename, filename, name));
 }
 
 /* Adds an object and its path. */
 static __always_inline void note_where(struct object_note *note, __u32 what, __u64 dentry,
 				       __u64 mnt)
 {
-	struct inode *inode = READ((struct dentry *)dentry, d_inode);
-
-	if (note_object(note, what, (__u64)inode, 0))
+	if (note_object(note, what, ADDRESS(note, dentry, dentry, d_inode), 0))
 		note_path(note, dentry, mnt);
 }
 
 static __always_inline void note_struct_path(struct object_note *note, __u32 what, __u64 path)
 {
-	const struct path *p = (const struct path *)path;
-
-	note_where(note, what, (__u64)READ(p, dentry), (__u64)READ(p, mnt));
+	note_where(note, what, ADDRESS(note, path, path, dentry), ADDRESS(note, path, path, mnt));
 }
 
 /* Notes the current directory before the call changes it. */
@@ -499,9 +511,7 @@ static __always_inline void note_cwd(struct object_note *note)
 static __always_inline void note_entry(struct object_note *note, __u32 what, __u64 dentry,
 				       __u64 inode)
 {
-	/* Address 1 cannot be read, so that the name is marked as unreadable. */
-	note_object(note, what, inode,
-		    (__u64)READ_OR((const unsigned char *)1, (struct dentry *)dentry, d_name.name));
+	note_object(note, what | OBJECT_ENTRY, inode, dentry);
 }
 
 #endif /* TARSIER_OBJECTS_H */

@@ -48,11 +48,11 @@ static __always_inline void part_cwd(struct work *w, struct task_struct *task)
 	}
 	if (!HAS(fs, root) || !PATHS_ARE_KNOWN)
 		return;
-	mnt = BPF_CORE_READ(task, fs, root.mnt);
+	mnt = OF(fs_struct, fs, root.mnt);
 	here = real_mount(mnt);
 	/* A mount on the root of its parent hides that; one elsewhere is that of a chroot. */
 	if (fs->root.dentry != fs->root.mnt->mnt_root ||
-	    BPF_CORE_READ(here, mnt_mountpoint) != BPF_CORE_READ(here, mnt_parent, mnt.mnt_root)) {
+	    OF(mount, here, mnt_mountpoint) != OF(mount, here, mnt_parent, mnt.mnt_root)) {
 		fs = BPF_CORE_READ(task, fs);
 		walk_path(w, TARSIER_PART_ROOT, (__u64)&fs->root, 0, false);
 	}
@@ -232,14 +232,37 @@ static __always_inline void part_address(struct work *w, struct object_note *not
 	part_end(w, part, len);
 }
 
+/* What is copied of a note at once. */
+struct note_block {
+	__u64 word[8];
+};
+
+struct note_copy {
+	struct work *w;
+	struct object_note *note;
+};
+
+/* Copies a block of the parts. Plain loads and stores take half of what the helper takes. */
+static long copy_step(__u32 i, struct note_copy *copy)
+{
+	__u64 from = (__u64)i * sizeof(struct note_block);
+
+	if (from >= copy->note->len || from > sizeof(copy->note->parts) - sizeof(struct note_block))
+		return 1;
+	*(struct note_block *)frame_at(copy->w, copy->w->len + from) =
+		*(const struct note_block *)(copy->note->parts + from);
+	return 0;
+}
+
 /* Adds the parts that object hooks have written; false if they do not fit. */
 static __always_inline bool note_parts(struct work *w, struct object_note *note)
 {
+	struct note_copy copy = { .w = w, .note = note };
 	__u64 len = note->len;
 
-	if (w->len > TARSIER_EVENT_MAX - sizeof(note->parts) || len > sizeof(note->parts) ||
-	    bpf_probe_read_kernel(frame_at(w, w->len), len, note->parts))
+	if (w->len > TARSIER_EVENT_MAX - sizeof(note->parts) || len > sizeof(note->parts))
 		return false;
+	bpf_loop(sizeof(note->parts) / sizeof(struct note_block), copy_step, &copy, 0);
 	w->len += len;
 	w->parts += note->count;
 	if (note->address_len)

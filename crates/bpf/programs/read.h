@@ -34,4 +34,22 @@
 #define LOAD(otherwise, src, ...) \
 	(HAS(src, __VA_ARGS__) ? ___arrow((src), __VA_ARGS__) : (otherwise))
 
+extern void *bpf_rdonly_cast(const void *object, __u32 btf_id) __ksym __weak;
+
+/*
+ * As READ(), for the structure at an address, with plain loads where the kernel has
+ * bpf_rdonly_cast(). They read 0 if the address is not valid.
+ */
+#define OF(type, at, ...)                                                               \
+	({                                                                              \
+		void *address_ = (void *)(at);                                          \
+                                                                                        \
+		bpf_ksym_exists(bpf_rdonly_cast)                                        \
+			? LOAD(0,                                                       \
+			       (struct type *)bpf_rdonly_cast(                          \
+				       address_, bpf_core_type_id_kernel(struct type)), \
+			       __VA_ARGS__)                                             \
+			: READ((struct type *)address_, __VA_ARGS__);                   \
+	})
+
 #endif /* TARSIER_READ_H */

@@ -22,6 +22,13 @@ static __always_inline struct table_row *row_at(struct table *table, __u64 row)
 	return &table->row[row];
 }
 
+/* A word of the tables. */
+static __always_inline __u64 word_at(struct table *table, __u64 word)
+{
+	asm volatile("%[word] &= %[mask]" : [word] "+r"(word) : [mask] "i"(2 * TABLE_ROWS - 1));
+	return ((const __u64 *)table->row)[word];
+}
+
 /*
  * Row of the last of `n` ascending entries that is not above the 32-bit value.
  * Without branches on values that were read: the verifier tracks offsets exactly

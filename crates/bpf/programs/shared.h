@@ -50,7 +50,8 @@ struct marks {
 	__u32 is_done; /* the walk has reached the top */
 	__u32 head; /* row of the marks to look for: TABLE_MARKS, TABLE_EXECUTABLES */
 	__u32 are_all; /* so far, all marks have been found */
-	__u32 pad;
+	__u32 filter_first; /* row TABLE_MARK_FILTER, kept */
+	__u64 filter_last;
 	__u64 address; /* see address_in() */
 	__u64 path; /* hash of the names of a path so far, the last one first */
 	__u64 name[32]; /* of an entry, filled with zeros */

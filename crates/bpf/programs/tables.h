@@ -8,6 +8,8 @@
  *   row TABLE_TASK_LIST    struct table_call of the task list
  *   row TABLE_MARKS        { first row, slots - 1 } of the marks of path= and dir=
  *   row TABLE_EXECUTABLES  the same, of the marks of exe=
+ *   row TABLE_MARK_FILTER  { first word, words - 1 } of the filter of the marks of path= and dir=:
+ *                          a bit for each name and object with a mark
  *   row TABLE_INDEX + i    i = arch * TABLE_CALLS + nr: struct table_call
  *   anywhere after         struct table_spec, pages, lookups, entries
  */
@@ -27,6 +29,7 @@
 #define TABLE_TASK_LIST 1
 #define TABLE_MARKS 2
 #define TABLE_EXECUTABLES 3
+#define TABLE_MARK_FILTER 4
 
 /* Bounds for the evaluation of one call. */
 #define TABLE_PAGES_MAX 64
@@ -37,6 +40,7 @@
 #define TABLE_UNDECIDED_MAX TABLE_PAGES_MAX
 #define TABLE_MARK_PROBES 4
 #define TABLE_GATE_LATER 2147483648 /* the gate asks about the workload, which takes a work area */
+#define TABLE_SPEC_ONLY_MARKED 2147483648 /* a call that succeeds needs a mark to be selected */
 #define TABLE_MARK_PROOF_BIT 32 /* of the second word of a mark */
 
 struct table_row {
@@ -53,7 +57,7 @@ struct table {
 struct table_call {
 	__u32 pages; /* first row of the list of pages; 0: no rule watches the call */
 	__u32 gate; /* first of the two rows of its struct gate, and TABLE_GATE_LATER; 0: none */
-	__u32 spec; /* row of its struct table_spec */
+	__u32 spec; /* row of its struct table_spec, and TABLE_SPEC_ONLY_MARKED */
 	__u16 npages;
 	__u16 list; /* number of the candidate list, for CANDIDATES parts */
 };

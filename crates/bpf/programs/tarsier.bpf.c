@@ -82,6 +82,12 @@ static __always_inline bool fork_was_seen(struct task_struct *task, long child)
 	return true;
 }
 
+/* Whether a result is that of a call that has succeeded, for rules too: they compare its low half. */
+static __always_inline bool succeeded(long ret)
+{
+	return !((__u64)ret >> 31);
+}
+
 /* A watched call has ended: matches it, and records it if a rule says so. */
 static __always_inline int call_returned(struct task_struct *task, struct pt_regs *regs, long ret,
 					 __u32 nr, __u32 given, __u32 compat, bool probed)
@@ -89,15 +95,17 @@ static __always_inline int call_returned(struct task_struct *task, struct pt_reg
 	__u32 verdict, flags;
 	struct cpu_state *cpu;
 	struct call call = {};
+	__u32 ended;
 	struct work *w;
-	bool noted;
 
 	if (nr == control.canary_call)
 		answer_canary(call_arg(regs, compat, 1));
 	if (!find_call(&call, compat, nr))
 		return 0;
 	ret = call_result(ret, compat);
-	noted = has_objects(nr, compat) && note_end(task, regs);
+	ended = has_objects(nr, compat) ? note_end(task, regs, call.generation) : 0;
+	if (ended & NOTE_IS_UNMARKED && call.what.spec & TABLE_SPEC_ONLY_MARKED && succeeded(ret))
+		return 0;
 	if (!call_admitted(&call, task, regs, ret))
 		return 0;
 	cpu = state_of_cpu();
@@ -113,7 +121,7 @@ static __always_inline int call_returned(struct task_struct *task, struct pt_reg
 		goto out;
 	if (ret > 0 && w->spec.kind == KIND_FORK && fork_was_seen(task, ret))
 		goto out;
-	w->noted = noted;
+	w->noted = ended != 0;
 	set_call(w, compat, nr, given);
 	w->ret = ret;
 	call_args(w->args, regs, compat);

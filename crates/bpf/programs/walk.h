@@ -208,6 +208,13 @@ static __always_inline void part_end(struct work *w, struct tarsier_part *part, 
 	w->parts++;
 }
 
+/* A pointer as a number, which global functions accept. The verifier forgets its type in memory. */
+static __always_inline __u64 address_in(__u64 *memory, const void *pointer)
+{
+	*(volatile __u64 *)memory = (__u64)pointer;
+	return *(volatile __u64 *)memory;
+}
+
 /* The bits of a mode that tell the kind of an object. */
 #define S_IFMT 0170000
 
@@ -229,17 +236,17 @@ static __always_inline void no_inode_facts(struct tarsier_inode *out)
 
 static __always_inline void inode_facts(struct tarsier_inode *out, const struct inode *inode)
 {
-	if (!INODES_ARE_KNOWN) {
+	if (!INODES_ARE_KNOWN || !inode) {
 		no_inode_facts(out);
 		return;
 	}
-	out->valid = inode != 0;
-	out->ino = BPF_CORE_READ(inode, i_ino);
-	out->dev = BPF_CORE_READ(inode, i_sb, s_dev);
-	out->rdev = BPF_CORE_READ(inode, i_rdev);
-	out->mode = BPF_CORE_READ(inode, i_mode);
-	out->uid = BPF_CORE_READ(inode, i_uid.val);
-	out->gid = BPF_CORE_READ(inode, i_gid.val);
+	out->valid = 1;
+	out->ino = OF(inode, inode, i_ino);
+	out->dev = OF(inode, inode, i_sb, s_dev);
+	out->rdev = OF(inode, inode, i_rdev);
+	out->mode = OF(inode, inode, i_mode);
+	out->uid = OF(inode, inode, i_uid.val);
+	out->gid = OF(inode, inode, i_gid.val);
 }
 
 /* As inode_facts(), if the verifier knows the type: each load is then one instruction. */
@@ -274,6 +281,72 @@ static __always_inline void walk_finish(struct work *w, struct tarsier_part *par
 	part_end(w, part, end - w->len - sizeof(*part));
 }
 
+/* The most bytes of a name, its NUL included, that every kernel stores in the entry itself. */
+#define SHORT_NAME_MAX 32
+
+/*
+ * The name of an entry, `len` bytes long, if it is short and stored in the entry itself.
+ * The verifier has to know the type of the entry.
+ */
+static __always_inline const unsigned char *own_name(const struct dentry *dentry, __u32 len)
+{
+	const struct dentry___iname *older = (const struct dentry___iname *)dentry;
+	const unsigned char *text;
+
+	if (HAS(dentry, d_shortname.string))
+		text = dentry->d_shortname.string;
+	else if (HAS(older, d_iname))
+		text = older->d_iname;
+	else
+		return 0;
+	return dentry->d_name.name == text && len < SHORT_NAME_MAX ? text : 0;
+}
+
+/* The bytes of a word that belong to a name with `left` bytes from there on, which may be negative. */
+static __always_inline __u64 name_word(__u64 word, __s64 left)
+{
+	__u64 some = ((1ULL << (left * 8 & 63)) - 1) & ~(left >> 63), all = (7 - left) >> 63;
+
+	return word & (some | all);
+}
+
+/*
+ * Copies the name of an entry by words, without a helper call, to where SHORT_NAME_MAX bytes have
+ * room. The verifier has to know the type of the entry, and the name has to be stored in the entry
+ * itself. Returns the number of bytes with the NUL, or 0.
+ */
+static __always_inline __u64 short_name(__u8 *to, const struct dentry *dentry)
+{
+	__u64 len = LOAD(SHORT_NAME_MAX, dentry, d_name.len);
+	const unsigned char *text = own_name(dentry, len);
+
+	if (!text)
+		return 0;
+	*(__u64 *)to = *(const __u64 *)text;
+	if (len >= 8) {
+		*(__u64 *)(to + 8) = *(const __u64 *)(text + 8);
+		*(__u64 *)(to + 16) = *(const __u64 *)(text + 16);
+		*(__u64 *)(to + 24) = *(const __u64 *)(text + 24);
+	}
+	/* The mask is in assembly for the reasons given at frame_at(). */
+	asm volatile("%[len] &= %[mask]" : [len] "+r"(len) : [mask] "i"(SHORT_NAME_MAX - 1));
+	/* A rename in progress could have removed the NUL. */
+	to[len] = 0;
+	return len + 1;
+}
+
+/* Copies the name of an entry to where NAME_MAX_LEN bytes have room. As bpf_probe_read_kernel_str(). */
+static __always_inline long name_of(__u8 *to, const struct dentry *dentry)
+{
+	long n = 0;
+
+	if (bpf_ksym_exists(bpf_rdonly_cast))
+		n = short_name(to, bpf_rdonly_cast(dentry, bpf_core_type_id_kernel(struct dentry)));
+	return n
+		       ?: bpf_probe_read_kernel_str(to, NAME_MAX_LEN,
+						    (void *)OF(dentry, dentry, d_name.name));
+}
+
 struct walk {
 	struct work *w;
 	struct dentry *dentry;
@@ -291,7 +364,7 @@ struct walk {
 /* `root`, the root of a mount, if it is not the root of its file system. */
 static __always_inline struct dentry *shown_part(struct dentry *root)
 {
-	return READ(root, d_parent) != root ? root : 0;
+	return OF(dentry, root, d_parent) != root ? root : 0;
 }
 
 /* One step of a walk towards the root. Only valid if PATHS_ARE_KNOWN. */
@@ -299,22 +372,21 @@ static long walk_step(__u32 i, struct walk *walk)
 {
 	struct dentry *dentry = walk->dentry, *parent;
 	struct mount *here = walk->mnt;
-	const unsigned char *name;
 	struct work *w = walk->w;
 	__u32 off = walk->off;
 	long n;
 
 	if (dentry == walk->root_dentry && here == walk->root_mnt)
 		return 1;
-	if (dentry == BPF_CORE_READ(here, mnt.mnt_root)) {
-		struct mount *up = BPF_CORE_READ(here, mnt_parent);
+	if (dentry == OF(mount, here, mnt.mnt_root)) {
+		struct mount *up = OF(mount, here, mnt_parent);
 
 		if (up == here)
 			return 1;
 		if (!walk->crossed)
 			walk->shown = shown_part(dentry);
 		walk->crossed = 1;
-		walk->dentry = BPF_CORE_READ(here, mnt_mountpoint);
+		walk->dentry = OF(mount, here, mnt_mountpoint);
 		walk->mnt = up;
 		return 0;
 	}
@@ -322,9 +394,8 @@ static long walk_step(__u32 i, struct walk *walk)
 		walk->flags |= TARSIER_PART_CUT;
 		return 1;
 	}
-	parent = BPF_CORE_READ(dentry, d_parent);
-	name = BPF_CORE_READ(dentry, d_name.name);
-	n = bpf_probe_read_kernel_str(frame_at(w, off), NAME_MAX_LEN, name);
+	parent = OF(dentry, dentry, d_parent);
+	n = name_of(frame_at(w, off), dentry);
 	if (n < 0) {
 		walk->flags |= TARSIER_PART_UNREADABLE;
 		return 1;
@@ -384,7 +455,7 @@ static __always_inline bool part_above(struct work *w, struct walk *walk)
 }
 
 /* Whether the entry has been removed from the table of names. */
-#define IS_UNHASHED(dentry) (HAS(dentry, d_hash.pprev) && !READ(dentry, d_hash.pprev))
+#define IS_UNHASHED(entry) (HAS(entry, d_hash.pprev) && !OF(dentry, entry, d_hash.pprev))
 
 /*
  * Adds a walked path, as d_path() would print it for the current task. With
@@ -437,50 +508,6 @@ __noinline int walk_path(struct work *w, __u32 tag_index, __u64 path_at, __u64 i
 	return 0;
 }
 
-/* The most bytes of a name, its NUL included, that every kernel stores in the entry itself. */
-#define SHORT_NAME_MAX 32
-
-/*
- * The name of an entry, `len` bytes long, if it is short and stored in the entry itself.
- * The verifier has to know the type of the entry.
- */
-static __always_inline const unsigned char *own_name(const struct dentry *dentry, __u32 len)
-{
-	const struct dentry___iname *older = (const struct dentry___iname *)dentry;
-	const unsigned char *text;
-
-	if (HAS(dentry, d_shortname.string))
-		text = dentry->d_shortname.string;
-	else if (HAS(older, d_iname))
-		text = older->d_iname;
-	else
-		return 0;
-	return dentry->d_name.name == text && len < SHORT_NAME_MAX ? text : 0;
-}
-
-/*
- * Copies the name of an entry by words, without a helper call. The verifier has
- * to know the type of the entry, and the name has to be stored in the entry
- * itself. Returns the number of bytes with the NUL, or 0.
- */
-static __always_inline __u32 short_name(struct work *w, __u32 off, const struct dentry *dentry)
-{
-	__u32 len = LOAD(SHORT_NAME_MAX, dentry, d_name.len);
-	const unsigned char *text = own_name(dentry, len);
-
-	if (!text)
-		return 0;
-	*(__u64 *)frame_at(w, off) = *(const __u64 *)text;
-	if (len >= 8) {
-		*(__u64 *)frame_at(w, off + 8) = *(const __u64 *)(text + 8);
-		*(__u64 *)frame_at(w, off + 16) = *(const __u64 *)(text + 16);
-		*(__u64 *)frame_at(w, off + 24) = *(const __u64 *)(text + 24);
-	}
-	/* A rename in progress could have removed the NUL. */
-	*(__u8 *)frame_at(w, off + len) = 0;
-	return len + 1;
-}
-
 /* The most steps of walk_own() before it leaves the rest to walk_step(). */
 #define OWN_STEPS_MAX 5
 
@@ -529,7 +556,7 @@ static __always_inline int walk_own(struct work *w, struct task_struct *task, __
 		if (dentry == mnt->mnt_root || off + NAME_MAX_LEN > w->walk_end)
 			break;
 		parent = dentry->d_parent;
-		n = short_name(w, off, dentry);
+		n = short_name(frame_at(w, off), dentry);
 		if (!n)
 			n = bpf_probe_read_kernel_str(frame_at(w, off), NAME_MAX_LEN,
 						      dentry->d_name.name);

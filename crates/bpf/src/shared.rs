@@ -110,14 +110,15 @@ pub struct marks {
     pub is_done: __u32,
     pub head: __u32,
     pub are_all: __u32,
-    pub pad: __u32,
+    pub filter_first: __u32,
+    pub filter_last: __u64,
     pub address: __u64,
     pub path: __u64,
     pub name: [__u64; 32usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of marks"][::core::mem::size_of::<marks>() - 408usize];
+    ["Size of marks"][::core::mem::size_of::<marks>() - 416usize];
     ["Alignment of marks"][::core::mem::align_of::<marks>() - 8usize];
     ["Offset of field: marks::generation"][::core::mem::offset_of!(marks, generation) - 0usize];
     ["Offset of field: marks::known"][::core::mem::offset_of!(marks, known) - 8usize];
@@ -133,10 +134,12 @@ const _: () = {
     ["Offset of field: marks::is_done"][::core::mem::offset_of!(marks, is_done) - 120usize];
     ["Offset of field: marks::head"][::core::mem::offset_of!(marks, head) - 124usize];
     ["Offset of field: marks::are_all"][::core::mem::offset_of!(marks, are_all) - 128usize];
-    ["Offset of field: marks::pad"][::core::mem::offset_of!(marks, pad) - 132usize];
-    ["Offset of field: marks::address"][::core::mem::offset_of!(marks, address) - 136usize];
-    ["Offset of field: marks::path"][::core::mem::offset_of!(marks, path) - 144usize];
-    ["Offset of field: marks::name"][::core::mem::offset_of!(marks, name) - 152usize];
+    ["Offset of field: marks::filter_first"]
+        [::core::mem::offset_of!(marks, filter_first) - 132usize];
+    ["Offset of field: marks::filter_last"][::core::mem::offset_of!(marks, filter_last) - 136usize];
+    ["Offset of field: marks::address"][::core::mem::offset_of!(marks, address) - 144usize];
+    ["Offset of field: marks::path"][::core::mem::offset_of!(marks, path) - 152usize];
+    ["Offset of field: marks::name"][::core::mem::offset_of!(marks, name) - 160usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -615,7 +618,7 @@ pub struct test_call {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of test_call"][::core::mem::size_of::<test_call>() - 744usize];
+    ["Size of test_call"][::core::mem::size_of::<test_call>() - 752usize];
     ["Alignment of test_call"][::core::mem::align_of::<test_call>() - 8usize];
     ["Offset of field: test_call::fact"][::core::mem::offset_of!(test_call, fact) - 0usize];
     ["Offset of field: test_call::args"][::core::mem::offset_of!(test_call, args) - 232usize];

@@ -250,6 +250,18 @@ pub(crate) fn selects_plain_reads(candidates: &[Candidate]) -> bool {
         .any(|candidate| !candidate.never && selects(candidate))
 }
 
+/// Whether no rule can select a call that succeeds and has reached nothing with a mark. What starts or ends a program
+/// is looked at in any case.
+pub(crate) fn needs_mark(candidates: &[Candidate], shape: &Shape) -> bool {
+    let needs = |candidate: &Candidate| candidate.marks.is_some() || is_of_failures(candidate);
+    !matches!(
+        shape.kind,
+        ShapeKind::Exec | ShapeKind::Fork | ShapeKind::Exit
+    ) && candidates
+        .iter()
+        .all(|candidate| candidate.never || needs(candidate))
+}
+
 /// The results, as audit compares them, with which the candidate may match.
 fn results(candidate: &Candidate) -> Ranges {
     const SUCCEEDED: u32 = 1;

@@ -10,7 +10,7 @@
 use crate::facts::{Identities, ObjectId, PathIdentity};
 use abi::Field;
 use rules::{Condition, Op, Rule, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Limit of marks. Further conditions are left to the second stage.
 const MARKS_MAX: usize = 8192;
@@ -20,6 +20,12 @@ pub(crate) const PROBES: u64 = 4;
 pub(crate) const PROOF_BIT: u32 = 32;
 /// The most slots.
 const SLOTS_MAX: usize = 1 << 15;
+/// Limits of the bits of a filter.
+const FILTER_BITS: std::ops::RangeInclusive<usize> = 1 << 10..=1 << 17;
+/// SHORT_NAME_MAX of crates/bpf/programs/walk.h.
+const SHORT_NAME_BYTES: usize = 32;
+/// Bits of a filter for each name and object in it: with that many, one in sixteen passes by chance.
+const BITS_PER_KEY: usize = 16;
 
 /// The programs' knowledge of a mark that they find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +42,17 @@ type Taken = BTreeMap<usize, (u64, Known)>;
 #[derive(Clone, Debug, Default)]
 pub struct Marks {
     by_hash: BTreeMap<u64, Known>,
+    /// What the filter lets through: [`name_key`] and [`object_key`] of what has a mark.
+    keys: BTreeSet<u32>,
+}
+
+/// The hash of a mark, and more.
+struct Hash {
+    hash: u64,
+    /// Whether it proves that the path leads to an object.
+    is_proof: bool,
+    /// Its key in the filter. An entry's is that of its name.
+    key: Option<u32>,
 }
 
 /// A mark that a program has found at an object, or at a directory above.
@@ -70,9 +87,15 @@ impl Marks {
             .flat_map(|rule| &rule.conditions)
             .filter_map(named)
         {
-            for (hash, is_proof) in hashes(field, path, identities) {
+            for Hash {
+                hash,
+                is_proof,
+                key,
+            } in hashes(field, path, identities)
+            {
                 let number = marks.by_hash.len() as u32 + 1;
                 marks.add(hash, number, is_proof);
+                marks.keys.extend(key);
             }
         }
         marks.that_fit()
@@ -121,7 +144,7 @@ impl Marks {
     pub(crate) fn of(&self, condition: &Condition, identities: &Identities) -> Option<Vec<u32>> {
         let (field, path) = named(condition)?;
         let mut values = Vec::new();
-        for (hash, _) in hashes(field, path, identities) {
+        for Hash { hash, .. } in hashes(field, path, identities) {
             let number = self.by_hash.get(&hash)?.number;
             values.push(value(number, false));
             if field == Field::Dir {
@@ -142,6 +165,13 @@ impl Marks {
         is_above: bool,
     ) -> Vec<Hit> {
         let mut hits = Vec::new();
+        // The programs do not ask the filter about names that are not in the entry itself.
+        let may_be_marked = name.len() >= SHORT_NAME_BYTES
+            || self.passes_filter(name_key(name))
+            || object.is_some_and(|object| self.passes_filter(object_key(object)));
+        if !may_be_marked {
+            return hits;
+        }
         let name = name_hash(name);
         let mut found = |known: &Known, is_sure| {
             hits.push(Hit {
@@ -169,6 +199,24 @@ impl Marks {
         let taken = taken.into_iter();
         let taken = taken.map(|(slot, (hash, mark))| (slot, [hash, known(mark)]));
         (slots, taken.collect())
+    }
+
+    /// The words of a filter with a bit for each key: a name or an object whose bit is not set has no mark.
+    pub(crate) fn filter(&self) -> Vec<u64> {
+        let bits = (self.keys.len() * BITS_PER_KEY).next_power_of_two();
+        let bits = bits.clamp(*FILTER_BITS.start(), *FILTER_BITS.end());
+        let mut words = vec![0; bits / 64];
+        for &key in &self.keys {
+            let bit = key as usize & (bits - 1);
+            words[bit / 64] |= 1 << (bit % 64);
+        }
+        words
+    }
+
+    fn passes_filter(&self, key: u32) -> bool {
+        let words = self.filter();
+        let bit = key as usize & (words.len() * 64 - 1);
+        words[bit / 64] >> (bit % 64) & 1 != 0
     }
 
     /// A number of slots with which no mark is far from its first slot, and the marks by slot. `None` if that takes
@@ -199,22 +247,36 @@ fn named(condition: &Condition) -> Option<(Field, &[u8])> {
     }
 }
 
-/// Hashes of the marks of a path, and whether each proves that the path leads to an object.
-fn hashes(field: Field, path: &[u8], identities: &Identities) -> Vec<(u64, bool)> {
+/// Hashes of the marks of a path.
+fn hashes(field: Field, path: &[u8], identities: &Identities) -> Vec<Hash> {
     let known = identities.of(path).cloned().unwrap_or_default();
     let place = match known.canonical.is_empty() {
         true => path,
         false => &known.canonical,
     };
-    let name = name_hash(last_name(place));
-    let mut all = vec![(name, false)];
-    all.extend(known.directory.map(|dir| (entry_hash(name, dir), true)));
-    all.extend(known.object.map(|object| (object_hash(object), true)));
+    let of_name = |name| Hash {
+        hash: name_hash(name),
+        is_proof: false,
+        key: Some(name_key(name)),
+    };
+    let of_object = |object, is_proof| Hash {
+        hash: object_hash(object),
+        is_proof,
+        key: Some(object_key(object)),
+    };
+    let name = of_name(last_name(place));
+    let of_entry = |directory| Hash {
+        hash: entry_hash(name.hash, directory),
+        is_proof: true,
+        key: None,
+    };
+    let entry = known.directory.map(of_entry);
+    let mut all = vec![name];
+    all.extend(entry);
+    all.extend(known.object.map(|object| of_object(object, true)));
     if field == Field::Dir {
-        let moved = known.moved_to.iter().map(|place| last_name(place));
-        all.extend(moved.map(|name| (name_hash(name), false)));
-        let former = known.former.iter();
-        all.extend(former.map(|&object| (object_hash(object), false)));
+        all.extend(known.moved_to.iter().map(|place| of_name(last_name(place))));
+        all.extend(known.former.iter().map(|&object| of_object(object, false)));
     }
     all
 }
@@ -225,22 +287,41 @@ pub(crate) fn last_name(path: &[u8]) -> &[u8] {
     names.find(|name| !name.is_empty()).unwrap_or(b"/")
 }
 
+/// MARK_FACTOR of crates/bpf/programs/marks.h.
+const MIX_FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
+
 /// One step of a hash: `mark_mix()` of crates/bpf/programs/marks.h.
 fn mix(hash: u64, word: u64) -> u64 {
-    const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
-    let hash = (hash ^ word).wrapping_mul(FACTOR);
+    let hash = (hash ^ word).wrapping_mul(MIX_FACTOR);
     hash ^ hash >> 29
+}
+
+/// The first step of [`mix`], as a key of the filter: `filter_key()` of crates/bpf/programs/marks.h.
+fn filter_key(word: u64) -> u32 {
+    (word.wrapping_mul(MIX_FACTOR) >> 32) as u32
+}
+
+/// Key of a name: of its length and its first eight bytes.
+fn name_key(name: &[u8]) -> u32 {
+    let mut word = [0; 8];
+    let count = name.len().min(8);
+    word[..count].copy_from_slice(&name[..count]);
+    filter_key(u64::from_le_bytes(word) ^ name.len() as u64)
+}
+
+/// Key of an object: of its inode.
+fn object_key(object: ObjectId) -> u32 {
+    filter_key(object.ino)
 }
 
 /// Hash of a name, never 0. It is filled with zeros up to 32 bytes or, if it is not shorter than those, 256. No entry
 /// has a longer name.
 pub(crate) fn name_hash(name: &[u8]) -> u64 {
-    const SHORT_BYTES: usize = 32;
     const BYTES: usize = 256;
     let mut bytes = name.to_vec();
     bytes.resize(
-        if name.len() < SHORT_BYTES {
-            SHORT_BYTES
+        if name.len() < SHORT_NAME_BYTES {
+            SHORT_NAME_BYTES
         } else {
             BYTES
         },

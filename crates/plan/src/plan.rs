@@ -142,6 +142,7 @@ impl Plan {
         let task_list = planner.task_list(&rules, context)?;
         let builder = &mut planner.builder;
         builder.marks(tables::MARKS, &marks);
+        builder.mark_filter(&marks);
         builder.marks(tables::EXECUTABLES, &executables.marks(identities));
         let notes = notes(&rules, &mut planner, entries, capabilities);
         let mut hooks = Hooks::choose(&planner.calls, task_list, capabilities);
@@ -290,6 +291,14 @@ impl Plan {
         let row = self.call_row(facts.entry, facts.nr);
         let mut values = self.values(facts, &call.shape, identities);
         values.marks = seen;
+        let is_unmarked = values
+            .marks
+            .as_ref()
+            .is_some_and(|seen| seen.hits.is_empty());
+        let has_succeeded = facts.result.is_some_and(|result| result as u64 >> 31 == 0);
+        if is_unmarked && has_succeeded && row.spec & tables::SPEC_ONLY_MARKED != 0 {
+            return Decision::Drop;
+        }
         if let Some(gate) = self.gate(facts.entry, facts.nr) {
             let exit = values.fact[crate::Fact::Exit as usize];
             if !gate.admits(values.fact[gate.fact as usize], exit) {
@@ -446,7 +455,10 @@ impl Planner {
             }
         }
         let (list, pages, npages) = self.list(candidates)?;
-        let spec = self.spec(&shape);
+        let mut spec = self.spec(&shape);
+        if gate::needs_mark(candidates, &shape) {
+            spec |= tables::SPEC_ONLY_MARKED;
+        }
         // io_uring operations are matched before their result is known.
         let gate = match entry {
             Entry::Uring => None,

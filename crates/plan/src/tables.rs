@@ -38,6 +38,8 @@ pub const TASK_LIST: usize = 1;
 pub const MARKS: usize = 2;
 /// Row of the place of the marks of `exe=` conditions.
 pub const EXECUTABLES: usize = 3;
+/// Row of the place of the filter of the marks of `path=` and `dir=` conditions.
+pub const MARK_FILTER: usize = 4;
 /// Limit of the slots that are looked at for one mark.
 pub const MARK_PROBES: u32 = crate::marks::PROBES as u32;
 /// Bit of the second word of a mark: an object with this mark proves its path.
@@ -46,6 +48,9 @@ pub const MARK_PROOF_BIT: u32 = crate::marks::PROOF_BIT;
 /// Bit of a call's gate: it asks about the workload.
 pub const GATE_LATER: u32 = 1 << 31;
 
+/// Bit of a call's spec: rules select the call only if it fails or reaches something with a mark.
+pub const SPEC_ONLY_MARKED: u32 = 1 << 31;
+
 /// `struct table_call` of tables.h: the entry of a call in the tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Call {
@@ -53,7 +58,7 @@ pub struct Call {
     pub pages: u32,
     /// First row of the gate, and [`GATE_LATER`]; 0 if there is none.
     pub gate: u32,
-    /// Row of the spec.
+    /// Row of the spec, and [`SPEC_ONLY_MARKED`].
     pub spec: u32,
     /// Number of pages.
     pub npages: u16,
@@ -279,6 +284,21 @@ impl Builder {
         self.rows[head] = Row {
             a: first as u64,
             b: slots as u64 - 1,
+        };
+    }
+
+    /// Adds the filter of marks, whose place is then in row [`MARK_FILTER`].
+    pub(crate) fn mark_filter(&mut self, marks: &Marks) {
+        let words = marks.filter();
+        let first = self.rows.len() as u64;
+        let pairs = words.chunks_exact(2).map(|pair| Row {
+            a: pair[0],
+            b: pair[1],
+        });
+        self.rows.extend(pairs);
+        self.rows[MARK_FILTER] = Row {
+            a: first * 2,
+            b: words.len() as u64 - 1,
         };
     }
 
