@@ -80,7 +80,7 @@ static __always_inline void note_change(struct object_note *note, __u32 index, _
 					__u64 dentry)
 {
 	note_struct_path(note, OBJECT(TARSIER_OBJECT_PARENT_PATH, index), dir);
-	note_marks(note, dentry, ADDRESS(note, path, dir, mnt), MARK_CHANGED);
+	note_marks(note, dentry, (__u64)READ((const struct path *)dir, mnt), MARK_CHANGED);
 }
 
 #define PARENT_HOOK(function)                                                               \
@@ -121,7 +121,7 @@ AT_ENTRY(security_path_link, )
 		return 0;
 	target = argument(ctx, 0, probed);
 	dir = argument(ctx, 1, probed);
-	mnt = ADDRESS(note, path, dir, mnt);
+	mnt = (__u64)READ((const struct path *)dir, mnt);
 	note_change(note, 1, dir, argument(ctx, 2, probed));
 	note_where(note, OBJECT(TARSIER_OBJECT_TARGET, 0), target, mnt);
 	note_marks(note, target, mnt, 0);
@@ -396,18 +396,18 @@ AT_END(open_exec, )
 }
 
 /* Hooks of calls that act on the object a path leads to. */
-#define TARGET_HOOK(function)                                                   \
-	AT_ENTRY(function, )                                                    \
-	{                                                                       \
-		struct object_note *note = note_of(OBJECTS_LOOKUP);             \
-		__u64 path = argument(ctx, 0, probed);                          \
-                                                                                \
-		if (!note)                                                      \
-			return 0;                                               \
-		note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, 0), path); \
-		note_marks(note, ADDRESS(note, path, path, dentry),             \
-			   ADDRESS(note, path, path, mnt), 0);                  \
-		return 0;                                                       \
+#define TARGET_HOOK(function)                                                    \
+	AT_ENTRY(function, )                                                     \
+	{                                                                        \
+		struct object_note *note = note_of(OBJECTS_LOOKUP);              \
+		__u64 path = argument(ctx, 0, probed);                           \
+                                                                                 \
+		if (!note)                                                       \
+			return 0;                                                \
+		note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, 0), path);  \
+		note_marks(note, (__u64)READ((const struct path *)path, dentry), \
+			   (__u64)READ((const struct path *)path, mnt), 0);      \
+		return 0;                                                        \
 	}
 
 TARGET_HOOK(security_path_chmod)

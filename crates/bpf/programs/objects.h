@@ -495,7 +495,8 @@ static __always_inline void note_where(struct object_note *note, __u32 what, __u
 
 static __always_inline void note_struct_path(struct object_note *note, __u32 what, __u64 path)
 {
-	note_where(note, what, ADDRESS(note, path, path, dentry), ADDRESS(note, path, path, mnt));
+	note_where(note, what, (__u64)READ((const struct path *)path, dentry),
+		   (__u64)READ((const struct path *)path, mnt));
 }
 
 /* Notes the current directory before the call changes it. */
