@@ -3,11 +3,12 @@
 use crate::cgroups::{CgroupCounts, Cgroups};
 use crate::clock::Clock;
 use crate::fcaps;
-use crate::labels::Labels;
+use crate::labels::{Labels, ReadLabels};
 use crate::system::{KernelFile, System};
 use event::wire::CgroupFrame;
 use event::WorkloadText;
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 /// The system whose events are composed, with the facts about it that are read once or every second.
@@ -21,6 +22,7 @@ pub(crate) struct Host {
     pub(crate) boot: Vec<u8>,
     clock: Clock,
     cgroups: Cgroups,
+    read_labels: RefCell<ReadLabels>,
 }
 
 impl Host {
@@ -33,6 +35,7 @@ impl Host {
             labels: Labels::now(&*system),
             all_caps: fcaps::all_caps(&*system),
             cgroups: Cgroups::default(),
+            read_labels: RefCell::default(),
             system,
         }
     }
@@ -48,9 +51,11 @@ impl Host {
         self.clock.unix_ns(monotonic_ns)
     }
 
-    /// The label of process `pid`; `None` if processes have no labels, or the process has ended.
-    pub(crate) fn label(&self, pid: u32) -> Option<Cow<'static, [u8]>> {
-        self.labels.of(&*self.system, pid)
+    /// The label of process `pid`, for an event at `event_ns` (CLOCK_MONOTONIC); `None` if processes have no labels, or
+    /// the process has ended.
+    pub(crate) fn label(&self, pid: u32, event_ns: u64) -> Option<Cow<'static, [u8]>> {
+        let lately = &mut self.read_labels.borrow_mut();
+        self.labels.at(&*self.system, pid, event_ns, lately)
     }
 
     /// Looks at all cgroups that there are. Returns whether the system shows the whole hierarchy.

@@ -40,11 +40,60 @@ impl Labels {
 
     /// The label of process `pid`; `None` if processes have no labels, or the process has ended.
     pub(crate) fn of(self, system: &dyn System, pid: u32) -> Option<Cow<'static, [u8]>> {
+        self.of_process(|| label_of(system, KernelFile::Label(Some(pid))))
+    }
+
+    /// As [`of`](Self::of), for an event at `event_ns` (CLOCK_MONOTONIC). Labels are taken from `lately` if they were
+    /// read after the event.
+    pub(crate) fn at(
+        self,
+        system: &dyn System,
+        pid: u32,
+        event_ns: u64,
+        lately: &mut ReadLabels,
+    ) -> Option<Cow<'static, [u8]>> {
+        self.of_process(|| lately.label(system, pid, event_ns))
+    }
+
+    fn of_process(self, own: impl FnOnce() -> Option<Vec<u8>>) -> Option<Cow<'static, [u8]>> {
         match self {
             Labels::None => None,
             Labels::Unconfined => Some(Cow::Borrowed(UNCONFINED)),
-            Labels::PerProcess(_) => label_of(system, KernelFile::Label(Some(pid))).map(Cow::Owned),
+            Labels::PerProcess(_) => own().map(Cow::Owned),
         }
+    }
+}
+
+/// Number of processes whose labels are kept.
+const KEPT: usize = 32;
+
+/// The labels of processes that were asked for last. A label is read after the event, so it may be one that the process
+/// has got since. For other events from before the reading it is read no better again.
+#[derive(Default)]
+pub(crate) struct ReadLabels([Option<ReadLabel>; KEPT]);
+
+struct ReadLabel {
+    pid: u32,
+    label: Vec<u8>,
+    /// Time of CLOCK_MONOTONIC before the label was read, in nanoseconds.
+    read_ns: u64,
+}
+
+impl ReadLabels {
+    fn label(&mut self, system: &dyn System, pid: u32, event_ns: u64) -> Option<Vec<u8>> {
+        let place = &mut self.0[pid as usize % KEPT];
+        let is_it = |read: &&ReadLabel| read.pid == pid && event_ns <= read.read_ns;
+        if let Some(read) = place.as_ref().filter(is_it) {
+            return Some(read.label.clone());
+        }
+        let read_ns = system.monotonic_ns();
+        let label = label_of(system, KernelFile::Label(Some(pid)));
+        *place = label.clone().map(|label| ReadLabel {
+            pid,
+            label,
+            read_ns,
+        });
+        label
     }
 }
 
@@ -80,6 +129,7 @@ fn label_of(system: &dyn System, file: KernelFile) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
     use crate::static_system::{StaticFile, StaticSystem};
+    use std::sync::atomic::Ordering;
 
     fn system(files: &[(&'static str, &str)]) -> StaticSystem {
         let file = |text: &str| StaticFile {
@@ -99,6 +149,27 @@ mod tests {
         let apart = Labels::PerProcess(SecurityModule::Selinux);
         assert_eq!(apart.of(&none, 7), None);
         assert_eq!(Labels::Unconfined.of(&none, 7).as_deref(), Some(UNCONFINED));
+    }
+
+    #[test]
+    fn a_label_is_read_once_for_events_from_before_the_reading() {
+        let at = |label: &str, ns| {
+            let system = system(&[("/proc/7/attr/current", label)]);
+            system.monotonic_ns.store(ns, Ordering::Relaxed);
+            system
+        };
+        let mut lately = ReadLabels::default();
+        let (first, second) = (at("first\n", 10), at("second\n", 20));
+        let mut of = |system: &StaticSystem, event_ns| {
+            let label = lately.label(system, 7, event_ns);
+            label.map(|label| String::from_utf8_lossy(&label).into_owned())
+        };
+        assert_eq!(of(&first, 9).as_deref(), Some("first"));
+        assert_eq!(of(&second, 10).as_deref(), Some("first"));
+        assert_eq!(of(&second, 11).as_deref(), Some("second"));
+        assert_eq!(of(&first, 20).as_deref(), Some("second"));
+        assert_eq!(of(&system(&[]), 21), None);
+        assert_eq!(of(&first, 9).as_deref(), Some("first"));
     }
 
     #[test]

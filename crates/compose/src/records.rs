@@ -78,7 +78,8 @@ impl Records<'_, '_> {
     fn syscall(&mut self) {
         let items = self.resolver.count();
         let (event, exe, key) = (self.event, self.exe, self.key);
-        let subj = self.host.label(event.header().pid);
+        let header = event.header();
+        let subj = self.host.label(header.pid, header.frame.time_ns);
         let subj = subj.as_deref();
         if event.has_flag(wire::TARSIER_URING) {
             self.put(&UringOp::from_event(event, items, exe, subj, key));
@@ -229,7 +230,8 @@ impl Records<'_, '_> {
         let mut targets = ObjPid::from_event(self.event);
         let first = targets.next();
         for target in targets.chain(first) {
-            let obj = self.host.label(target.opid);
+            let time_ns = self.event.header().frame.time_ns;
+            let obj = self.host.label(target.opid, time_ns);
             self.put(&ObjPid {
                 obj: obj.as_deref(),
                 ..target
