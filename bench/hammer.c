@@ -6,6 +6,9 @@
  * hammer calls GID PRODUCERS SECONDS [RATE]
  *	processes in group GID call getppid; RATE is calls per second of each.
  *	Prints "producer CALLS SECONDS" for each, SECONDS of its own clock.
+ * hammer held GID SECONDS
+ *	the same in this process, which first waits until its standard input ends, so
+ *	that a rule can name it.
  * hammer execs GID SECONDS RATE
  *	a process in group GID runs /bin/true RATE times per second. Prints the same.
  * hammer timer SECONDS
@@ -85,6 +88,20 @@ static int calls(gid_t gid, int producers, double seconds, double rate)
 	while (wait(&status) > 0)
 		failed |= status != 0;
 	return failed;
+}
+
+static int held(gid_t gid, double seconds)
+{
+	char byte;
+
+	if (setresgid(gid, gid, gid)) {
+		perror("hammer: setresgid");
+		return 1;
+	}
+	while (read(0, &byte, 1) > 0)
+		;
+	produce(seconds, 0);
+	return 0;
 }
 
 static int execs(gid_t gid, double seconds, double rate)
@@ -172,6 +189,8 @@ int main(int argc, char **argv)
 	if (argc >= 5 && !strcmp(argv[1], "calls"))
 		return calls(atoi(argv[2]), atoi(argv[3]), atof(argv[4]),
 			     argc > 5 ? atof(argv[5]) : 0);
+	if (argc == 4 && !strcmp(argv[1], "held"))
+		return held(atoi(argv[2]), atof(argv[3]));
 	if (argc == 5 && !strcmp(argv[1], "execs"))
 		return execs(atoi(argv[2]), atof(argv[3]), atof(argv[4]));
 	if (argc == 3 && !strcmp(argv[1], "timer"))
@@ -179,7 +198,8 @@ int main(int argc, char **argv)
 	if (argc == 5 && !strcmp(argv[1], "appends"))
 		return appends(argv[2], atof(argv[3]), atof(argv[4]));
 	fprintf(stderr,
-		"usage: hammer calls GID PRODUCERS SECONDS [RATE] | hammer execs GID SECONDS RATE |\n"
-		"       hammer timer SECONDS | hammer appends FILE SECONDS RATE\n");
+		"usage: hammer calls GID PRODUCERS SECONDS [RATE] | hammer held GID SECONDS |\n"
+		"       hammer execs GID SECONDS RATE | hammer timer SECONDS |\n"
+		"       hammer appends FILE SECONDS RATE\n");
 	return 2;
 }

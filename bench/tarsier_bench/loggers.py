@@ -19,6 +19,13 @@ from .environment import ROOT, TARSIER, BenchError, output_of
 from .rules import write_rules
 
 PAUSE_S = 0.05
+# Records that the kernel's queue holds for auditd, as in the experiment whose figures stand beside.
+BACKLOG = 16440
+# A backlog_wait_time of 60 s, whatever the kernel's ticks: its own default.
+DEFAULT_WAIT = -1
+DEFAULT_WAIT_S = 60
+# Values of HZ that kernels are built with.
+TICKS_PER_S = (100, 250, 300, 1000)
 # Time after SIGTERM at which a logger that still runs is killed.
 END_S = 60.0
 
@@ -91,13 +98,29 @@ def end(process: subprocess.Popen[Any]) -> None:
         process.wait()
 
 
+def ticks_per_s() -> int:
+    """The kernel's HZ, from the ticks that it counts in half a second."""
+
+    def ticks() -> int:
+        lines = Path("/proc/timer_list").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("jiffies:"))
+
+    start, first = time.monotonic(), ticks()
+    time.sleep(0.5)
+    rate = (ticks() - first) / (time.monotonic() - start)
+    return min(TICKS_PER_S, key=lambda known: abs(known - rate))
+
+
 @contextlib.contextmanager
 def auditd(scratch: Path, wait_time: int, load_rules: Callable[[], object]) -> Iterator[int]:
     """The real auditd, with the rules that `load_rules()` loads.
 
-    `wait_time`: how long a caller waits for auditd, in the kernel's ticks; 0 loses events instead.
+    `wait_time`: how long a caller waits for auditd, in the kernel's ticks; 0 loses events instead;
+    DEFAULT_WAIT is the kernel's own setting.
     """
     before = audit.status()
+    if wait_time == DEFAULT_WAIT:
+        wait_time = DEFAULT_WAIT_S * ticks_per_s()
     process = subprocess.Popen(
         [ROOT / "scripts/peer", "auditd", "-n", "-c", scratch],
         stdout=subprocess.DEVNULL,
@@ -113,7 +136,7 @@ def auditd(scratch: Path, wait_time: int, load_rules: Callable[[], object]) -> I
             raise BenchError(f"auditd ended with {process.returncode}")
         # A full queue must not fill the kernel's log.
         auditctl("-f", "0")
-        auditctl("-b", "8192")
+        auditctl("-b", str(BACKLOG))
         auditctl("--backlog_wait_time", str(wait_time))
         load_rules()
         yield process.pid

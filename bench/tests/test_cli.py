@@ -45,7 +45,7 @@ class BadInput(unittest.TestCase):
         self.refused(["--secnods", "1"], "no benchmark knows --secnods")
 
     def test_an_option_that_this_benchmark_does_not_know(self) -> None:
-        self.refused(["flush", "--rounds", "3"], "unrecognized arguments: --rounds 3")
+        self.refused(["flush", "--calls", "3"], "unrecognized arguments: --calls 3")
 
     def test_values(self) -> None:
         self.refused(["uids", "--rounds", "0"], "'0' is not a whole number above zero")

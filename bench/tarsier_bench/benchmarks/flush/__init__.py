@@ -1,12 +1,14 @@
 """Loggers under load: auditd and Tarsier in each flush mode, the same producer, one run.
 
 A process makes one audited call as fast as it can, while an unrelated process sleeps 1 ms at a time
-and reports how late it wakes. Further rows: Tarsier with more producers, for longer, sealed, and at
-a fixed rate; programs started at a fixed rate, under each logger; and the encoder alone.
+and reports how late it wakes. Further rows: a rule on all calls of the process, under auditd with
+each time that calls wait for it (backlog_wait_time); Tarsier with more producers, for longer,
+sealed, and at a fixed rate; programs started at a fixed rate, under each logger; and the encoder
+alone. SYNC, not sealed and sealed, is measured again in interleaved rounds.
 
 The audited calls are getppid with a mark as first argument, or execve, by group 61234. auditd runs
-in the foreground with its own configuration and log below a temporary directory; the state of
-kernel audit is restored.
+in the foreground with its own configuration and log below a temporary directory, and a queue of
+16,440 records; the state of kernel audit is restored.
 
 TARSIER_LAUREL is the path of laurel. Without it, and without laurel in PATH, its rows are left out.
 """
@@ -17,15 +19,15 @@ import os
 from ... import options
 from ...environment import machine
 from ...results import Benchmark, Measured, today
-from .measuring import measure_encoder, measure_rows
+from .measuring import measure_all, measure_encoder
 from .reporting import report
 
 NAME = "flush"
 
 
 def measure(chosen: argparse.Namespace) -> Measured:
-    """Measures all rows once, then the encoder."""
-    results = measure_rows(NAME, chosen.producers, chosen.seconds, chosen.long_seconds)
+    """Measures all rows once, the sealed pair in rounds, then the encoder."""
+    results, pair = measure_all(NAME, chosen)
     facts = {
         "machine": machine(),
         "date": today(),
@@ -34,7 +36,7 @@ def measure(chosen: argparse.Namespace) -> Measured:
         "load": os.getloadavg()[0],
         "encoder": measure_encoder(),
     }
-    return Measured(NAME, {**facts, "rows": results})
+    return Measured(NAME, {**facts, "rows": results, "sealing": pair})
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds",
         type=options.positive_seconds,
-        default=4,
+        default=2.5,
         metavar="N",
         help="for each row (default: %(default)g)",
     )
@@ -60,6 +62,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="N,…",
         help="rows of Tarsier (default: %(default)s)",
     )
+    parser.add_argument(
+        "--pair-seconds",
+        type=options.positive_seconds,
+        default=3,
+        metavar="N",
+        help="for each row of the sealed pair (default: %(default)g)",
+    )
+    options.add_rounds(parser, 5, "row of the sealed pair")
     options.add_out(parser)
 
 

@@ -6,20 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from ...loggers import DEFAULT_WAIT
+
 GID = 61234
 # MARK of hammer.c.
-RULE = f"-a always,exit -F arch=b64 -S getppid -F gid={GID} -F a0=0x7a53 -k "
+MARK = "7a53"
+RULE = f"-a always,exit -F arch=b64 -S getppid -F gid={GID} -F a0=0x{MARK} -k "
 EXEC_RULE = f"-a always,exit -F arch=b64 -S execve -F gid={GID} -k "
+# The experiment's rule, for the only producer.
+PROCESS_RULE = "-a always,exit -S all -F pid={pid} -k "
 EXEC_RATES = (333, 1000)
-MODES = (
-    ("NONE", None),
-    ("INCREMENTAL", 20),
-    ("INCREMENTAL", 200),
-    ("INCREMENTAL", 1000),
-    ("INCREMENTAL", 8000),
-    ("DATA", None),
-    ("SYNC", None),
-)
+# Values of `freq` for INCREMENTAL. Tarsier writes in large batches, where `freq` changes little.
+AUDITD_FREQS = (20, 50, 100, 200, 400, 1000, 2000, 4000, 8000)
+TARSIER_FREQS = (20, 200, 1000, 8000)
+# backlog_wait_time in ticks.
+LOSSLESS_WAIT = 60000
+WAITS = {"wait 0": 0, "wait 100": 100, "default wait": DEFAULT_WAIT}
 # With more producers, a long row would only wait.
 LONG_PRODUCERS_MAX = 8
 
@@ -30,7 +32,8 @@ class Row:
 
     `side`: native, auditd, tarsier, or disk, which has no logger. `flush`, `freq` and `extra` (more
     lines) go to auditd.conf. `rate`: calls per second of each producer, 0 for as many as possible.
-    `key`: the rule's key. `execs`: the call is execve. `laurel`: the path of that plugin.
+    `key`: the rule's key. `execs`: the call is execve. `laurel`: the path of that plugin. `wait`:
+    auditd's backlog_wait_time. `by_process`: the rule is on all calls of the producer.
     """
 
     side: str
@@ -41,7 +44,8 @@ class Row:
     producers: int = 1
     rate: int = 0
     key: str = "bench"
-    lossless: bool = False
+    wait: int = 0
+    by_process: bool = False
     is_long: bool = False
     sealed: bool = False
     execs: bool = False
@@ -49,8 +53,9 @@ class Row:
 
     @property
     def rule(self) -> str:
-        """The only rule that is loaded."""
-        return (EXEC_RULE if self.execs else RULE) + self.key
+        """The only rule that is loaded; with `{pid}` in it if it is by process."""
+        rule = PROCESS_RULE if self.by_process else EXEC_RULE if self.execs else RULE
+        return rule + self.key
 
     @property
     def settings(self) -> list[str]:
@@ -60,11 +65,34 @@ class Row:
         return [*lines, *self.extra]
 
 
-def mode_rows(side: str, name: str) -> list[Row]:
+def mode_rows(side: str, name: str, freqs: Sequence[int]) -> list[Row]:
     """Rows of a logger in each flush mode."""
     return [
-        Row(side, f"{name} {flush}{f' {freq}' if freq else ''}", flush, freq)
-        for flush, freq in MODES
+        Row(side, f"{name} NONE", "NONE"),
+        *(Row(side, f"{name} INCREMENTAL {freq}", "INCREMENTAL", freq) for freq in freqs),
+        Row(side, f"{name} DATA", "DATA"),
+        Row(side, f"{name} SYNC", "SYNC"),
+    ]
+
+
+def process_rows() -> list[Row]:
+    """Rows with the experiment's rule: auditd with each time that calls wait, and Tarsier."""
+    rows = []
+    for flush in ("NONE", "SYNC"):
+        row = partial(Row, flush=flush, by_process=True)
+        rows += [
+            row("auditd", f"auditd {flush}, rule by pid, {name}", wait=wait)
+            for name, wait in WAITS.items()
+        ]
+        rows.append(row("tarsier", f"Tarsier {flush}, rule by pid"))
+    return rows
+
+
+def sealing_rows() -> list[Row]:
+    """The pair of which the ratio of processor time counts, not sealed and sealed."""
+    return [
+        Row("tarsier", "Tarsier SYNC", "SYNC"),
+        Row("tarsier", "Tarsier SYNC, sealed", "SYNC", sealed=True, extra=("seal = yes",)),
     ]
 
 
@@ -110,12 +138,13 @@ def make_rows(producers: Sequence[int]) -> list[Row]:
     sync = partial(Row, "tarsier", flush="SYNC")
     return [
         Row("native", "no auditing"),
-        *mode_rows("auditd", "auditd"),
-        Row("auditd", "auditd NONE, lossless", "NONE", lossless=True),
-        *mode_rows("tarsier", "Tarsier"),
+        *mode_rows("auditd", "auditd", AUDITD_FREQS),
+        Row("auditd", "auditd NONE, lossless", "NONE", wait=LOSSLESS_WAIT),
+        *mode_rows("tarsier", "Tarsier", TARSIER_FREQS),
+        *process_rows(),
         sync(label="Tarsier SYNC, overload = DROP", extra=("overload = DROP",)),
         *producer_rows(producers),
-        sync(label="Tarsier SYNC, sealed", sealed=True, extra=("seal = yes",)),
+        sealing_rows()[1],
         sync(label="Tarsier SYNC, 10,000 calls/s", rate=10000),
         Row("disk", "500 bytes and fdatasync, 100/s", rate=100),
         Row(
