@@ -3,7 +3,10 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from .environment import ROOT, BenchError, output_of
+from .environment import BENCH, ROOT, BenchError, output_of
+
+# Rule sets that are written for the benchmarks.
+OWN = BENCH / "rules"
 
 # No process has this uid or a higher one, so rules that require one select nothing.
 NOBODY = 4000000
@@ -45,6 +48,11 @@ def sample_rules(names: Iterable[str]) -> list[str]:
         for path in paths:
             lines += rules_in(path.read_text())
     return lines
+
+
+def own_rules(name: str) -> list[str]:
+    """The rules of a set in bench/rules."""
+    return rules_in((OWN / f"{name}.rules").read_text())
 
 
 def rules_in(text: str) -> list[str]:

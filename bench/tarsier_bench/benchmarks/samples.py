@@ -1,8 +1,11 @@
-"""Debian's sample rule sets (package auditd): what each costs a call that it does not record.
+"""Real rule sets: what each costs a call that it does not record.
 
-Under the kernel's audit each set is measured unchanged and as `tarsier rules optimise` rewrites it;
-under Tarsier, unchanged. So that nothing is recorded, each rule gets a condition that no process
-meets; a watch (-w) is converted to its long form, the only one that can have conditions.
+They are Debian's samples (package auditd), and those of bench/rules: what the CIS Benchmark for
+Debian asks to audit, and a host of containers. Under the kernel's audit each set is measured
+unchanged and as `tarsier rules optimise` rewrites it; under Tarsier, unchanged. So that nothing is
+recorded, each rule gets a condition that no process meets; a watch (-w) is converted to its long
+form, the only one that can have conditions. Beside the measured times stand those that `tarsier
+plan --profile live` predicts, and which share of the calls of shell scripts the rules name.
 """
 
 import argparse
@@ -24,8 +27,9 @@ from ..results import (
     cells_report,
     require_native,
 )
-from ..rules import sample_rules, select_nobody, tolerant, write_rules
+from ..rules import own_rules, sample_rules, select_nobody, tolerant, write_rules
 from ..stats import within_noise
+from .prices import price_table, prices_of
 
 NAME = "samples"
 SETS = {
@@ -34,6 +38,7 @@ SETS = {
     "OSPP": ["30-ospp-v42*"],
     "NISPOM": ["30-nispom"],
 }
+OWN_SETS = {"CIS Debian": "cis-debian", "container host": "container-host"}
 FORMS = ("as it is", "optimised")
 # The optimiser's numbers for a set: {"before": {name: value}, "after": {name: value}}.
 Counts = dict[str, dict[str, int]]
@@ -49,11 +54,16 @@ def optimised(lines: list[str]) -> tuple[list[str], Counts]:
     return answer["rules"], {"before": answer["before"], "after": answer["after"]}
 
 
+def lines_of_sets() -> dict[str, list[str]]:
+    """The rules of each set."""
+    found = {name: sample_rules(files) for name, files in SETS.items()}
+    return {**found, **{name: own_rules(file) for name, file in OWN_SETS.items()}}
+
+
 def make_cells() -> tuple[list[Cell], dict[str, Counts]]:
     """The cells, and the optimiser's numbers for each set."""
     rows, optimiser = [Cell("native", "native")], {}
-    for name, files in SETS.items():
-        lines = sample_rules(files)
+    for name, lines in lines_of_sets().items():
         better, optimiser[name] = optimised(lines)
         nobody, better = select_nobody(lines), select_nobody(better)
         as_it_is, rewritten = ({"set": name, "form": form} for form in FORMS)
@@ -93,10 +103,15 @@ def rule_table(results: list[CellResult], optimiser: dict[str, Counts]) -> str:
     return tables.markdown(header, rows)
 
 
+def sets_of(results: list[CellResult]) -> list[str]:
+    """The sets that were measured, in order."""
+    return list(dict.fromkeys(found["set"] for found in results if found["side"] != "native"))
+
+
 def added(results: list[CellResult], name: str, side: str, form: str) -> Series:
     """What each set adds to getppid, in ns."""
     native = require_native(results)
-    along = cells_along(results, side, list(SETS), "set", form=form)
+    along = cells_along(results, side, sets_of(results), "set", form=form)
     found = [cell["ns"]["null"] if cell else None for cell in along]
     values = [one and round(one["min"] - native["null"]["min"], 1) for one in found]
     noisy = (i for i, one in enumerate(found) if one and within_noise(one, native["null"]))
@@ -111,9 +126,9 @@ def plot(results: list[CellResult], line: str) -> str:
         added(results, "Tarsier", "tarsier", "as it is"),
     ]
     return bar_chart(
-        "What Debian's sample rule sets add to getppid, which none of them selects",
+        "What real rule sets add to getppid, which none of them selects",
         line,
-        list(SETS),
+        sets_of(results),
         series,
         ("rule set", "ns added per call"),
     )
@@ -126,7 +141,8 @@ def measure(chosen: argparse.Namespace) -> Measured:
     workload = cells.latency_workload(chosen.calls)
     results = cells.measure(NAME, chosen.sides, chosen.rounds, rows, workload)
     facts = about(chosen.rounds, chosen.calls)
-    return Measured(NAME, {**facts, "optimiser": optimiser, "cells": results})
+    prices = prices_of({name: select_nobody(lines) for name, lines in lines_of_sets().items()})
+    return Measured(NAME, {**facts, "optimiser": optimiser, "prices": prices, "cells": results})
 
 
 def report(record: Record, _stem: str) -> Report:
@@ -137,7 +153,10 @@ def report(record: Record, _stem: str) -> Report:
         "Minimum in ns per call; in brackets what was added to native. Every rule has one "
         "more condition, so that none selects anything."
     )
-    body = f"{rule_table(results, record['optimiser'])}\n{tables.latency_table(results)}"
+    body = f"{rule_table(results, record['optimiser'])}\n"
+    if "prices" in record:
+        body += f"{price_table(results, record['prices'])}\n"
+    body += tables.latency_table(results)
     return cells_report(NAME, record, heading, body, plot)
 
 
