@@ -3,9 +3,9 @@
 The rows are: those of the kernel's own seccomp_benchmark (native, 1 and 2 filters that the bitmap
 answers, 3 and 4 with full ones); Docker's default profile from libseccomp and from Tarsier; the 34
 filters of a hardened systemd unit; and the filter that `tarsier seccomp merge` makes from those.
-Estimates and expectations are those of the kernel's program. Two servers, each with a client on the
-loopback interface (tests/vm/loads.c), run under Docker's profile as it is, optimised, and compiled
-by Tarsier. Needs neither root nor audit.
+Estimates and expectations are those of the kernel's program. Three servers, each with a client on
+the loopback interface (tests/vm/loads.c, keyvalue.c), run under Docker's profile as it is,
+optimised, and compiled by Tarsier. Needs neither root nor audit.
 """
 
 import argparse
@@ -47,8 +47,13 @@ FULL = struct.pack("<HBBI", 0x20, 0, 0, 16) + ALLOW
 ALIKE_PERCENT = 10
 JIT = Path("/proc/sys/net/core")
 JIT_SETTINGS = ("bpf_jit_enable", "bpf_jit_harden", "bpf_jit_kallsyms")
-# Servers: the workload of loads.c, and its amount.
-SERVERS = {"HTTP, a connection each": ("http", 1000), "request and response": ("requests", 10000)}
+# Servers: the workload of loads.c, or keyvalue.c, and its amount.
+KEY_VALUE = "keyvalue"
+SERVERS = {
+    "HTTP, a connection each": ("http", 1000),
+    "keys and values": (KEY_VALUE, 10000),
+    "request and response": ("requests", 10000),
+}
 SERVED = (
     "native",
     "Docker, as runc installs it",
@@ -138,13 +143,15 @@ def jit_settings() -> dict[str, str]:
     return found
 
 
-def serve(program: Path, loads: Path, directory: Path, filters: list[bytes]) -> dict[str, float]:
-    """Requests per second of each server, under these filters."""
+def serve(program: Path, directory: Path, filters: list[bytes]) -> dict[str, float]:
+    """Requests per second of each server, under these filters. `directory` has the servers."""
     paths = write_filters(directory, filters)
     found = {}
     for label, (load, amount) in SERVERS.items():
-        command: list[str | Path] = [program, "--run", *paths, "--", loads]
-        text = output_of([*command, directory, load, str(amount)], directory)
+        server: list[str | Path] = [directory / "loads", directory, load]
+        if load == KEY_VALUE:
+            server = [directory / KEY_VALUE]
+        text = output_of([program, "--run", *paths, "--", *server, str(amount)], directory)
         _, _, elapsed_ns, _ = text.split("\t")
         found[label] = 1e9 * amount / int(elapsed_ns)
     return found
@@ -154,6 +161,7 @@ def measure_servers(program: Path, scratch: Path, rounds: int) -> dict[str, dict
     """{row: {server: requests per second in each round}}, in interleaved rounds."""
     filters = rows()
     loads = compile_c(ROOT / "tests/vm/loads.c", scratch)
+    compile_c(BENCH / "keyvalue.c", scratch)
     output_of([loads, "prepare", scratch, "1"], scratch)
     found: dict[str, dict[str, list[float]]] = {
         label: {server: [] for server in SERVERS} for label in SERVED
@@ -161,7 +169,7 @@ def measure_servers(program: Path, scratch: Path, rounds: int) -> dict[str, dict
     for number in range(rounds):
         say_round(NAME, number, rounds, f"servers under {len(SERVED)} rows")
         for label in rotated(list(SERVED), number):
-            for server, rate in serve(program, loads, scratch, filters[label]).items():
+            for server, rate in serve(program, scratch, filters[label]).items():
                 found[label][server].append(round(rate, 1))
     return found
 
