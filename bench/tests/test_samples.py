@@ -38,7 +38,7 @@ class Prices(unittest.TestCase):
         rows = [cell("native", 100), cell("kernel", 400), cell("tarsier", 170)]
         self.assertTrue(
             prices.price_table(rows, {"X": price}).endswith(
-                "| X | 97 | 4.8 % | +74 | +70 | +300 | +195 | +70 | +300 | +269 | +70 | +300 |\n"
+                "| X rules | 97 | 4.8 % | +74 | +70 | +300 | +195 | +70 | +300 | +269 | +70 | +300 |\n"
             )
         )
 

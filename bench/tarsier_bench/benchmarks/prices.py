@@ -106,7 +106,7 @@ def price_table(results: list[CellResult], prices: dict[str, Price]) -> str:
     }
     rows = []
     for index, (name, price) in enumerate(prices.items()):
-        row = [name, str(price["named"]), f"{100 * price['share']:.1f} %"]
+        row = [f"{name} rules", str(price["named"]), f"{100 * price['share']:.1f} %"]
         for probe in PROBES:
             row.append(f"+{price['ns'][probe]:.0f}")
             for side in ("tarsier", "kernel"):
