@@ -36,11 +36,9 @@ class Prices(unittest.TestCase):
             "ns": {"null": 74, "stat": 195, "open+close": 269},
         }
         rows = [cell("native", 100), cell("kernel", 400), cell("tarsier", 170)]
-        self.assertTrue(
-            prices.price_table(rows, {"X": price}).endswith(
-                "| X rules | 97 | 4.8 % | +74 | +70 | +300 | +195 | +70 | +300 | +269 | +70 | +300 |\n"
-            )
-        )
+        added = ["+74", "+70", "+300", "+195", "+70", "+300", "+269", "+70", "+300"]
+        expected = " | ".join(["| X rules", "97", "4.8 %", *added]) + " |\n"
+        self.assertTrue(prices.price_table(rows, {"X": price}).endswith(expected))
 
 
 if __name__ == "__main__":

@@ -265,7 +265,7 @@ def servers_table(servers: dict[str, dict[str, list[float]]]) -> str:
     """The best round of each server, and the change from native unless it is within noise."""
     native, table_rows = servers["native"], []
     for label, rates in servers.items():
-        row = [f"servers: {label}"]
+        row = [f"{label}, servers"]
         for server in SERVERS:
             best, base = max(rates[server]), max(native[server])
             # Rates are disturbed downwards: the medians bound the spread.

@@ -28,8 +28,10 @@ from .rows import GID, MARK, Row, make_rows, sealing_rows
 
 # Longest time for a logger to write what is queued: auditd with SYNC needs half a minute.
 DRAIN_S = 1.0
-LOSSLESS_DRAIN_S = 20.0
+LOSSLESS_DRAIN_S = 40.0
 QUIET_S = 0.2
+# The disk may pause longer while auditd syncs each record.
+LOSSLESS_QUIET_S = 1.0
 LATE_NAMES = ("p50", "p99", "p99.9", "max")
 
 
@@ -218,7 +220,10 @@ def measure_logger(
     spent_s, start = loggers.processor_s(pid), time.monotonic()
     result = produce(row, hammer, producers)
     size_meanwhile = loggers.size_of(log) or 0
-    loggers.wait_for_quiet(log, QUIET_S, LOSSLESS_DRAIN_S if row.wait else DRAIN_S)
+    if row.wait:
+        loggers.wait_for_quiet(log, LOSSLESS_QUIET_S, LOSSLESS_DRAIN_S)
+    else:
+        loggers.wait_for_quiet(log, QUIET_S, DRAIN_S)
     took_s = time.monotonic() - start
     result["logger_cpu_s"] = round(loggers.processor_s(pid) - spent_s, 2)
     add_logged(row, result, log, loggers.tarsier_status(scratch) if row.side == "tarsier" else {})
