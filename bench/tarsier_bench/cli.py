@@ -3,6 +3,7 @@
 import argparse
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -14,10 +15,12 @@ from .benchmarks import (
     latency,
     livelock,
     polled,
+    profile,
     rings,
     samples,
     seccomp,
     share,
+    slowdisk,
     uids,
     workloads,
 )
@@ -36,6 +39,8 @@ MODULES = (
     workloads,
     polled,
     grid,
+    profile,
+    slowdisk,
     livelock,
     index,
 )
@@ -94,16 +99,29 @@ def unknown_to_all(arguments: Sequence[str]) -> list[str]:
     return [word for word in arguments if all(word in words for words in unknown)]
 
 
+def times(took_s: Sequence[tuple[str, float]]) -> str:
+    """A line per benchmark with its time, and one with their sum."""
+    lines = [*took_s, ("all", sum(seconds for _, seconds in took_s))]
+    return "".join(f"{seconds / 60:6.1f} min  {name}\n" for name, seconds in lines)
+
+
 def run_all(arguments: list[str]) -> None:
-    """Runs every benchmark with the options that it accepts; the last one in a virtual machine."""
+    """Runs every benchmark with the options that it accepts; the last one in a virtual machine.
+
+    Prints how long each took.
+    """
     unknown = unknown_to_all(arguments)
     if unknown:
         refuse(f"no benchmark knows {unknown[0]}")
     last, in_a_vm = IN_A_VM
+    took_s = []
     for name, extra in (*((name, []) for name in BENCHMARKS), (last, in_a_vm)):
         chosen, _ = parser_of(BENCHMARKS[name]).parse_known_args([*extra, *arguments])
+        start = time.monotonic()
         run_one(BENCHMARKS[name], chosen)
+        took_s.append((" ".join([name, *extra]), time.monotonic() - start))
         print()
+    print(times(took_s), end="")
 
 
 def redraw(arguments: list[str]) -> None:

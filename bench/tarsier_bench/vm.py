@@ -76,6 +76,14 @@ def run(name: str, series: str, test: str) -> tuple[str, Path] | None:
     return kernel, directory_of(kernel, test)
 
 
+def calls_of_flood(text: str) -> int:
+    """Reads what `flood uid` and `flood held` of tests/vm print: their calls."""
+    found = re.fullmatch(r"made (\d+) urgent \d+\n", text)
+    if not found:
+        raise BenchError(f"expected a number of calls: {text!r}")
+    return int(found[1])
+
+
 def about(kernel: str) -> Record:
     """Facts about a run."""
     return {"kernel": kernel, "date": today(), "unit": "instructions"}

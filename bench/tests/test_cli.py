@@ -53,6 +53,12 @@ class BadInput(unittest.TestCase):
         self.refused(["flush", "--seconds", "nan"], "'nan' is not a number of seconds above zero")
         self.refused(["flush", "--producers", "1,,2"], "'' is not a whole number above zero")
 
+    def test_times_have_a_sum(self) -> None:
+        self.assertEqual(
+            cli.times([("flush", 420.0), ("workloads --vm 6.12", 90.0)]),
+            "   7.0 min  flush\n   1.5 min  workloads --vm 6.12\n   8.5 min  all\n",
+        )
+
     def test_options_of_all_are_checked_before_anything_runs(self) -> None:
         self.assertEqual(cli.unknown_to_all(["--rounds", "1", "--seconds", "2"]), [])
         self.assertEqual(cli.unknown_to_all(["--rounds", "1", "--x", "y"]), ["--x", "y"])

@@ -98,13 +98,13 @@ class Floods(unittest.TestCase):
     def test_shells_and_calls(self) -> None:
         found = livelock.shells_of("made 200 p50 2492513 p99 6582610\n")
         self.assertEqual(found, {"made": 200, "p50": 2492513, "p99": 6582610})
-        self.assertEqual(livelock.made_of("made 150 urgent 0\n"), 150)
+        self.assertEqual(vm.calls_of_flood("made 150 urgent 0\n"), 150)
 
     def test_what_is_cut_is_an_error(self) -> None:
         with self.assertRaisesRegex(BenchError, "'made 200 p50'"):
             livelock.shells_of("made 200 p50")
         with self.assertRaisesRegex(BenchError, "expected a number of calls"):
-            livelock.made_of("")
+            vm.calls_of_flood("")
 
 
 class Index(unittest.TestCase):

@@ -5,6 +5,7 @@
  *   flood uid|subuids|container GROUP SECONDS   calls getppid(2) without a pause, in this group, and getpgid(2) once in 1,000
  *                                               calls; as user 61300; as 1,000 uids of a user namespace that this user made;
  *                                               as root of one that root made. Prints `made N urgent M`.
+ *   flood held GROUP SECONDS                    as uid, when its standard input ends.
  *   flood neighbour GROUP SECONDS               calls getppid(2) a hundred times a second, as user 61301. Prints `made N p50 NS p99 NS`.
  *   flood shell GROUP SECONDS                   starts a login shell that starts a program, fifty times a second and up to 200
  *                                               times, as user 61301. Prints `made N p50 NS p99 NS`; the last one may take longer.
@@ -142,13 +143,23 @@ static void enter_namespace(uid_t owner)
 	exit(0);
 }
 
+/* Waits for the end of standard input; the time so many seconds later. */
+static long long when_released_ns(int seconds)
+{
+	char byte;
+
+	while (read(0, &byte, 1) > 0)
+		;
+	return now_ns() + seconds * 1000000000LL;
+}
+
 int main(int argc, char **argv)
 {
 	long long until_ns;
 
 	if (argc != 4) {
 		fprintf(stderr,
-			"usage: flood uid|subuids|container|neighbour|shell GROUP SECONDS\n");
+			"usage: flood uid|held|subuids|container|neighbour|shell GROUP SECONDS\n");
 		return 2;
 	}
 	until_ns = now_ns() + atoi(argv[3]) * 1000000000LL;
@@ -158,9 +169,11 @@ int main(int argc, char **argv)
 		be_neighbour(call, CALLS_MAX, 10000000, until_ns);
 	} else if (!strcmp(argv[1], "shell")) {
 		be_neighbour(start_shell, SHELLS_MAX, 20000000, until_ns);
-	} else if (!strcmp(argv[1], "uid")) {
+	} else if (!strcmp(argv[1], "uid") || !strcmp(argv[1], "held")) {
 		if (setresuid(FLOODER, FLOODER, FLOODER))
 			fail("setresuid");
+		if (!strcmp(argv[1], "held"))
+			until_ns = when_released_ns(atoi(argv[3]));
 		flood(until_ns, 0);
 	} else {
 		enter_namespace(strcmp(argv[1], "subuids") ? 0 : FLOODER);

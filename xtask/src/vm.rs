@@ -28,9 +28,11 @@ mod optimised;
 mod plan;
 mod polled;
 mod pressure;
+mod profile;
 mod request;
 mod results;
 mod rings;
+mod slowdisk;
 mod variant;
 mod workloads;
 
@@ -152,6 +154,9 @@ impl Ground {
         if request.names(broken_kernels::NAME) {
             let program = broken_kernels::build(&source_root())?;
             programs.push((program, broken_kernels::PROGRAM));
+        }
+        if request.names(slowdisk::NAME) {
+            programs.push((PathBuf::from(slowdisk::MKFS), slowdisk::PROGRAM));
         }
         let packages = guest.packages()?;
         Ok(Ok(Ground {

@@ -7,13 +7,11 @@ one nanosecond per instruction, while a disk is as late as on any machine.
 """
 
 import argparse
-import re
 from pathlib import Path
 from typing import TypedDict, cast
 
 from .. import vm
 from ..charts import Series, bar_chart
-from ..environment import BenchError
 from ..results import Benchmark, Measured, Record, Report
 from ..tables import markdown
 
@@ -46,14 +44,6 @@ class Case(TypedDict):
     lost: int
 
 
-def made_of(text: str) -> int:
-    """Reads what `flood held` prints: its calls."""
-    found = re.fullmatch(r"made (\d+) urgent \d+\n", text)
-    if not found:
-        raise BenchError(f"expected a number of calls: {text!r}")
-    return int(found[1])
-
-
 def read_case(directory: Path, case: str, delay_ms: int) -> Case:
     """Reads the files of a case."""
 
@@ -64,7 +54,7 @@ def read_case(directory: Path, case: str, delay_ms: int) -> Case:
         "case": case,
         "delay_ms": delay_ms,
         "seconds": int(read("seconds")),
-        "made": made_of(read("made")),
+        "made": vm.calls_of_flood(read("made")),
         "logged": int(read("logged")),
         "lost": int(read("lost")),
     }

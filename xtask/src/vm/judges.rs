@@ -9,7 +9,7 @@ use anyhow::{bail, Context, Result};
 use super::machine::{last_lines, MachineKind};
 use super::{
     ancestors, broken_kernels, changes, disk, engines, evade, floods, grid, index, instructions,
-    livelock, optimised, polled, pressure, rings, source_root, workloads,
+    livelock, optimised, polled, pressure, profile, rings, slowdisk, source_root, workloads,
 };
 
 /// A test: `tests/vm/NAME`, and how its results are judged.
@@ -23,7 +23,7 @@ pub(super) struct Test {
 }
 
 /// Tests that run only when they are named: benchmarks (`bench/run workloads --vm`), and one that takes long.
-const NAMED: [Test; 5] = [
+const NAMED: [Test; 7] = [
     Test {
         name: "workloads-icount",
         kind: MachineKind::Instructions,
@@ -33,7 +33,7 @@ const NAMED: [Test; 5] = [
     Test {
         name: "livelock-icount",
         kind: MachineKind::Instructions,
-        seconds: 600,
+        seconds: 450,
         check: livelock::judge,
     },
     Test {
@@ -47,6 +47,18 @@ const NAMED: [Test; 5] = [
         kind: MachineKind::Instructions,
         seconds: 200,
         check: index::judge,
+    },
+    Test {
+        name: slowdisk::NAME,
+        kind: MachineKind::Instructions,
+        seconds: 200,
+        check: slowdisk::judge,
+    },
+    Test {
+        name: "profile-icount",
+        kind: MachineKind::Instructions,
+        seconds: 200,
+        check: profile::judge,
     },
     Test {
         name: broken_kernels::NAME,

@@ -182,7 +182,7 @@ impl Store {
         let package = package_of(release, &packages);
         let file = own.file_of(&package)?;
         let image = self.cache.join(image_name(&file, &package)?);
-        if !image.exists() || !modules::directory(&image).exists() {
+        if !image.exists() || !modules::are_taken(&image) {
             println!("fetching {package}");
             extract(own, &package, release, &image, &self.cache.join("unpacked"))
                 .with_context(|| file)?;

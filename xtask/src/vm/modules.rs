@@ -1,4 +1,4 @@
-//! Modules of a kernel that tests load: a block device whose reads take no time, and what it needs.
+//! Modules of a kernel that tests load: a block device in memory, one that delays another, and what they need.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,16 +9,26 @@ use anyhow::{Context, Result};
 use super::output_of;
 
 /// The modules, below the directory `kernel` of a package.
-const MODULES: [&str; 2] = [
+const MODULES: [&str; 4] = [
     "fs/configfs/configfs.ko",
     "drivers/block/null_blk/null_blk.ko",
+    "drivers/md/dm-mod.ko",
+    "drivers/md/dm-delay.ko",
 ];
+/// File beside the modules with the names of those that were looked for.
+const TAKEN: &str = "taken";
 
 /// Directory with the modules of the kernel whose image this is. It is empty if the image's package has no modules,
 /// as since 7.2.
 pub(super) fn directory(image: &Path) -> PathBuf {
     let name = image.file_name().unwrap_or_default().to_string_lossy();
     image.with_file_name(format!("modules-{name}"))
+}
+
+/// Whether all modules of a package have been taken that it has.
+pub(super) fn are_taken(image: &Path) -> bool {
+    let taken = fs::read_to_string(directory(image).join(TAKEN));
+    taken.is_ok_and(|text| text == MODULES.join("\n"))
 }
 
 /// Copies the modules of an unpacked package, and decompresses them.
@@ -36,5 +46,6 @@ pub(super) fn take(unpacked: &Path, release: &str, to: &Path) -> Result<()> {
                 .with_context(|| format!("copying {}", module.display()))?;
         }
     }
-    Ok(())
+    let taken = to.join(TAKEN);
+    fs::write(&taken, MODULES.join("\n")).with_context(|| format!("writing {}", taken.display()))
 }
