@@ -3,7 +3,8 @@
 import unittest
 from typing import Any, cast
 
-from tarsier_bench.benchmarks import prices, samples
+from tarsier_bench.benchmarks import samples
+from tarsier_bench.benchmarks.samples import prices
 from tarsier_bench.results import CellResult
 from tarsier_bench.rules import own_rules, select_nobody
 

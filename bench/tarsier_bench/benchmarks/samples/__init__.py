@@ -12,11 +12,11 @@ import argparse
 import json
 from typing import Any
 
-from .. import cells, options, tables
-from ..cells import Cell
-from ..charts import Series, bar_chart
-from ..environment import TARSIER, output_of, require_root, scratch_directory
-from ..results import (
+from ... import cells, options, tables
+from ...cells import Cell
+from ...charts import Series, bar_chart
+from ...environment import TARSIER, output_of, require_root, scratch_directory
+from ...results import (
     Benchmark,
     CellResult,
     Measured,
@@ -27,8 +27,8 @@ from ..results import (
     cells_report,
     require_native,
 )
-from ..rules import own_rules, sample_rules, select_nobody, tolerant, write_rules
-from ..stats import within_noise
+from ...rules import own_rules, sample_rules, select_nobody, tolerant, write_rules
+from ...stats import within_noise
 from .prices import price_table, prices_of
 
 NAME = "samples"

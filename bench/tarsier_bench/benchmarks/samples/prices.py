@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
-from .. import loggers, tables
-from ..audit import audit_to_ourselves
-from ..environment import (
+from ... import loggers, tables
+from ...audit import audit_to_ourselves
+from ...environment import (
     ROOT,
     TARSIER,
     WORKLOAD,
@@ -19,8 +19,8 @@ from ..environment import (
     output_of,
     scratch_directory,
 )
-from ..results import CellResult, cells_along, require_native
-from ..rules import tolerant, write_rules
+from ...results import CellResult, cells_along, require_native
+from ...rules import tolerant, write_rules
 
 # Time for which `tarsier plan` counts calls.
 COUNT_S = 2
