@@ -3,7 +3,9 @@
 //! most, cost next to nothing.
 
 use crate::conditions::{field_name, BitOp, Candidate, Fact, Test, FACTS};
+use crate::marks::Seen;
 use crate::shape::{Shape, ShapeKind};
+use crate::tables;
 use serde::Serialize;
 use std::fmt;
 
@@ -250,16 +252,28 @@ pub(crate) fn selects_plain_reads(candidates: &[Candidate]) -> bool {
         .any(|candidate| !candidate.never && selects(candidate))
 }
 
-/// Whether no rule can select a call that succeeds and has reached nothing with a mark. What starts or ends a program
-/// is looked at in any case.
-pub(crate) fn needs_mark(candidates: &[Candidate], shape: &Shape) -> bool {
+/// [`tables::SPEC_ONLY_MARKED`] if no rule can select a call that succeeds and has reached nothing with a mark, or 0. What
+/// starts or ends a program is looked at in any case.
+pub(crate) fn need_of_mark(candidates: &[Candidate], shape: &Shape) -> u32 {
     let needs = |candidate: &Candidate| candidate.marks.is_some() || is_of_failures(candidate);
-    !matches!(
+    let mut candidates = candidates.iter();
+    let is_needed = !matches!(
         shape.kind,
         ShapeKind::Exec | ShapeKind::Fork | ShapeKind::Exit
-    ) && candidates
-        .iter()
-        .all(|candidate| candidate.never || needs(candidate))
+    ) && candidates.all(|candidate| candidate.never || needs(candidate));
+    match is_needed {
+        true => tables::SPEC_ONLY_MARKED,
+        false => 0,
+    }
+}
+
+/// Whether the programs end before they look at rules: the call has succeeded, rules then need a mark, and what the call
+/// reached has none. `seen`: the marks, if all are known. Rules compare the low half of results, in which a success may
+/// look like an error.
+pub(crate) fn lacks_mark(call: &tables::Call, seen: Option<&Seen>, result: Option<i64>) -> bool {
+    call.spec & tables::SPEC_ONLY_MARKED != 0
+        && seen.is_some_and(|seen| seen.hits.is_empty())
+        && result.is_some_and(|result| result as u64 >> 31 == 0)
 }
 
 /// The results, as audit compares them, with which the candidate may match.

@@ -289,16 +289,11 @@ impl Plan {
             return Decision::Drop;
         };
         let row = self.call_row(facts.entry, facts.nr);
-        let mut values = self.values(facts, &call.shape, identities);
-        values.marks = seen;
-        let is_unmarked = values
-            .marks
-            .as_ref()
-            .is_some_and(|seen| seen.hits.is_empty());
-        let has_succeeded = facts.result.is_some_and(|result| result as u64 >> 31 == 0);
-        if is_unmarked && has_succeeded && row.spec & tables::SPEC_ONLY_MARKED != 0 {
+        if gate::lacks_mark(&row, seen.as_ref(), facts.result) {
             return Decision::Drop;
         }
+        let mut values = self.values(facts, &call.shape, identities);
+        values.marks = seen;
         if let Some(gate) = self.gate(facts.entry, facts.nr) {
             let exit = values.fact[crate::Fact::Exit as usize];
             if !gate.admits(values.fact[gate.fact as usize], exit) {
@@ -455,10 +450,7 @@ impl Planner {
             }
         }
         let (list, pages, npages) = self.list(candidates)?;
-        let mut spec = self.spec(&shape);
-        if gate::needs_mark(candidates, &shape) {
-            spec |= tables::SPEC_ONLY_MARKED;
-        }
+        let spec = self.spec(&shape) | gate::need_of_mark(candidates, &shape);
         // io_uring operations are matched before their result is known.
         let gate = match entry {
             Entry::Uring => None,
