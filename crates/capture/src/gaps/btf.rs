@@ -268,6 +268,35 @@ impl<'a, 'b> Type<'a, 'b> {
         (self.kind == TypeKind::Array).then(|| self.word(12))
     }
 
+    /// The type as it is stored.
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        let end = self.place + 12 + self.kind.extra(self.entries);
+        self.btf.all.0.get(self.place..end).unwrap_or_default()
+    }
+
+    /// Offsets, in [`Type::bytes`], of names.
+    pub(crate) fn places_of_names(&self) -> impl Iterator<Item = usize> + 'b {
+        let place = self.place;
+        let entries = self.entries().map(move |entry| entry.name_place - place);
+        std::iter::once(0).chain(entries)
+    }
+
+    /// Offsets, in [`Type::bytes`], of ids of other types.
+    pub(crate) fn places_of_ids(&self) -> impl Iterator<Item = usize> + 'b {
+        use TypeKind::*;
+        let own: &[usize] = match self.kind {
+            Array => &[12, 16],
+            kind if kind.is_modifier() => &[8],
+            Pointer | Function | Prototype | Variable | DeclTag => &[8],
+            _ => &[],
+        };
+        let has_ids = self.kind.is_composite() || self.kind == Prototype;
+        let place = self.place;
+        let entries = self.entries().filter(move |_| has_ids);
+        let of_entries = entries.map(move |entry| entry.name_place + 4 - place);
+        own.iter().copied().chain(of_entries)
+    }
+
     /// Members of a structure or union, enumerators of an enumeration, or arguments of a prototype.
     pub fn entries(&self) -> impl Iterator<Item = Entry<'a>> + 'b {
         let size = self.kind.extra(1);

@@ -3,6 +3,7 @@
 pub mod btf;
 mod elf;
 mod features;
+pub(crate) mod reduced;
 pub mod relocations;
 
 use crate::gaps::btf::{Btf, Malformed, Type, TypeKind};
@@ -304,6 +305,25 @@ mod tests {
             let is_other = forms.any(|form| (plain_name(form.0), form.1) == own);
             assert!(is_same || is_other, "{}.{}", flavoured.ty, flavoured.member);
         }
+    }
+
+    #[test]
+    fn types_without_the_others_answer_relocations_as_all_do() {
+        let Some(types) = kernel_btf::of_this_kernel() else {
+            println!("skipped: the kernel has no BTF");
+            return;
+        };
+        let relocations = relocations::of_programs().unwrap();
+        let asked = relocations::Asked::by(&bpf::TARSIER).unwrap();
+        let all = Btf::parse(types.bytes()).unwrap();
+        let reduced = reduced::Reduced::of(&all, &asked.names);
+        let answers = |bytes: &[u8]| {
+            let kernel = Kernel::of(Btf::parse(bytes).unwrap(), &relocations);
+            let members = Members::of(&relocations, &kernel);
+            [members.missing, members.present, members.flavours]
+        };
+        assert_eq!(answers(types.bytes()), answers(reduced.bytes()));
+        assert!(reduced.bytes().len() * 8 < types.bytes().len());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use crate::gaps::btf::{Btf, Bytes, Malformed, Type, TypeKind};
 use crate::gaps::elf::{Elf, Function};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 const MAGIC: u16 = 0xeb9f;
@@ -16,8 +16,10 @@ pub enum Question {
     Field,
     /// Whether a member exists; the answer may be no.
     FieldExists,
-    /// The id of a type, or its size.
-    Type,
+    /// The id of a type.
+    TypeId,
+    /// The size of a type.
+    TypeSize,
     /// Whether a type exists; the answer may be no.
     TypeExists,
     /// The value of an enumerator.
@@ -34,7 +36,8 @@ impl Question {
             0 | 1 | 3 | 4 | 5 => Question::Field,
             2 => Question::FieldExists,
             6 => Question::Local,
-            7 | 9 => Question::Type,
+            7 => Question::TypeId,
+            9 => Question::TypeSize,
             8 | 12 => Question::TypeExists,
             10 => Question::EnumeratorExists,
             11 => Question::Enumerator,
@@ -190,6 +193,46 @@ pub fn of(object: &[u8]) -> Result<Vec<Relocation>, Malformed> {
     Ok(found)
 }
 
+/// What an object's relocations need of the kernel's types.
+pub(crate) struct Asked {
+    /// Names of the types where accesses start, without flavours.
+    pub(crate) names: BTreeSet<String>,
+    /// Indices of the instructions that get ids of types, by the type of their function in the object.
+    pub(crate) ids: BTreeMap<u32, Vec<u32>>,
+}
+
+impl Asked {
+    pub(crate) fn by(object: &[u8]) -> Result<Asked, Malformed> {
+        let elf = Elf::parse(object)?;
+        let btf = Btf::parse(elf.section(".BTF")?.bytes.0)?;
+        let functions = elf.functions()?;
+        let (mut roots, mut ids) = (BTreeSet::new(), Vec::new());
+        each_record(elf.section(".BTF.ext")?.bytes, |section, record| {
+            roots.insert(record.u32(4)?);
+            if Question::of(record.u32(12)?)? == Question::TypeId {
+                ids.push(relocation(&btf, &functions, btf.text(section), record)?);
+            }
+            Some(())
+        })?;
+        let mut asked = Asked {
+            names: BTreeSet::new(),
+            ids: BTreeMap::new(),
+        };
+        let roots = roots.iter().filter_map(|id| btf.get(*id));
+        asked
+            .names
+            .extend(roots.map(|ty| plain_name(ty.name()).to_owned()));
+        for function in btf.types().filter(|ty| ty.kind == TypeKind::Function) {
+            let of_function = ids.iter().filter(|r| r.function == function.name());
+            let instructions: Vec<u32> = of_function.map(|r| r.instruction).collect();
+            if !instructions.is_empty() {
+                asked.ids.insert(function.id, instructions);
+            }
+        }
+        Ok(asked)
+    }
+}
+
 /// All relocations of the programs of the eBPF engines.
 pub fn of_programs() -> Result<Vec<Relocation>, Malformed> {
     of(&bpf::TARSIER)
@@ -305,7 +348,7 @@ fn relocation(
             let plain = btf.plain(ty.id)?;
             enumerator = Some(plain.entries().nth(*access.first()?)?.name.to_owned());
         }
-        Question::Type | Question::TypeExists | Question::Local => {}
+        Question::TypeId | Question::TypeSize | Question::TypeExists | Question::Local => {}
     }
     Some(Relocation {
         function: function.name.to_owned(),

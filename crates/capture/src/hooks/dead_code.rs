@@ -1,15 +1,10 @@
 //! Removes instructions that cannot run on this kernel, since they are for members, functions or types that it lacks
 //! or has. The kernel would do the same, one branch after the other, and move the rest of the program each time.
 
+use super::instructions;
 use crate::error::CaptureError;
-use bpf::load::refused;
-use libbpf_rs::libbpf_sys::{
-    bpf_func_info, bpf_insn, bpf_object__next_program, bpf_object__prepare, bpf_program,
-    bpf_program__autoload, bpf_program__func_info, bpf_program__func_info_cnt,
-    bpf_program__insn_cnt, bpf_program__insns, bpf_program__set_insns, BPF_PSEUDO_CALL,
-    BPF_PSEUDO_FUNC,
-};
-use libbpf_rs::{AsRawLibbpf, OpenObject};
+use libbpf_rs::libbpf_sys::{bpf_insn, BPF_PSEUDO_BTF_ID, BPF_PSEUDO_CALL, BPF_PSEUDO_FUNC};
+use libbpf_rs::OpenObject;
 
 /// Limit of passes over a program; each but the first keeps the branches of at least one more function.
 const PASSES_MAX: usize = 8;
@@ -40,57 +35,16 @@ const MOVE: u8 = 0xb0;
 const AND: u8 = 0x50;
 const OR: u8 = 0x40;
 
-/// Makes the maps and relocations of an object, and shortens its programs.
+/// Shortens the programs of a relocated object.
 pub(super) fn remove(open: &mut OpenObject) -> Result<(), CaptureError> {
-    let object = open.as_libbpf_object().as_ptr();
-    let failed = |code: i32| {
-        let error = libbpf_rs::Error::from_raw_os_error(-code);
-        CaptureError::from(refused("BPF object, with this kernel's types")(error))
-    };
-    // SAFETY: the object lives as long as `open`, which is borrowed exclusively.
-    match unsafe { bpf_object__prepare(object) } {
-        0 => {}
-        code => return Err(failed(code)),
-    }
-    let mut program = std::ptr::null_mut();
-    loop {
-        // SAFETY: the object lives, and `program` is null or one of its programs.
-        program = unsafe { bpf_object__next_program(object, program) };
-        if program.is_null() {
-            return Ok(());
-        }
-        // SAFETY: the program is the object's, which is prepared and not loaded.
-        match unsafe { shorten(program) } {
-            0 => {}
-            code => return Err(failed(code)),
-        }
-    }
-}
-
-/// Shortens a program, and moves what libbpf knows of its functions. Returns libbpf's result.
-///
-/// # Safety
-/// The program is one of an object that was prepared, and is not loaded yet.
-unsafe fn shorten(program: *mut bpf_program) -> i32 {
-    // SAFETY: the caller vouches for the program; libbpf keeps as many instructions and functions as it says, and
-    // nothing else refers to them meanwhile.
-    unsafe {
-        let (code, functions) = (bpf_program__insns(program), bpf_program__func_info(program));
-        if !bpf_program__autoload(program) || code.is_null() || functions.is_null() {
-            return 0;
-        }
-        let code = std::slice::from_raw_parts(code, bpf_program__insn_cnt(program) as usize);
-        let functions: &mut [bpf_func_info] =
-            std::slice::from_raw_parts_mut(functions, bpf_program__func_info_cnt(program) as usize);
+    instructions::change_each(open, |code, functions| {
         let starts: Vec<usize> = functions.iter().map(|f| f.insn_off as usize).collect();
-        let Some((mut shorter, place)) = shortened(code, &starts) else {
-            return 0;
-        };
+        let (shorter, place) = shortened(code, &starts)?;
         for function in functions {
             function.insn_off = place[function.insn_off as usize] as u32;
         }
-        bpf_program__set_insns(program, shorter.as_mut_ptr(), shorter.len() as _)
-    }
+        Some(shorter)
+    })
 }
 
 /// The program without what cannot run, and the new place of each instruction; `None` if there is nothing to remove,
@@ -117,6 +71,14 @@ fn shortened(code: &[bpf_insn], starts: &[usize]) -> Option<(Vec<bpf_insn>, Vec<
         }
     }
     None
+}
+
+/// What is known of a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Value {
+    Number(u64),
+    /// The address of something that the kernel has: not 0.
+    Address,
 }
 
 /// What an instruction does to the flow of control.
@@ -183,8 +145,12 @@ impl<'a> Program<'a> {
                 Step::Half => {}
                 _ if self.code[at].code == LOAD_ADDRESS => {
                     let [low, high] = [at, at + 1].map(|at| self.code[at]);
-                    let value = u64::from(high.imm as u32) << 32 | u64::from(low.imm as u32);
-                    known[usize::from(low.dst_reg())] = Some(value).filter(|_| low.src_reg() == 0);
+                    let number = u64::from(high.imm as u32) << 32 | u64::from(low.imm as u32);
+                    known[usize::from(low.dst_reg())] = match u32::from(low.src_reg()) {
+                        0 => Some(Value::Number(number)),
+                        BPF_PSEUDO_BTF_ID => Some(Value::Address),
+                        _ => None,
+                    };
                 }
                 _ => learn(&self.code[at], &mut known),
             }
@@ -333,12 +299,13 @@ fn step_of(insn: &bpf_insn, at: usize, len: usize) -> Option<Step> {
 }
 
 /// Whether a branch is taken, if its registers are known.
-fn outcome_of(insn: &bpf_insn, known: &[Option<u64>; REGISTERS]) -> Option<bool> {
-    let left = known[usize::from(insn.dst_reg())]?;
-    let right = operand(insn, known)?;
-    let differ = match insn.code & CLASS {
-        JUMP => left != right,
-        _ => left as u32 != right as u32,
+fn outcome_of(insn: &bpf_insn, known: &[Option<Value>; REGISTERS]) -> Option<bool> {
+    let is_whole = insn.code & CLASS == JUMP;
+    let differ = match (known[usize::from(insn.dst_reg())]?, operand(insn, known)?) {
+        (Value::Number(left), Value::Number(right)) if is_whole => left != right,
+        (Value::Number(left), Value::Number(right)) => left as u32 != right as u32,
+        (Value::Address, Value::Number(0)) if is_whole => true,
+        _ => return None,
     };
     match insn.code & OPERATION {
         IF_EQUAL => Some(!differ),
@@ -347,27 +314,40 @@ fn outcome_of(insn: &bpf_insn, known: &[Option<u64>; REGISTERS]) -> Option<bool>
     }
 }
 
-fn operand(insn: &bpf_insn, known: &[Option<u64>; REGISTERS]) -> Option<u64> {
+fn operand(insn: &bpf_insn, known: &[Option<Value>; REGISTERS]) -> Option<Value> {
     match insn.code & BY_REGISTER {
-        0 => Some(i64::from(insn.imm) as u64),
+        0 => Some(Value::Number(i64::from(insn.imm) as u64)),
         _ => known[usize::from(insn.src_reg())],
     }
 }
 
+/// The number that an operation on 32 or 64 bits makes of two.
+fn combined(
+    before: Option<Value>,
+    by: Option<Value>,
+    combine: fn(u64, u64) -> u64,
+) -> Option<Value> {
+    match (before?, by?) {
+        (Value::Number(before), Value::Number(by)) => Some(Value::Number(combine(before, by))),
+        _ => None,
+    }
+}
+
 /// Follows what an instruction does to the registers whose values are known.
-fn learn(insn: &bpf_insn, known: &mut [Option<u64>; REGISTERS]) {
+fn learn(insn: &bpf_insn, known: &mut [Option<Value>; REGISTERS]) {
     let to = usize::from(insn.dst_reg());
     match insn.code & CLASS {
         ALU | ALU_64 => {
             let (before, by) = (known[to], operand(insn, known));
             let value = match insn.code & OPERATION {
                 MOVE if insn.off == 0 => by,
-                AND => before.zip(by).map(|(before, by)| before & by),
-                OR => before.zip(by).map(|(before, by)| before | by),
+                AND => combined(before, by, |before, by| before & by),
+                OR => combined(before, by, |before, by| before | by),
                 _ => None,
             };
-            known[to] = match insn.code & CLASS {
-                ALU => value.map(|value| u64::from(value as u32)),
+            known[to] = match (insn.code & CLASS, value) {
+                (ALU, Some(Value::Number(value))) => Some(Value::Number(u64::from(value as u32))),
+                (ALU, _) => None,
                 _ => value,
             };
         }
@@ -451,6 +431,28 @@ mod tests {
         let code = [set(2, 1), unless_zero(2, 1), set(0, 7), set(0, 0), exit()];
         let (shorter, _) = shortened(&code, &[0]).unwrap();
         assert_eq!(told(&shorter), told(&[set(2, 1), set(0, 0), exit()]));
+    }
+
+    #[test]
+    fn what_the_kernel_has_is_not_at_address_0() {
+        let load = |source| {
+            let low = insn(LOAD_ADDRESS, 2, source, 0, 4711);
+            [low, insn(0, 0, 0, 0, 0)]
+        };
+        let with = |source, branch| {
+            let [low, high] = load(source);
+            [low, high, branch, set(0, 7), set(0, 0), exit()]
+        };
+        let is_there = BPF_PSEUDO_BTF_ID as u8;
+        let (shorter, _) = shortened(&with(is_there, unless_zero(2, 1)), &[0]).unwrap();
+        let [low, high] = load(is_there);
+        assert_eq!(told(&shorter), told(&[low, high, set(0, 0), exit()]));
+        let half = insn(JUMP_32 | IF_DIFFERENT, 2, 0, 1, 0);
+        assert!(shortened(&with(is_there, half), &[0]).is_none());
+        let other = insn(JUMP | IF_DIFFERENT, 2, 0, 1, 4711);
+        assert!(shortened(&with(is_there, other), &[0]).is_none());
+        // The address of a map.
+        assert!(shortened(&with(1, unless_zero(2, 1)), &[0]).is_none());
     }
 
     #[test]

@@ -5,6 +5,8 @@ use super::copies;
 use super::dead_code;
 use super::entries;
 use super::gate_programs;
+use super::instructions;
+use super::kernel_types::KernelTypes;
 use super::leftover;
 use super::map_access::MapAccess;
 use super::map_options::map_options;
@@ -85,7 +87,8 @@ pub(super) fn load(
     from: Option<&Arc<Pins>>,
 ) -> Result<Loaded, CaptureError> {
     let form = plan.form();
-    let mut open = open()?;
+    let types = KernelTypes::of_programs();
+    let mut open = open(types.as_ref())?;
     for mut map in open.maps_mut() {
         let entries = match map.name().to_str() {
             Some("works") => cpus * WORKS_PER_CPU as usize,
@@ -114,7 +117,7 @@ pub(super) fn load(
     let vfs = VfsHooks::choose(&mut open, form);
     leave_out_missing(&mut open);
     let left_out = leave_out_unneeded(&mut open, plan);
-    dead_code::remove(&mut open)?;
+    prepare(&mut open, types.as_ref())?;
     if copied_only {
         gate_programs::leave_out(&mut open);
     }
@@ -131,7 +134,8 @@ pub(super) fn load_more(
     first: &Object,
     programs: &BTreeSet<String>,
 ) -> Result<Object, CaptureError> {
-    let mut open = open()?;
+    let types = KernelTypes::of_programs();
+    let mut open = open(types.as_ref())?;
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         let of_first = first.maps().find(|map| map.name() == name.as_str());
@@ -143,17 +147,28 @@ pub(super) fn load_more(
         let is_wanted = programs.contains(&*program.name().to_string_lossy());
         program.set_autoload(is_wanted);
     }
-    dead_code::remove(&mut open)?;
+    prepare(&mut open, types.as_ref())?;
     let object = own_programs().of(|| open.load());
     Ok(object.map_err(refused("more BPF programs"))?)
 }
 
-fn open() -> Result<OpenObject, CaptureError> {
+/// Relocates the programs that are to be loaded, and removes what of them cannot run.
+fn prepare(open: &mut OpenObject, types: Option<&KernelTypes>) -> Result<(), CaptureError> {
+    instructions::relocate(open)?;
+    if let Some(types) = types {
+        types.set_kernel_ids(open)?;
+    }
+    dead_code::remove(open)
+}
+
+/// Opens the object of all programs; without `types`, libbpf takes the kernel's.
+pub(super) fn open(types: Option<&KernelTypes>) -> Result<OpenObject, CaptureError> {
     bpf::load::keep_libbpf_quiet();
     let mut builder = ObjectBuilder::default();
-    if let Some(types) = kernel_btf::overridden() {
+    let reduced = types.map(KernelTypes::path);
+    if let Some(types) = reduced.as_deref().or(kernel_btf::overridden()) {
         let given = builder.btf_custom_path(types);
-        given.map_err(refused("types instead of the kernel's"))?;
+        given.map_err(refused("types for relocations"))?;
     }
     let open = builder.open_memory(&bpf::TARSIER);
     Ok(open.map_err(refused("BPF object"))?)

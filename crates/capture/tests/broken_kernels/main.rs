@@ -120,7 +120,8 @@ fn breaks(relocations: &[Relocation]) -> (BTreeSet<Break>, usize) {
         let members = relocation.members();
         let members = members.map(|m| Break::Member(m.kernel_type().to_owned(), m.member));
         let mut own: BTreeSet<Break> = members.collect();
-        if matches!(relocation.question, Question::Type | Question::TypeExists) {
+        use Question::{TypeExists, TypeId, TypeSize};
+        if matches!(relocation.question, TypeId | TypeSize | TypeExists) {
             own.insert(Break::Type(relocation.ty.clone()));
         }
         // A kernel cannot lack what the object knows about itself.
