@@ -19,6 +19,7 @@ use super::uring::{self, Uring};
 use super::vfs_hooks::VfsHooks;
 use crate::error::{system, CaptureError};
 use crate::gaps;
+use crate::kernel::attach_targets;
 use crate::kernel::kernel_btf;
 use crate::kernel::syscall_functions::{self, Functions};
 use crate::own_programs::own_programs;
@@ -26,7 +27,7 @@ use crate::pins::Pins;
 use crate::rings::{Ring, Stream};
 use bpf::load::refused;
 use bpf::shared::WORKS_PER_CPU;
-use libbpf_rs::{MapCore, MapHandle, MapType, Object, ObjectBuilder, OpenObject};
+use libbpf_rs::{Error, MapCore, MapHandle, MapType, Object, ObjectBuilder, OpenObject};
 use plan::{Form, Gap, Plan};
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, AsRawFd};
@@ -164,6 +165,8 @@ fn prepare(open: &mut OpenObject, types: Option<&KernelTypes>) -> Result<(), Cap
 /// Opens the object of all programs; without `types`, libbpf takes the kernel's.
 pub(super) fn open(types: Option<&KernelTypes>) -> Result<OpenObject, CaptureError> {
     bpf::load::keep_libbpf_quiet();
+    let registered = attach_targets::register().map_err(|code| Error::from_raw_os_error(-code));
+    registered.map_err(refused("look-up of functions and tracepoints"))?;
     let mut builder = ObjectBuilder::default();
     let reduced = types.map(KernelTypes::path);
     if let Some(types) = reduced.as_deref().or(kernel_btf::overridden()) {

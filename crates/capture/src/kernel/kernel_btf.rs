@@ -5,7 +5,7 @@ use libbpf_rs::btf::{Btf, BtfType, ReferencesType, TypeId};
 use libbpf_rs::libbpf_sys::btf__raw_data;
 use libbpf_rs::AsRawLibbpf;
 use std::cell::{OnceCell, RefCell};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::OnceLock;
@@ -29,7 +29,7 @@ pub(crate) struct FunctionTypes {
 pub(crate) struct Types {
     btf: Btf<'static>,
     functions: OnceCell<HashMap<String, FunctionTypes>>,
-    tracepoints: OnceCell<HashSet<String>>,
+    tracepoints: OnceCell<HashMap<String, u32>>,
 }
 
 /// Types of the running kernel, which this thread keeps until [`forget`]; `None` if they cannot be read.
@@ -48,6 +48,11 @@ pub(crate) fn of_this_kernel() -> Option<Rc<Types>> {
         }
         read.clone()
     })
+}
+
+/// The types, if this thread has read them.
+pub(crate) fn if_read() -> Option<Rc<Types>> {
+    READ.with_borrow(Option::clone)
 }
 
 /// Makes all users of the kernel's types, and libbpf's relocations, use this file for the rest of the process.
@@ -108,12 +113,20 @@ impl Types {
 
     /// Whether there is a tracepoint that `tp_btf` programs can be attached to.
     pub(crate) fn has_tracepoint(&self, name: &str) -> bool {
+        self.tracepoint(name).is_some()
+    }
+
+    /// Id of the type by which `tp_btf` programs are attached to a tracepoint.
+    pub(crate) fn tracepoint(&self, name: &str) -> Option<u32> {
         let all = self.tracepoints.get_or_init(|| {
             let types = self.btf.type_by_kind::<Typedef<'_>>();
-            let names = types.filter_map(|ty| ty.name()?.to_str()?.strip_prefix("btf_trace_"));
-            names.map(str::to_owned).collect()
+            let named = types.filter_map(|ty| {
+                let name = ty.name()?.to_str()?.strip_prefix("btf_trace_")?;
+                Some((name.to_owned(), ty.type_id().into()))
+            });
+            named.collect()
         });
-        all.contains(name)
+        all.get(name).copied()
     }
 
     /// Whether an enumeration has this enumerator.
