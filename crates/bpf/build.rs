@@ -9,6 +9,7 @@ fn main() {
     compile("learn");
     compile("seccomp_iter");
     compile("audit_iter");
+    compile("ksym_iter");
     compile("match_test");
     compile("peek");
     compile("call_counts");

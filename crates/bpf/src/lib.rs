@@ -25,6 +25,8 @@ pub static LEARN: &[u8] = object!("learn");
 pub static SECCOMP_ITER: &[u8] = object!("seccomp_iter");
 /// Lists the tasks whose calls the kernel audits, by an iterator over tasks.
 pub static AUDIT_ITER: &[u8] = object!("audit_iter");
+/// Lists symbols of the kernel, by an iterator over them.
+pub static KSYM_ITER: &[u8] = object!("ksym_iter");
 /// Counts the system calls of all tasks, for `tarsier plan --profile live`.
 pub static CALL_COUNTS: &[u8] = object!("call_counts");
 /// Reads the kernel's table of io_uring operations.

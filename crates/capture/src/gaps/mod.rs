@@ -56,7 +56,7 @@ pub(crate) fn of_this_kernel(trampoline: bool) -> Result<Vec<Gap>, Malformed> {
 
 /// The members, tracepoints and enumerators that a kernel with these types lacks, for any engine.
 pub(crate) fn of(types: &Types) -> Result<Vec<Found>, Malformed> {
-    let relocations = relocations::of_programs()?;
+    let relocations = relocations::distinct_of_programs()?;
     let kernel = Kernel::of(Btf::parse(types.bytes())?, &relocations);
     let members = Members::of(&relocations, &kernel).missing();
     let members = members

@@ -3,7 +3,7 @@
 
 use crate::gaps::btf::{Btf, Bytes, Malformed, Type, TypeKind};
 use crate::gaps::elf::{Elf, Function};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 
 const MAGIC: u16 = 0xeb9f;
@@ -181,12 +181,31 @@ impl fmt::Display for Relocation {
 
 /// All relocations of an object.
 pub fn of(object: &[u8]) -> Result<Vec<Relocation>, Malformed> {
+    chosen(object, |_| true)
+}
+
+/// The relocations of the programs of the eBPF engines, with only the first of several that ask the same.
+pub(crate) fn distinct_of_programs() -> Result<Vec<Relocation>, Malformed> {
+    // Type, access and question.
+    let mut seen = HashSet::new();
+    chosen(&bpf::TARSIER, |record| {
+        seen.insert([4, 8, 12].map(|at| record.u32(at)))
+    })
+}
+
+fn chosen(
+    object: &[u8],
+    mut is_chosen: impl FnMut(Bytes<'_>) -> bool,
+) -> Result<Vec<Relocation>, Malformed> {
     let elf = Elf::parse(object)?;
     let btf = Btf::parse(elf.section(".BTF")?.bytes.0)?;
     let functions = elf.functions()?;
     let ext = elf.section(".BTF.ext")?.bytes;
     let mut found = Vec::new();
     each_record(ext, |section, record| {
+        if !is_chosen(record) {
+            return Some(());
+        }
         found.push(relocation(&btf, &functions, btf.text(section), record)?);
         Some(())
     })?;

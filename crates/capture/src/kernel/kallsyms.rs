@@ -1,8 +1,11 @@
 //! The kernel's symbols, as `/proc/kallsyms` lists them.
 
+use crate::kernel::kernel_btf;
 use crate::kernel::symbol_names::is_of_interest;
+use crate::own_programs::own_programs;
+use libbpf_rs::{Iter, ObjectBuilder};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::sync::OnceLock;
 
 /// A symbol of the kernel.
@@ -17,15 +20,36 @@ pub(crate) struct Symbol<'a> {
 /// Length of a line before the name, in bytes: the address and the kind, each followed by a space.
 const BEFORE_NAME: usize = 19;
 
+/// The kernel's function that stands for its iterator over symbols, since Linux 6.0.
+const ITERATOR: &str = "bpf_iter_ksym";
+
 /// The lines of the running kernel's list that this crate needs. The list is read once, since the kernel computes
-/// each of its many lines.
+/// each of its many lines; those that the iterator passes over, only in part.
 pub(crate) fn of_this_kernel() -> io::Result<impl BufRead> {
     static LINES: OnceLock<Vec<u8>> = OnceLock::new();
     if let Some(lines) = LINES.get() {
         return Ok(lines.as_slice());
     }
-    let lines = of_interest(File::open("/proc/kallsyms").map(BufReader::new)?)?;
+    let lines = match iterated() {
+        Some(text) => of_interest(text.as_slice())?,
+        None => of_interest(File::open("/proc/kallsyms").map(BufReader::new)?)?,
+    };
     Ok(LINES.get_or_init(|| lines).as_slice())
+}
+
+/// Lines of the kernel's own symbols, by its iterator; `None` if it has none, or does not let this process use it.
+fn iterated() -> Option<Vec<u8>> {
+    let types = kernel_btf::of_this_kernel()?;
+    if !rustix::process::geteuid().is_root() || !types.functions().contains_key(ITERATOR) {
+        return None;
+    }
+    bpf::load::keep_libbpf_quiet();
+    let open = ObjectBuilder::default().open_memory(bpf::KSYM_ITER).ok()?;
+    let object = own_programs().of(|| open.load()).ok()?;
+    let link = object.progs_mut().next()?.attach().ok()?;
+    let mut text = Vec::new();
+    Iter::new(&link).ok()?.read_to_end(&mut text).ok()?;
+    (!text.is_empty()).then_some(text)
 }
 
 fn of_interest(mut text: impl BufRead) -> io::Result<Vec<u8>> {
@@ -61,4 +85,33 @@ pub(crate) fn each(mut text: impl BufRead, mut take: impl FnMut(Symbol<'_>)) -> 
         line.clear();
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_iterator_lists_what_the_file_lists() {
+        let Some(text) = iterated() else {
+            println!("skipped: the kernel's iterator over symbols: not there, or not allowed");
+            return;
+        };
+        let names = |lines: Vec<u8>| {
+            let mut symbols = Vec::new();
+            let take = |Symbol {
+                            address,
+                            kind,
+                            name,
+                        }: Symbol<'_>| {
+                symbols.push((address, kind.to_owned(), name.to_owned()));
+            };
+            each(lines.as_slice(), take).unwrap();
+            symbols
+        };
+        let file = File::open("/proc/kallsyms").map(BufReader::new).unwrap();
+        let expected = names(of_interest(file).unwrap());
+        assert!(!expected.is_empty());
+        assert_eq!(names(of_interest(text.as_slice()).unwrap()), expected);
+    }
 }
