@@ -8,4 +8,10 @@
 #include "read.h"
 #include "../../event/include/tarsier_event.h"
 
+/*
+ * For a function that a program contains once, however often it is called. The kernel inlines calls
+ * of some helpers, such as look-ups in maps, and moves the rest of the program for each.
+ */
+#define ONCE __noinline __attribute__((unused))
+
 #endif /* TARSIER_BASE_H */

@@ -329,7 +329,7 @@ enum fate {
 	FATE_SUPPRESSED,
 };
 
-static __always_inline void count_rule(__u32 rule, enum fate fate)
+static ONCE void count_rule(__u32 rule, enum fate fate)
 {
 	__u32 slot = rule == TARSIER_NO_RULE ? 0 : rule + 1;
 	struct rule_count *count = bpf_map_lookup_elem(&rule_counts, &slot);

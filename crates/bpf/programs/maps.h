@@ -52,7 +52,7 @@ struct {
 	__type(value, struct cpu_state);
 } cpu_states SEC(".maps");
 
-static __always_inline struct cpu_state *state_of_cpu(void)
+static ONCE struct cpu_state *state_of_cpu(void)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 

@@ -216,7 +216,7 @@ static __always_inline __u32 near_place(__u32 uid, __u64 *maker)
  * `fill`: upper bound for the unread bytes. The step that follows from it may be an earlier one than
  * that of a share, which then goes on.
  */
-static __always_inline struct share *share_of(struct cpu_state *cpu, __u64 fill, __u32 uid)
+static ONCE struct share *share_of(struct cpu_state *cpu, __u64 fill, __u32 uid)
 {
 	__s64 step = cpu->put_bytes - fill;
 	struct near_shares *shares;

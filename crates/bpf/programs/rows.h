@@ -7,7 +7,7 @@
 #include "maps.h"
 
 /* The tables in force. */
-static __always_inline struct table *this_table(void)
+static ONCE struct table *this_table(void)
 {
 	__u32 zero = 0;
 	void *map = bpf_map_lookup_elem(&tables, &zero);
