@@ -232,9 +232,8 @@ const GATE_LIMIT: f64 = 30.0;
 /// Probes of calls that no rule of the STIG set watches; the set watches open.
 const STIG_UNWATCHED: [&str; 5] = ["null", "read", "write", "stat", "fstat"];
 /// Limit of the time to arm the set, by the guest's clock, which counts a nanosecond per instruction and runs on
-/// while the kernel waits: a tenth above the value on Linux 6.12 when this was written (5.56; 4.91 before
-/// paths were recognised in the kernel and looked up by a helper).
-const STIG_ARMED_LIMIT_S: f64 = 6.1;
+/// while the kernel waits: a tenth above the value on Linux 6.12 when this was written (4.47; 1.5 of it in ftrace).
+const STIG_ARMED_LIMIT_S: f64 = 4.9;
 /// Limit of that time with probes, where each probe on a function that tells what calls touch is attached
 /// separately: a tenth above the value on Linux 7.3 when this was written (13.83; 7.21 before paths were recognised
 /// in the kernel and looked up by a helper).
