@@ -46,7 +46,7 @@ struct object_note {
 	__u64 operation; /* address of the request that the task carries out; 0: this is a call */
 	__u32 class; /* family of the operation */
 	__u32 open; /* the call has not ended */
-	__u32 ready; /* the call has ended, and its parts can be used */
+	__u32 ready; /* the call has ended, and its parts can be used: see note_end() */
 	__u64 seen; /* bit role * 2 + index: the object has been found */
 	__u64 created; /* address of the entry that is being created */
 	__u64 kept[4]; /* arguments that a probe at the end of a function needs */
@@ -220,11 +220,11 @@ static __noinline __attribute__((unused)) __u32 note_end(struct task_struct *tas
 	place = call_place(regs);
 	note->ready = note->open && note->epoch == calls->epoch && same_place(&note->place, &place);
 	note->open = 0;
-	if (!note->ready)
-		return 0;
-	if (note->marks.known && !note->marks.count && note->marks.generation == generation)
-		return NOTE_IS_READY | NOTE_IS_UNMARKED;
-	return NOTE_IS_READY;
+	if (note->ready && note->marks.known && !note->marks.count &&
+	    note->marks.generation == generation)
+		note->ready |= NOTE_IS_UNMARKED;
+	/* From memory: the verifier would go through the rest of the call once for each result. */
+	return *(volatile __u32 *)&note->ready;
 }
 
 /*

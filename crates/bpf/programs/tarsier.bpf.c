@@ -103,7 +103,9 @@ static __always_inline int call_returned(struct task_struct *task, struct pt_reg
 	if (!find_call(&call, compat, nr))
 		return 0;
 	ret = call_result(ret, compat);
-	ended = has_objects(nr, compat) ? note_end(task, regs, call.generation) : 0;
+	ended = 0;
+	if (has_objects(nr, compat))
+		ended = note_end(task, regs, call.generation);
 	if (ended & NOTE_IS_UNMARKED && call.what.spec & TABLE_SPEC_ONLY_MARKED && succeeded(ret))
 		return 0;
 	if (!call_admitted(&call, task, regs, ret))

@@ -322,12 +322,11 @@ static __always_inline __u64 short_name(__u8 *to, const struct dentry *dentry)
 
 	if (!text)
 		return 0;
+	/* All words, without a branch, which the verifier would follow. */
 	*(__u64 *)to = *(const __u64 *)text;
-	if (len >= 8) {
-		*(__u64 *)(to + 8) = *(const __u64 *)(text + 8);
-		*(__u64 *)(to + 16) = *(const __u64 *)(text + 16);
-		*(__u64 *)(to + 24) = *(const __u64 *)(text + 24);
-	}
+	*(__u64 *)(to + 8) = *(const __u64 *)(text + 8);
+	*(__u64 *)(to + 16) = *(const __u64 *)(text + 16);
+	*(__u64 *)(to + 24) = *(const __u64 *)(text + 24);
 	/* The mask is in assembly for the reasons given at frame_at(). */
 	asm volatile("%[len] &= %[mask]" : [len] "+r"(len) : [mask] "i"(SHORT_NAME_MAX - 1));
 	/* A rename in progress could have removed the NUL. */
