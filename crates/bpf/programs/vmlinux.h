@@ -119,8 +119,15 @@ struct hlist_head {
 enum dentry_flags {
 	DCACHE_MOUNTED = 1 << 15,
 };
+struct seqcount {
+	unsigned int sequence;
+};
+struct seqcount_spinlock {
+	struct seqcount seqcount;
+};
 struct dentry {
 	unsigned int d_flags;
+	struct seqcount_spinlock d_seq;
 	struct hlist_bl_node d_hash;
 	struct dentry *d_parent;
 	struct qstr d_name;

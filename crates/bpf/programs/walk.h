@@ -310,13 +310,22 @@ static __always_inline __u64 name_word(__u64 word, __s64 left)
 	return word & (some | all);
 }
 
+/* Counts the changes of an entry's name; odd while it changes. */
+static __always_inline __u32 name_changes(const struct dentry *dentry)
+{
+	asm volatile("" : : : "memory");
+	return LOAD(0, dentry, d_seq.seqcount.sequence);
+}
+
 /*
  * Copies the name of an entry by words, without a helper call, to where SHORT_NAME_MAX bytes have
  * room. The verifier has to know the type of the entry, and the name has to be stored in the entry
- * itself. Returns the number of bytes with the NUL, or 0.
+ * itself. Returns the number of bytes with the NUL, or 0, also if the name has changed meanwhile:
+ * parts of two names could look like a path.
  */
 static __always_inline __u64 short_name(__u8 *to, const struct dentry *dentry)
 {
+	__u32 changes = name_changes(dentry);
 	__u64 len = LOAD(SHORT_NAME_MAX, dentry, d_name.len);
 	const unsigned char *text = own_name(dentry, len);
 
@@ -327,9 +336,11 @@ static __always_inline __u64 short_name(__u8 *to, const struct dentry *dentry)
 	*(__u64 *)(to + 8) = *(const __u64 *)(text + 8);
 	*(__u64 *)(to + 16) = *(const __u64 *)(text + 16);
 	*(__u64 *)(to + 24) = *(const __u64 *)(text + 24);
+	if (changes & 1 || name_changes(dentry) != changes)
+		return 0;
 	/* The mask is in assembly for the reasons given at frame_at(). */
 	asm volatile("%[len] &= %[mask]" : [len] "+r"(len) : [mask] "i"(SHORT_NAME_MAX - 1));
-	/* A rename in progress could have removed the NUL. */
+	/* Without the count of changes, a rename in progress could have removed the NUL. */
 	to[len] = 0;
 	return len + 1;
 }
