@@ -22,7 +22,7 @@ pub(crate) const PROOF_BIT: u32 = 32;
 const SLOTS_MAX: usize = 1 << 15;
 /// Limits of the bits of a filter.
 const FILTER_BITS: std::ops::RangeInclusive<usize> = 1 << 10..=1 << 17;
-/// SHORT_NAME_MAX of crates/bpf/programs/walk.h.
+/// SHORT_NAME_MAX of crates/bpf/programs/names.h.
 const SHORT_NAME_BYTES: usize = 32;
 /// Bits of a filter for each name and object in it: with that many, one in sixteen passes by chance.
 const BITS_PER_KEY: usize = 16;
