@@ -51,7 +51,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--long-seconds",
         type=options.positive_seconds,
-        default=60,
+        default=30,
         metavar="N",
         help="for the rows called long (default: %(default)g)",
     )
