@@ -263,7 +263,7 @@ static __always_inline void *note_at(struct object_note *note, __u64 off)
 /* How an object is recorded: its role, the index of its argument, flags of the part. */
 #define OBJECT(role, index) ((role) | (__u32)(index) << 8)
 #define OBJECT_FLAGS(flags) ((__u32)(flags) << 16)
-/* What is passed as the name is the entry that has it. */
+/* Flag: an entry is passed instead of its name. */
 #define OBJECT_ENTRY (1U << 24)
 
 static __always_inline bool note_has(struct object_note *note, __u32 what)

@@ -232,7 +232,7 @@ static __always_inline void part_address(struct work *w, struct object_note *not
 	part_end(w, part, len);
 }
 
-/* What is copied of a note at once. */
+/* A block of a note, which is copied at once. */
 struct note_block {
 	__u64 word[8];
 };

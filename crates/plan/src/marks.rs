@@ -51,7 +51,7 @@ struct Hash {
     hash: u64,
     /// Whether it proves that the path leads to an object.
     is_proof: bool,
-    /// Its key in the filter. An entry's is that of its name.
+    /// Key in the filter; entries have none of their own, since their names pass it.
     key: Option<u32>,
 }
 

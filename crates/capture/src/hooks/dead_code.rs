@@ -73,7 +73,7 @@ fn shortened(code: &[bpf_insn], starts: &[usize]) -> Option<(Vec<bpf_insn>, Vec<
     None
 }
 
-/// What is known of a register.
+/// Contents of a register, as far as they are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Value {
     Number(u64),
