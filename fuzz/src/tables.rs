@@ -1,7 +1,9 @@
 //! Random rules and calls: the tables decide as the plain loop over rules.
 
 use abi::{Arch, Field};
-use plan::{Capabilities, Entries, Entry, Facts, Identities, ObjectId, Plan, ShapeKind, NONE};
+use plan::{
+    Capabilities, Entries, Entry, Executable, Facts, Identities, ObjectId, Plan, ShapeKind, NONE,
+};
 use plan::{RunExe, TaskPast, TaskWorkload, WorkloadName};
 use rules::{Action, Condition, List, Op, Rule, Source, SyscallSet, Value};
 
@@ -208,7 +210,10 @@ impl Choices<'_> {
             fsgid: self.word(),
             groups: self.of(&[&[][..], &[0], &[1, 1000], &[2, 1001, u32::MAX - 1]]),
             personality: self.word(),
-            exe: self.of(&[None, Some(EXECUTABLE), Some(ObjectId { dev: 2, ino: 5 })]),
+            exe: Executable {
+                object: self.of(&[None, Some(EXECUTABLE), Some(ObjectId { dev: 2, ino: 5 })]),
+                at: self.of(&[None, Some(&b""[..])]),
+            },
             open_flags,
             saddr_fam: Some(self.word()).filter(|_| shape.sockaddr != NONE),
             names: &[],

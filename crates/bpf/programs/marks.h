@@ -13,6 +13,7 @@
 #include "rows.h"
 #include "walk.h"
 
+/* Of the keys of the filter, which need no secret: what passes it is hashed with one. */
 #define MARK_FACTOR 0x9E3779B97F4A7C15ULL
 
 /* How a mark was found. */
@@ -23,18 +24,31 @@
 /* Begins the hash of a path. */
 #define PATH_MARK 3
 
-static __always_inline __u64 mark_mix(__u64 hash, __u64 word)
+/*
+ * One step of a hash. Callers choose names and, on file systems of their own, inode numbers. Without
+ * the two factors they can find neither another name with the same hash, nor two words whose changes
+ * cancel each other: that takes the high half of a product with the second factor.
+ */
+static __always_inline __u64 mark_mix(const struct marks *m, __u64 hash, __u64 word)
 {
-	hash = (hash ^ word) * MARK_FACTOR;
+	hash = (hash ^ word) * m->key[0];
+	hash = (hash ^ hash >> 32) * m->key[1];
 	return hash ^ hash >> 29;
 }
 
+/* Takes the factors of the hashes from the tables. */
+static __always_inline void take_mark_key(struct table *table, struct marks *m)
+{
+	m->key[0] = row_at(table, TABLE_MARK_KEY)->a;
+	m->key[1] = row_at(table, TABLE_MARK_KEY)->b;
+}
+
 /* Hash of a name that the entry itself contains; 0 if it is elsewhere, or cannot be read so. */
-static __always_inline __u64 short_name_mark(__u64 dentry_at, __u32 len)
+static __always_inline __u64 short_name_mark(const struct marks *m, __u64 dentry_at, __u32 len)
 {
 	const struct dentry *dentry;
 	const unsigned char *text;
-	__u64 hash = mark_mix(1, len);
+	__u64 hash = mark_mix(m, 1, len);
 	__u32 i;
 
 	if (!bpf_ksym_exists(bpf_rdonly_cast))
@@ -45,7 +59,7 @@ static __always_inline __u64 short_name_mark(__u64 dentry_at, __u32 len)
 		return 0;
 #pragma unroll
 	for (i = 0; i < SHORT_NAME_MAX / 8; i++)
-		hash = mark_mix(hash,
+		hash = mark_mix(m, hash,
 				name_word(*(const __u64 *)(text + 8 * i), (__s64)len - 8 * i));
 	return hash | 1;
 }
@@ -54,7 +68,7 @@ static __always_inline __u64 short_name_mark(__u64 dentry_at, __u32 len)
 static __always_inline __u64 name_mark(struct marks *m, __u64 dentry_at)
 {
 	__u64 len = OF(dentry, dentry_at, d_name.len), bytes = len;
-	__u64 hash = short_name_mark(dentry_at, len);
+	__u64 hash = short_name_mark(m, dentry_at, len);
 	__u32 i;
 
 	if (hash)
@@ -66,31 +80,33 @@ static __always_inline __u64 name_mark(struct marks *m, __u64 dentry_at)
 	__builtin_memset(m->name, 0, sizeof(m->name));
 	if (bytes)
 		bpf_probe_read_kernel(m->name, bytes, OF(dentry, dentry_at, d_name.name));
-	hash = mark_mix(1, len);
+	hash = mark_mix(m, 1, len);
 #pragma unroll
 	for (i = 0; i < SHORT_NAME_MAX / 8; i++)
-		hash = mark_mix(hash, m->name[i]);
+		hash = mark_mix(m, hash, m->name[i]);
 	if (len < SHORT_NAME_MAX)
 		return hash | 1;
 #pragma unroll
 	for (; i < NAME_MAX_LEN / 8; i++)
-		hash = mark_mix(hash, m->name[i]);
+		hash = mark_mix(m, hash, m->name[i]);
 	return hash | 1;
 }
 
 /* Hash of an object; 0 if there is none. */
-static __always_inline __u64 object_mark(__u64 inode_at)
+static __always_inline __u64 object_mark(const struct marks *m, __u64 inode_at)
 {
+	__u64 hash;
+
 	if (!inode_at)
 		return 0;
-	return mark_mix(mark_mix(2, OF(inode, inode_at, i_ino)), OF(inode, inode_at, i_sb, s_dev)) |
-	       1;
+	hash = mark_mix(m, 2, OF(inode, inode_at, i_ino));
+	return mark_mix(m, hash, OF(inode, inode_at, i_sb, s_dev)) | 1;
 }
 
 /* Hash of an entry of that name in the directory `parent_at`. */
-static __always_inline __u64 entry_mark(__u64 name, __u64 parent_at)
+static __always_inline __u64 entry_mark(const struct marks *m, __u64 name, __u64 parent_at)
 {
-	return mark_mix(name, object_mark((__u64)OF(dentry, parent_at, d_inode))) | 1;
+	return mark_mix(m, name, object_mark(m, (__u64)OF(dentry, parent_at, d_inode))) | 1;
 }
 
 /*
@@ -164,10 +180,10 @@ __noinline int mark_entry(struct table *table, struct marks *m, __u64 dentry_at)
 	if (row) {
 		by_entry = 0;
 		if (parent_at != dentry_at)
-			by_entry = mark_row(table, m->head, entry_mark(name, parent_at));
+			by_entry = mark_row(table, m->head, entry_mark(m, name, parent_at));
 		add_mark_of(table, m, by_entry ? by_entry : row, by_entry != 0);
 	}
-	row = mark_row(table, m->head, object_mark((__u64)OF(dentry, dentry_at, d_inode)));
+	row = mark_row(table, m->head, object_mark(m, (__u64)OF(dentry, dentry_at, d_inode)));
 	/* An object proves its path whatever its name, as in the kernel. */
 	if (row)
 		add_mark_of(table, m, row, row_at(table, row)->b >> TABLE_MARK_PROOF_BIT);
@@ -272,6 +288,7 @@ __noinline int mark_path(struct marks *m, __u64 dentry_at, __u64 mnt_at, __u32 p
 	}
 	m->objects += parent ? 2 : 1;
 	m->head = TABLE_MARKS;
+	take_mark_key(walk.table, m);
 	m->filter_first = row_at(walk.table, TABLE_MARK_FILTER)->a;
 	m->filter_last = row_at(walk.table, TABLE_MARK_FILTER)->b;
 	m->dentry_at = dentry_at;
@@ -371,11 +388,14 @@ static long path_step(__u32 i, struct mark_walk *walk)
 		return 0;
 	}
 	m->shown_at = 0;
-	m->path = mark_mix(m->path, name_mark(m, dentry_at));
+	m->path = mark_mix(m, m->path, name_mark(m, dentry_at));
 	up_at = address_in(&m->address, OF(dentry, dentry_at, d_parent));
 	m->dentry_at = up_at;
 	return up_at == dentry_at;
 }
+
+/* Stands for a number that could not be found out. */
+#define NUMBER_UNKNOWN ~0U
 
 /*
  * Finds the number of an executable by its path: for one with the name of a rule's, in a directory
@@ -385,7 +405,7 @@ static __always_inline __u32 number_by_path(struct table *table, struct marks *m
 					    __u64 mnt_at)
 {
 	struct mark_walk walk = { .m = m };
-	__u32 row = 0;
+	__u32 row;
 
 	m->dentry_at = dentry_at;
 	m->mnt_at = (__u64)real_mount((struct vfsmount *)mnt_at);
@@ -393,44 +413,68 @@ static __always_inline __u32 number_by_path(struct table *table, struct marks *m
 	m->shown_at = 0;
 	m->is_done = 0;
 	bpf_loop(WALK_STEPS_MAX, path_step, &walk, 0);
-	if (m->is_done)
-		row = mark_row(table, TABLE_EXECUTABLES, entry_mark(m->path, m->shown_at));
+	if (!m->is_done)
+		return NUMBER_UNKNOWN;
+	row = mark_row(table, TABLE_EXECUTABLES, entry_mark(m, m->path, m->shown_at));
 	return row ? row_at(table, row)->b : 0;
 }
 
-/* Finds the number of the task's executable in the tables; 0 if no rule names it. */
-__noinline int executable_number(struct work *w)
+/*
+ * The number of the rules' executable that has this name: that of its entry, or else of its path,
+ * which leads there in this mount namespace. Anybody can mount a file over such a path, so it does
+ * not prove which file it is.
+ */
+static __always_inline __u32 number_by_name(struct table *table, struct marks *m, __u64 dentry_at,
+					    struct file *exe)
+{
+	__u64 parent_at = (__u64)OF(dentry, dentry_at, d_parent);
+	__u64 name = name_mark(m, dentry_at);
+	__u32 row;
+
+	if (!mark_row(table, TABLE_EXECUTABLES, name))
+		return 0;
+	row = mark_row(table, TABLE_EXECUTABLES, entry_mark(m, name, parent_at));
+	if (row)
+		/* Of a file that has been replaced, only the name is left. */
+		return IS_UNHASHED((struct dentry *)dentry_at) ? 0 : row_at(table, row)->b;
+	return number_by_path(table, m, dentry_at,
+			      address_in(&m->address, OF(file, (__u64)exe, f_path.mnt)));
+}
+
+/*
+ * Finds the numbers of the task's executable in the tables: the low half by device and inode, the
+ * high half by its name, and 0 where no rule names it. Where they differ, the executable may be
+ * either, or none. Returns false if not all of this is known.
+ */
+__noinline int executable_numbers(struct work *w)
 {
 	struct task_struct *task = untrusted(bpf_get_current_task_btf());
 	struct table *table = this_table();
-	__u64 dentry_at, mnt_at;
+	__u32 row, by_object, by_name;
 	struct marks *m;
 	struct file *exe;
-	__u32 number;
+	__u64 dentry_at;
 
-	if (!w || !table || !PATHS_ARE_KNOWN || !INODES_ARE_KNOWN ||
-	    !HAS(task, mm, exe_file, f_path))
-		return 0;
-	m = &w->executable;
+	if (!w)
+		return false;
+	w->fact[FACT_EXE] = 0;
+	if (!table || !PATHS_ARE_KNOWN || !INODES_ARE_KNOWN || !HAS(task, mm, exe_file, f_path))
+		return false;
 	exe = LOAD(0, task, mm, exe_file);
+	/* A thread of the kernel has none. */
 	if (!exe)
-		return 0;
-	m->head = TABLE_EXECUTABLES;
-	m->how = 0;
-	m->count = 0;
-	m->sure = 0;
-	m->value[0] = 0;
-	m->value[1] = 0;
+		return true;
+	m = &w->executable;
+	take_mark_key(table, m);
 	dentry_at = address_in(&m->address, exe->f_path.dentry);
-	mark_entry(table, m, dentry_at);
-	if (m->count && !(m->sure & 1)) {
-		mnt_at = address_in(&m->address, exe->f_path.mnt);
-		number = number_by_path(table, m, dentry_at, mnt_at);
-		if (number)
-			return number;
-	}
-	/* Its entry counts before its file, which may have been another rule's. */
-	return (m->value[0] ? m->value[0] : m->value[1]) >> 1;
+	row = mark_row(table, TABLE_EXECUTABLES,
+		       object_mark(m, (__u64)OF(dentry, dentry_at, d_inode)));
+	by_object = row ? row_at(table, row)->b : 0;
+	by_name = number_by_name(table, m, dentry_at, exe);
+	if (by_name == NUMBER_UNKNOWN)
+		return false;
+	w->fact[FACT_EXE] = by_object | (__u64)by_name << 32;
+	return true;
 }
 
 #endif /* TARSIER_MARKS_H */

@@ -235,7 +235,7 @@ __noinline int find_ids_or_access(struct work *w, __u32 field)
 static __always_inline void find_fact(struct work *w, __u32 field)
 {
 	if (field == FACT_EXE)
-		w->fact[FACT_EXE] = executable_number(w);
+		w->absent |= !executable_numbers(w) << FACT_EXE;
 	else if (field == FACT_MARKS)
 		find_marks(w);
 	else if (field == FACT_SADDR_FAM)
@@ -327,6 +327,32 @@ static __always_inline void look_up_marks(struct lookup_in *in, __u64 in_order, 
 		l->sure &= ~in_order;
 }
 
+/*
+ * Applies a lookup of the executable. Where it is not certain which one the task runs, a rule that
+ * records needs one possible number that meets its condition; a `never` rule needs all of them to.
+ */
+static __always_inline void look_up_executable(struct lookup_in *in, __u64 absent)
+{
+	struct lookup *l = &in->w->lookup;
+	__u64 never = row_at(in->table, l->first - PAGE_LOOKUPS)->b, any, all;
+	__u32 other = in->w->fact[FACT_EXE] >> 32;
+
+	if (in->w->absent & (1U << FACT_EXE)) {
+		l->mask &= absent | ~never;
+		return;
+	}
+	any = all = row_of(in->table, l->entries_row, l->entries, l->value)->b;
+	if (other != l->value) {
+		l->any = row_of(in->table, l->entries_row, l->entries, other)->b;
+		any |= l->any;
+		all &= l->any;
+		l->any = row_of(in->table, l->entries_row, l->entries, 0)->b;
+		any |= l->any;
+		all &= l->any;
+	}
+	l->mask &= (any & ~never) | (all & never);
+}
+
 static long lookup_step(__u32 i, struct lookup_in *in)
 {
 	struct lookup *l = &in->w->lookup;
@@ -348,6 +374,13 @@ static long lookup_step(__u32 i, struct lookup_in *in)
 		else
 			find_fact(w, field);
 	}
+	l->value = w->fact[field];
+	l->entries_row = place->a;
+	l->entries = place->a >> 32;
+	if (field == FACT_EXE) {
+		look_up_executable(in, head->b);
+		return l->mask == 0;
+	}
 	if (w->absent & (1U << field)) {
 		if ((WORKLOAD_FACTS | PAST_FACTS) & (1U << field))
 			l->unsure |= ~head->b;
@@ -355,9 +388,6 @@ static long lookup_step(__u32 i, struct lookup_in *in)
 			l->mask &= head->b;
 		return l->mask == 0;
 	}
-	l->value = w->fact[field];
-	l->entries_row = place->a;
-	l->entries = place->a >> 32;
 	if (kind == LOOKUP_BITS) {
 		bpf_loop(l->entries, bits_step, in, 0);
 		return l->mask == 0;

@@ -157,13 +157,19 @@ static __always_inline void class_executes(struct work *w)
 {
 	struct process_class *class = class_of_current();
 	__u32 number;
+	bool is_sure;
 
 	if (!class)
 		return;
-	number = executable_number(w);
+	is_sure = executable_numbers(w);
+	number = w->fact[FACT_EXE];
+	is_sure &= number == w->fact[FACT_EXE] >> 32;
 	class->own = number && number <= PAST_NAMES_MAX ? 1U << ((number - 1) & 31) : 0;
 	class->image = READ(bpf_get_current_task_btf(), self_exec_id);
-	__sync_fetch_and_and(&class->flags, ~PROCESS_OWN_IS_OPEN);
+	if (is_sure)
+		__sync_fetch_and_and(&class->flags, ~PROCESS_OWN_IS_OPEN);
+	else
+		__sync_fetch_and_or(&class->flags, PROCESS_OWN_IS_OPEN);
 }
 
 static __always_inline void class_ends(void)

@@ -54,6 +54,7 @@ struct marks {
 	__u64 filter_last;
 	__u64 address; /* see address_in() */
 	__u64 path; /* hash of the names of a path so far, the last one first */
+	__u64 key[2]; /* row TABLE_MARK_KEY, kept */
 	__u64 name[32]; /* of an entry, filled with zeros */
 };
 

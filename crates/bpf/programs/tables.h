@@ -10,6 +10,7 @@
  *   row TABLE_EXECUTABLES  the same, of the marks of exe=
  *   row TABLE_MARK_FILTER  { first word, words - 1 } of the filter of the marks of path= and dir=:
  *                          a bit for each name and object with a mark
+ *   row TABLE_MARK_KEY     two odd factors, chosen at random, of the hashes of all marks
  *   row TABLE_INDEX + i    i = arch * TABLE_CALLS + nr: struct table_call
  *   anywhere after         struct table_spec, pages, lookups, entries
  */
@@ -30,6 +31,7 @@
 #define TABLE_MARKS 2
 #define TABLE_EXECUTABLES 3
 #define TABLE_MARK_FILTER 4
+#define TABLE_MARK_KEY 5
 
 /* Bounds for the evaluation of one call. */
 #define TABLE_PAGES_MAX 64
@@ -187,7 +189,7 @@ enum table_field { /* in a gate, 0 is GATE_OPEN */
 	FACT_A1,
 	FACT_A2,
 	FACT_A3,
-	FACT_EXE, /* number of the executable in its mark; 0: no rule names it */
+	FACT_EXE, /* two numbers of executables, see executable_numbers(); 0: no rule names it */
 	FACT_ACCESS, /* AUDIT_PERM_* bits of the open flags */
 	FACT_COMPARE, /* bit AUDIT_COMPARE_x: the two ids are equal */
 	FACT_SADDR_FAM,

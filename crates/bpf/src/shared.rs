@@ -114,11 +114,12 @@ pub struct marks {
     pub filter_last: __u64,
     pub address: __u64,
     pub path: __u64,
+    pub key: [__u64; 2usize],
     pub name: [__u64; 32usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of marks"][::core::mem::size_of::<marks>() - 416usize];
+    ["Size of marks"][::core::mem::size_of::<marks>() - 432usize];
     ["Alignment of marks"][::core::mem::align_of::<marks>() - 8usize];
     ["Offset of field: marks::generation"][::core::mem::offset_of!(marks, generation) - 0usize];
     ["Offset of field: marks::known"][::core::mem::offset_of!(marks, known) - 8usize];
@@ -139,7 +140,8 @@ const _: () = {
     ["Offset of field: marks::filter_last"][::core::mem::offset_of!(marks, filter_last) - 136usize];
     ["Offset of field: marks::address"][::core::mem::offset_of!(marks, address) - 144usize];
     ["Offset of field: marks::path"][::core::mem::offset_of!(marks, path) - 152usize];
-    ["Offset of field: marks::name"][::core::mem::offset_of!(marks, name) - 160usize];
+    ["Offset of field: marks::key"][::core::mem::offset_of!(marks, key) - 160usize];
+    ["Offset of field: marks::name"][::core::mem::offset_of!(marks, name) - 176usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -618,7 +620,7 @@ pub struct test_call {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of test_call"][::core::mem::size_of::<test_call>() - 752usize];
+    ["Size of test_call"][::core::mem::size_of::<test_call>() - 768usize];
     ["Alignment of test_call"][::core::mem::align_of::<test_call>() - 8usize];
     ["Offset of field: test_call::fact"][::core::mem::offset_of!(test_call, fact) - 0usize];
     ["Offset of field: test_call::args"][::core::mem::offset_of!(test_call, args) - 232usize];

@@ -129,7 +129,10 @@ impl Harness {
         let absent = absent.filter(|&(i, value)| is_absent(i, value));
         let value = |i: usize| values.fact[i].filter(|_| !is_found(i)).unwrap_or(0);
         test_call {
-            fact: std::array::from_fn::<u64, FACTS, _>(|i| value(i).into()),
+            fact: std::array::from_fn::<u64, FACTS, _>(|i| match i == Fact::Exe as usize {
+                true => u64::from(value(i)) | u64::from(values.exe_by_name) << 32,
+                false => value(i).into(),
+            }),
             args,
             ret,
             absent: absent.fold(0, |bits, (i, _)| bits | 1 << i),
@@ -300,7 +303,7 @@ fn an_executable_is_known_by_its_file_by_its_name_in_a_directory_and_by_its_path
         (Some(other), Some(other), Some(other), false),
         (None, None, None, false),
     ] {
-        let mut identities = Identities::below(root);
+        let mut identities = Identities::below(root, [3, 5]);
         let identity = PathIdentity {
             object,
             directory,

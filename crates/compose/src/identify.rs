@@ -6,13 +6,15 @@ use event::record::Inode;
 use plan::{Identities, ObjectId, PathIdentity};
 use rules::{Rule, Value};
 use std::ffi::{CString, OsStr};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 /// Looks up every path that the rules name. `exe=` and `path=` name the entry itself, even if it is a symbolic link, as
 /// in the kernel (`audit_get_nd()`, kernel/audit_watch.c); `dir=` follows the link (kernel/audit_tree.c).
 pub fn identify(rules: &[Rule], system: &dyn System) -> Identities {
-    let mut identities = Identities::below(inode(b"/", true, system).map(object));
+    let root = inode(b"/", true, system).map(object);
+    let mut identities = Identities::below(root, [random(), random()]);
     for condition in rules.iter().flat_map(|rule| &rule.conditions) {
         if let Value::Text(path) = &condition.value {
             match condition.field {
@@ -25,6 +27,12 @@ pub fn identify(rules: &[Rule], system: &dyn System) -> Identities {
         }
     }
     identities
+}
+
+/// A number that nobody else knows: the hash of nothing, with the random key that the standard library gives each
+/// hasher.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 /// The executable of process `pid`; `None` if the process has ended.

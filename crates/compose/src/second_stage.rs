@@ -7,7 +7,9 @@ use abi::Field;
 use event::record::NameType;
 use event::wire::{self, Event};
 use identity::Place;
-use plan::{Decision, Entry, Facts, Identities, ObjectId, Shape, TaskPast, TaskWorkload};
+use plan::{
+    Decision, Entry, Executable, Facts, Identities, ObjectId, Shape, TaskPast, TaskWorkload,
+};
 use rules::{List, Rule};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -193,7 +195,7 @@ fn decide(
         fsgid: header.fsgid,
         groups: &[],
         personality: header.personality,
-        exe: None,
+        exe: Executable::default(),
         open_flags: None,
         saddr_fam: None,
         names: &names,

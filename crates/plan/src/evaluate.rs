@@ -5,7 +5,9 @@
 //! kernel/auditsc.c, `audit_comparator()` in kernel/auditfilter.c.
 
 use crate::entries::{calls_of, Entries};
-use crate::facts::{lies_below, place, places, Facts, Identities, Inode, Name, ObjectId};
+use crate::facts::{
+    lies_below, place, places, Executable, Facts, Identities, Inode, Name, ObjectId,
+};
 use crate::uring;
 use crate::workload;
 use abi::{Compare, Field};
@@ -274,8 +276,9 @@ fn text_condition_holds(
     match condition.field {
         Field::FilterKey => true,
         Field::Exe => {
-            let same = facts.exe.is_some() && identities.object(text) == facts.exe;
-            same == (condition.op == Op::Eq)
+            let is_run = is_run(&facts.exe, text, identities);
+            let is_wanted = condition.op == Op::Eq;
+            is_run.map_or(rule.action == Action::Always, |is_run| is_run == is_wanted)
         }
         field if field.is_own() => {
             workload::holds(condition, rule.action, &facts.workload, identities)
@@ -284,6 +287,17 @@ fn text_condition_holds(
         field if is_label(field) => rule.action == Action::Always,
         _ => false,
     }
+}
+
+/// Whether the executable is the one that a rule names by `path`; `None` if that is not known.
+fn is_run(exe: &Executable<'_>, path: &[u8], identities: &Identities) -> Option<bool> {
+    let wanted = identities.object(path);
+    let is_same = |object: Option<ObjectId>| object.is_some() && object == wanted;
+    let is_object = is_same(exe.object);
+    let is_named = exe
+        .at
+        .map_or(is_object, |at| at == path || is_same(identities.object(at)));
+    (is_object == is_named).then_some(is_object)
 }
 
 /// Conditions on `gid` and `egid`: `=` also tests the supplementary groups; `!=` is its negation.

@@ -1,6 +1,6 @@
 //! The executables that rules name.
 
-use crate::facts::{Identities, ObjectId};
+use crate::facts::{Executable, Identities, ObjectId};
 use crate::marks::Marks;
 use abi::Field;
 use rules::{Rule, Value};
@@ -47,7 +47,19 @@ impl Executables {
         let places = self.by_path.iter();
         let places = places.filter_map(|(path, &number)| Some((number, identities.of(path)?)));
         let places = places.filter(|(_, place)| !place.canonical.is_empty());
-        Marks::of_executables(objects, places, identities.root)
+        Marks::of_executables(objects, places, identities)
+    }
+
+    /// The numbers of an executable: by its file, and by its name; 0 where no rule names it.
+    pub(crate) fn numbers(&self, exe: &Executable<'_>, identities: &Identities) -> [u32; 2] {
+        let of = |object| self.by_object.get(&object).copied();
+        let of_object = exe.object.and_then(of).unwrap_or(0);
+        let of_name = exe.at.map(|at| {
+            let of_path = self.by_path.get(at).copied();
+            let of_path = of_path.or_else(|| identities.object(at).and_then(of));
+            of_path.unwrap_or(0)
+        });
+        [of_object, of_name.unwrap_or(of_object)]
     }
 
     pub(crate) fn number(&self, path: &[u8]) -> u32 {

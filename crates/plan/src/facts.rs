@@ -1,5 +1,6 @@
 //! The facts of an event that rules are matched against.
 
+use crate::marks::MarkKey;
 use crate::task::TaskWorkload;
 
 pub use crate::object_id::ObjectId;
@@ -44,6 +45,16 @@ pub struct Name {
     pub is_unknown: bool,
 }
 
+/// The executable of a task. Where `at` is of another file than `object`, it may be either, or none that rules name:
+/// a file can be mounted over a path, and the file at a path can be replaced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Executable<'a> {
+    /// The file; `None` if the task has none.
+    pub object: Option<ObjectId>,
+    /// The path to which its name leads, empty if that is none that rules name; `None` if it is the one of `object`.
+    pub at: Option<&'a [u8]>,
+}
+
 /// The facts of a task and its call.
 #[derive(Clone, Debug)]
 pub struct Facts<'a> {
@@ -84,7 +95,7 @@ pub struct Facts<'a> {
     /// Personality word.
     pub personality: u32,
     /// Executable.
-    pub exe: Option<ObjectId>,
+    pub exe: Executable<'a>,
     /// Open flags, if the call opens a file; `None` also if they are not known: it may have any access.
     pub open_flags: Option<u32>,
     /// Family of the socket address, if there is one.
@@ -127,6 +138,8 @@ pub fn audit_result(ret: i64) -> i64 {
 pub struct Identities {
     /// The host's root directory.
     pub(crate) root: Option<ObjectId>,
+    /// The factors of the hashes of marks.
+    pub(crate) key: MarkKey,
     paths: std::collections::HashMap<Vec<u8>, PathIdentity>,
     /// Every component of the places to which the paths lead.
     components: std::collections::HashSet<Vec<u8>>,
@@ -148,10 +161,12 @@ pub struct PathIdentity {
 }
 
 impl Identities {
-    /// No paths yet, on a host with this root directory.
-    pub fn below(root: Option<ObjectId>) -> Identities {
+    /// No paths yet, on a host with this root directory. `random` makes the hashes of marks secret: callers choose
+    /// names, and must not find others with the same hash.
+    pub fn below(root: Option<ObjectId>, random: [u64; 2]) -> Identities {
         Identities {
             root,
+            key: MarkKey::of(random),
             ..Identities::default()
         }
     }

@@ -44,6 +44,8 @@ pub struct Marks {
     by_hash: BTreeMap<u64, Known>,
     /// What the filter lets through: [`name_key`] and [`object_key`] of what has a mark.
     keys: BTreeSet<u32>,
+    /// The factors of the hashes.
+    pub(crate) key: MarkKey,
 }
 
 /// The hash of a mark, and more.
@@ -81,7 +83,7 @@ pub fn value(number: u32, is_above: bool) -> u32 {
 impl Marks {
     /// The marks of all `path=` and `dir=` conditions.
     pub(crate) fn of_names(rules: &[Rule], identities: &Identities) -> Marks {
-        let mut marks = Marks::default();
+        let mut marks = Marks::with(identities.key);
         for (field, path) in rules
             .iter()
             .flat_map(|rule| &rule.conditions)
@@ -102,20 +104,21 @@ impl Marks {
     }
 
     /// The marks of executables, by whose numbers the tables know them, and of the entries and paths that rules name. A
-    /// name alone has number 0. `root`: the host's root directory.
+    /// name alone has number 0.
     pub(crate) fn of_executables<'p>(
         objects: impl Iterator<Item = (u32, ObjectId)>,
         places: impl Iterator<Item = (u32, &'p PathIdentity)>,
-        root: Option<ObjectId>,
+        identities: &Identities,
     ) -> Marks {
-        let mut marks = Marks::default();
+        let key = identities.key;
+        let mut marks = Marks::with(key);
         for (number, object) in objects {
-            marks.add(object_hash(object), number, true);
+            marks.add(key.object(object), number, true);
         }
         for (number, place) in places {
-            let name = name_hash(last_name(&place.canonical));
-            let entry = place.directory.map(|directory| entry_hash(name, directory));
-            let path = root.map(|root| path_hash(&place.canonical, root));
+            let name = key.name(last_name(&place.canonical));
+            let entry = place.directory.map(|directory| key.entry(name, directory));
+            let path = identities.root.map(|root| key.path(&place.canonical, root));
             marks.add(name, 0, false);
             for hash in entry.into_iter().chain(path) {
                 marks.add(hash, number, true);
@@ -128,7 +131,15 @@ impl Marks {
     fn that_fit(self) -> Marks {
         match self.slots() {
             Some(_) => self,
-            None => Marks::default(),
+            None => Marks::with(self.key),
+        }
+    }
+
+    /// No marks, with this key.
+    fn with(key: MarkKey) -> Marks {
+        Marks {
+            key,
+            ..Marks::default()
         }
     }
 
@@ -172,7 +183,8 @@ impl Marks {
         if !may_be_marked {
             return hits;
         }
-        let name = name_hash(name);
+        let key = self.key;
+        let name = key.name(name);
         let mut found = |known: &Known, is_sure| {
             hits.push(Hit {
                 value: value(known.number, is_above),
@@ -180,13 +192,13 @@ impl Marks {
             });
         };
         if let Some(by_name) = self.by_hash.get(&name) {
-            let entry = directory.map(|directory| entry_hash(name, directory));
+            let entry = directory.map(|directory| key.entry(name, directory));
             match entry.and_then(|entry| self.by_hash.get(&entry)) {
                 Some(by_entry) => found(by_entry, true),
                 None => found(by_name, false),
             }
         }
-        if let Some(known) = object.and_then(|object| self.by_hash.get(&object_hash(object))) {
+        if let Some(known) = object.and_then(|object| self.by_hash.get(&key.object(object))) {
             found(known, known.is_proof);
         }
         hits
@@ -250,23 +262,24 @@ fn named(condition: &Condition) -> Option<(Field, &[u8])> {
 /// Hashes of the marks of a path.
 fn hashes(field: Field, path: &[u8], identities: &Identities) -> Vec<Hash> {
     let known = identities.of(path).cloned().unwrap_or_default();
+    let secret = identities.key;
     let place = match known.canonical.is_empty() {
         true => path,
         false => &known.canonical,
     };
     let of_name = |name| Hash {
-        hash: name_hash(name),
+        hash: secret.name(name),
         is_proof: false,
         key: Some(name_key(name)),
     };
     let of_object = |object, is_proof| Hash {
-        hash: object_hash(object),
+        hash: secret.object(object),
         is_proof,
         key: Some(object_key(object)),
     };
     let name = of_name(last_name(place));
     let of_entry = |directory| Hash {
-        hash: entry_hash(name.hash, directory),
+        hash: secret.entry(name.hash, directory),
         is_proof: true,
         key: None,
     };
@@ -287,18 +300,78 @@ pub(crate) fn last_name(path: &[u8]) -> &[u8] {
     names.find(|name| !name.is_empty()).unwrap_or(b"/")
 }
 
-/// MARK_FACTOR of crates/bpf/programs/marks.h.
-const MIX_FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
+/// The two factors of the hashes of marks: TABLE_MARK_KEY of crates/bpf/programs/tables.h.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MarkKey([u64; 2]);
 
-/// One step of a hash: `mark_mix()` of crates/bpf/programs/marks.h.
-fn mix(hash: u64, word: u64) -> u64 {
-    let hash = (hash ^ word).wrapping_mul(MIX_FACTOR);
-    hash ^ hash >> 29
+impl Default for MarkKey {
+    /// A key that everybody knows, for plans that are not armed.
+    fn default() -> MarkKey {
+        MarkKey::of([FILTER_FACTOR, 0xD6E8_FEB8_6659_FD93])
+    }
 }
 
-/// The first step of [`mix`], as a key of the filter: `filter_key()` of crates/bpf/programs/marks.h.
+impl MarkKey {
+    /// The key of two random numbers. Factors have to be odd: the hash would lose bits of even ones.
+    pub(crate) fn of(random: [u64; 2]) -> MarkKey {
+        MarkKey(random.map(|word| word | 1))
+    }
+
+    /// The factors.
+    pub(crate) fn words(self) -> [u64; 2] {
+        self.0
+    }
+
+    /// One step of a hash: `mark_mix()` of crates/bpf/programs/marks.h.
+    fn mix(self, hash: u64, word: u64) -> u64 {
+        let hash = (hash ^ word).wrapping_mul(self.0[0]);
+        let hash = (hash ^ hash >> 32).wrapping_mul(self.0[1]);
+        hash ^ hash >> 29
+    }
+
+    /// Hash of a name, never 0. It is filled with zeros up to 32 bytes or, if it is not shorter than those, 256. No
+    /// entry has a longer name.
+    fn name(self, name: &[u8]) -> u64 {
+        const BYTES: usize = 256;
+        let mut bytes = name.to_vec();
+        let is_short = name.len() < SHORT_NAME_BYTES;
+        bytes.resize(if is_short { SHORT_NAME_BYTES } else { BYTES }, 0);
+
+        let words = bytes.chunks_exact(8).map(|chunk| {
+            let mut word = [0; 8];
+            word.copy_from_slice(chunk);
+            u64::from_le_bytes(word)
+        });
+        let start = self.mix(1, name.len() as u64);
+        words.fold(start, |hash, word| self.mix(hash, word)) | 1
+    }
+
+    /// Hash of a path without symbolic links from the root directory `root`, never 0.
+    fn path(self, path: &[u8], root: ObjectId) -> u64 {
+        const PATH_MARK: u64 = 3;
+        let names = path.rsplit(|&byte| byte == b'/');
+        let names = names.filter(|name| !name.is_empty());
+        let names = names.fold(PATH_MARK, |hash, name| self.mix(hash, self.name(name)));
+        self.entry(names, root)
+    }
+
+    /// Hash of an object, never 0.
+    fn object(self, object: ObjectId) -> u64 {
+        self.mix(self.mix(2, object.ino), object.dev.into()) | 1
+    }
+
+    /// Hash of an entry of a directory, never 0.
+    fn entry(self, name: u64, directory: ObjectId) -> u64 {
+        self.mix(name, self.object(directory)) | 1
+    }
+}
+
+/// MARK_FACTOR of crates/bpf/programs/marks.h.
+const FILTER_FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// A key of the filter: `passes_filter()` of crates/bpf/programs/marks.h.
 fn filter_key(word: u64) -> u32 {
-    (word.wrapping_mul(MIX_FACTOR) >> 32) as u32
+    (word.wrapping_mul(FILTER_FACTOR) >> 32) as u32
 }
 
 /// Key of a name: of its length and its first eight bytes.
@@ -312,45 +385,4 @@ fn name_key(name: &[u8]) -> u32 {
 /// Key of an object: of its inode.
 fn object_key(object: ObjectId) -> u32 {
     filter_key(object.ino)
-}
-
-/// Hash of a name, never 0. It is filled with zeros up to 32 bytes or, if it is not shorter than those, 256. No entry
-/// has a longer name.
-pub(crate) fn name_hash(name: &[u8]) -> u64 {
-    const BYTES: usize = 256;
-    let mut bytes = name.to_vec();
-    bytes.resize(
-        if name.len() < SHORT_NAME_BYTES {
-            SHORT_NAME_BYTES
-        } else {
-            BYTES
-        },
-        0,
-    );
-    let words = bytes.chunks_exact(8).map(|chunk| {
-        let mut word = [0; 8];
-        word.copy_from_slice(chunk);
-        u64::from_le_bytes(word)
-    });
-    words.fold(mix(1, name.len() as u64), mix) | 1
-}
-
-/// Hash of a path without symbolic links from the root directory `root`, never 0.
-fn path_hash(path: &[u8], root: ObjectId) -> u64 {
-    const PATH_MARK: u64 = 3;
-    let names = path
-        .rsplit(|&byte| byte == b'/')
-        .filter(|name| !name.is_empty());
-    let names = names.fold(PATH_MARK, |hash, name| mix(hash, name_hash(name)));
-    entry_hash(names, root)
-}
-
-/// Hash of an object, never 0.
-pub(crate) fn object_hash(object: ObjectId) -> u64 {
-    mix(mix(2, object.ino), object.dev.into()) | 1
-}
-
-/// Hash of an entry of a directory, never 0.
-pub(crate) fn entry_hash(name: u64, directory: ObjectId) -> u64 {
-    mix(name, object_hash(directory)) | 1
 }

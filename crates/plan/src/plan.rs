@@ -141,6 +141,8 @@ impl Plan {
         }
         let task_list = planner.task_list(&rules, context)?;
         let builder = &mut planner.builder;
+        let [a, b] = marks.key.words();
+        builder.set(tables::MARK_KEY, Row { a, b });
         builder.marks(tables::MARKS, &marks);
         builder.mark_filter(&marks);
         builder.marks(tables::EXECUTABLES, &executables.marks(identities));

@@ -1,7 +1,7 @@
 //! Finds rules that never decide anything because an earlier one always matches first.
 
 use crate::entries::{calls_of, Entries};
-use crate::evaluate::is_label;
+use crate::evaluate::{is_label, needs_names};
 use abi::Field;
 use rules::{Action, Condition, List, Op, Rule, SyscallSet, Value};
 
@@ -56,8 +56,10 @@ fn implied(condition: &Condition, earlier: &Rule, later: &Rule) -> bool {
         // Labels are not read: see `evaluate`.
         return earlier.action == Action::Always && later.list.has_syscalls();
     }
-    if condition.field.is_own() && earlier.action != later.action {
-        // A workload that is not known meets conditions of `always` rules only.
+    let may_be_unknown =
+        condition.field.is_own() || condition.field == Field::Exe || needs_names(condition);
+    if may_be_unknown && earlier.action != later.action {
+        // What is not known meets conditions of `always` rules only.
         return false;
     }
     later

@@ -40,6 +40,8 @@ pub const MARKS: usize = 2;
 pub const EXECUTABLES: usize = 3;
 /// Row of the place of the filter of the marks of `path=` and `dir=` conditions.
 pub const MARK_FILTER: usize = 4;
+/// Row of the factors of the hashes of all marks.
+pub const MARK_KEY: usize = 5;
 /// Limit of the slots that are looked at for one mark.
 pub const MARK_PROBES: u32 = crate::marks::PROBES as u32;
 /// Bit of the second word of a mark: an object with this mark proves its path.

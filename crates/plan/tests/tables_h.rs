@@ -74,6 +74,7 @@ fn every_constant_of_the_header_has_the_value_it_has_here() {
         ("TABLE_MARKS", tables::MARKS as u32),
         ("TABLE_EXECUTABLES", tables::EXECUTABLES as u32),
         ("TABLE_MARK_FILTER", tables::MARK_FILTER as u32),
+        ("TABLE_MARK_KEY", tables::MARK_KEY as u32),
         ("TABLE_SPEC_ONLY_MARKED", tables::SPEC_ONLY_MARKED),
         ("TABLE_GATE_LATER", tables::GATE_LATER),
         ("TABLE_MARK_PROBES", tables::MARK_PROBES),

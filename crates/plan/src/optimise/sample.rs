@@ -3,7 +3,7 @@
 use super::residual::Kinds;
 use crate::entries::Entries;
 use crate::facts::lies_below;
-use crate::facts::{Entry, Facts, Identities, Inode, Name, ObjectId, PathIdentity};
+use crate::facts::{Entry, Executable, Facts, Identities, Inode, Name, ObjectId, PathIdentity};
 use crate::task::{TaskPast, TaskWorkload, WorkloadName};
 use abi::Field;
 use rules::{Op, Rule, SyscallSet, Value};
@@ -176,7 +176,7 @@ impl Sampler {
             fsgid: number(),
             groups: &[],
             personality: number(),
-            exe: None,
+            exe: Executable::default(),
             open_flags: Some(number()),
             saddr_fam: Some(number()),
             names: &[],
@@ -260,7 +260,7 @@ impl Sampler {
     fn satisfy_path(&mut self, sample: &mut Sample, field: Field, path: &[u8]) {
         let object = self.identities.object(path);
         match field {
-            Field::Exe => sample.facts.exe = object,
+            Field::Exe => sample.facts.exe.object = object,
             Field::Unit | Field::Slice | Field::Container => {
                 let place = (field.number() - Field::Unit.number()) as usize;
                 if let Some(names) = &mut sample.workload {

@@ -85,6 +85,14 @@ fn page_mask(rows: &[Row], page: usize, worth: u64, values: &Values) -> (u64, u6
             }
             (None, LOOKUP_MARKS) => (mask, sure, unsure),
             _ if is_unknown_workload(rows[at], values) => (mask, sure, unsure | !rows[at].b),
+            _ if rows[at].a as u32 == Fact::Exe as u32 => {
+                let never = rows[page].b;
+                (
+                    mask & executable_mask(rows, at, never, values),
+                    sure,
+                    unsure,
+                )
+            }
             _ => (mask & lookup_mask(rows, at, values), sure, unsure),
         }
     })
@@ -117,6 +125,27 @@ fn marks_mask(rows: &[Row], at: usize, mask: u64, worth: u64, seen: &Seen) -> (u
     (mask, sure)
 }
 
+/// Mask of the rules that the executable admits, of which `never` do not record: `look_up_executable()` of match.h.
+fn executable_mask(rows: &[Row], at: usize, never: u64, values: &Values) -> u64 {
+    let (head, entries) = (rows[at], entries_of(rows, rows[at + 1]));
+    let Some(number) = values.fact[Fact::Exe as usize] else {
+        return head.b | !never;
+    };
+    let mask_of = |number: u32| range_mask(entries, number);
+    let mut possible = vec![number];
+    if values.exe_by_name != number {
+        possible.extend([values.exe_by_name, 0]);
+    }
+    let masks = possible.into_iter().map(mask_of);
+    let (any, all) = masks.fold((0, u64::MAX), |(any, all), mask| (any | mask, all & mask));
+    any & !never | all & never
+}
+
+/// Mask of the last range that begins at or below `value`.
+fn range_mask(entries: &[Row], value: u32) -> u64 {
+    entries[entries.partition_point(|entry| entry.a <= u64::from(value)) - 1].b
+}
+
 fn entries_of(rows: &[Row], place: Row) -> &[Row] {
     let first = place.a as u32 as usize;
     &rows[first..first + (place.a >> 32) as usize]
@@ -141,7 +170,7 @@ fn lookup_mask(rows: &[Row], at: usize, values: &Values) -> u64 {
             .fold(named(value), |mask, &group| mask | named(group))
     };
     match (head.a >> 32) as u32 {
-        LOOKUP_RANGES => entries[entries.partition_point(|e| e.a <= u64::from(value)) - 1].b,
+        LOOKUP_RANGES => range_mask(entries, value),
         LOOKUP_BITS => entries.iter().fold(u64::MAX, |mask, entry| {
             let operand = entry.a as u32;
             let holds = match (entry.a >> 32) as u32 {

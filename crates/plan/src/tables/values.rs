@@ -15,6 +15,8 @@ use abi::Field;
 pub struct Values {
     /// The values, indexed by [`Fact`].
     pub fact: [Option<u32>; FACTS],
+    /// Number of the executable by its name; that of its file is among the facts.
+    pub exe_by_name: u32,
     /// Supplementary groups.
     pub groups: Vec<u32>,
     /// The marks at all that the call reached; `None` if not all of that is known.
@@ -32,6 +34,7 @@ impl Values {
     ) -> Values {
         let mut values = Values {
             fact: [None; FACTS],
+            exe_by_name: 0,
             groups: facts.groups.to_vec(),
             marks: None,
         };
@@ -48,12 +51,11 @@ impl Values {
         {
             set(fact, arg as u32);
         }
-        let exe = facts
-            .exe
-            .and_then(|exe| executables.by_object.get(&exe).copied());
-        set(Fact::Exe, exe.unwrap_or(0));
+        let [exe, exe_by_name] = executables.numbers(&facts.exe, identities);
+        set(Fact::Exe, exe);
         set(Fact::Access, access(facts, shape));
         set(Fact::Compare, equal_ids(facts));
+        values.exe_by_name = exe_by_name;
         values.fact[Fact::SaddrFam as usize] = facts.saddr_fam;
         let TaskWorkload {
             unit,
@@ -74,6 +76,7 @@ impl Values {
     pub fn from_new_task(facts: &Facts<'_>) -> Values {
         let mut values = Values {
             fact: [None; FACTS],
+            exe_by_name: 0,
             groups: facts.groups.to_vec(),
             marks: None,
         };

@@ -2,7 +2,8 @@
 #![allow(dead_code)] // every test file uses some of it
 
 use abi::{Arch, Field};
-use plan::{Capabilities, Entries, Entry, Facts, Identities, Inode, Name, ObjectId, ShapeKind};
+use plan::ShapeKind;
+use plan::{Capabilities, Entries, Entry, Executable, Facts, Identities, Inode, Name, ObjectId};
 use plan::{Marks, PathIdentity, Plan, RunExe, Seen, TaskPast, TaskWorkload, WorkloadName, NONE};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -385,6 +386,16 @@ fn name() -> impl Strategy<Value = Name> {
         })
 }
 
+/// An executable in its place, or one that seems to be at another path of the rules or at none.
+fn executable() -> impl Strategy<Value = Executable<'static>> {
+    let at = prop_oneof![
+        3 => Just(None),
+        2 => select(&PATHS[..]).prop_map(|path| Some(path.as_bytes())),
+        1 => Just(Some(&b""[..])),
+    ];
+    (prop::option::of(select(&OBJECTS[..])), at).prop_map(|(object, at)| Executable { object, at })
+}
+
 fn ids() -> impl Strategy<Value = [u32; 10]> {
     prop::array::uniform10(prop_oneof![select(&IDS[..3]), select(&IDS[..])])
 }
@@ -433,7 +444,7 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
     let more = (
         select(&WORDS[..]),
         select(&WORDS[..]),
-        prop::option::of(select(&OBJECTS[..])),
+        executable(),
         prop::option::of(select(vec![0u32, 1, 2, 3, 0o101])),
         prop::option::of(select(vec![0u32, 1, 2, 10])),
         prop::collection::vec(name(), 0..4),
@@ -511,7 +522,7 @@ pub(crate) fn plain_call() -> Facts<'static> {
         fsgid: 0,
         groups: &[],
         personality: 0,
-        exe: None,
+        exe: Executable::default(),
         open_flags: None,
         saddr_fam: None,
         names: &[],
