@@ -2,7 +2,7 @@
 
 use crate::generation::Generation;
 use crate::past::Past;
-use crate::resolve::{Item, Resolver};
+use crate::resolve::{unknown, Item, Resolver};
 use abi::Field;
 use event::record::NameType;
 use event::wire::{self, Event};
@@ -152,7 +152,7 @@ fn decide(
         workload,
     } = asked;
     let header = event.header();
-    let names = resolver.names(event, shape);
+    let mut names = resolver.names(event, shape);
     let above = event.above().map(|(ino, dev)| ObjectId { dev, ino });
     let mut above: Vec<ObjectId> = above.collect();
     let on_directory = |rule: &Rule| {
@@ -164,6 +164,10 @@ fn decide(
         .any(|(_, rule)| on_directory(rule))
     {
         above.extend(resolver.directories_above(&names));
+    }
+    // What is not known now may be what a rule names.
+    if resolver.was_refused() {
+        names.push(unknown());
     }
     let facts = Facts {
         entry: if event.has_flag(wire::TARSIER_URING) {

@@ -1,12 +1,12 @@
 //! A system with fixed contents, for tests and the fuzzer.
 
-use crate::system::{Cgroup, ExecutedFile, KernelFile, Sign, System};
+use crate::system::{Cgroup, ExecutedFile, KernelFile, Origin, Sign, System};
 use event::record::Inode;
 use event::{ContainerNames, Digests, NameAnswer, NoDigest, SHA256_BYTES};
 use plan::ObjectId;
 use std::collections::BTreeMap;
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// An object at a path of a [`StaticSystem`].
 #[derive(Clone, Debug, Default)]
@@ -40,6 +40,10 @@ pub struct StaticSystem {
     pub cgroups: BTreeMap<u64, Cgroup>,
     /// See [`System::kernel_has`].
     pub signs: Vec<Sign<'static>>,
+    /// Whether every look-up of what a path leads to is refused.
+    pub refuses: AtomicBool,
+    /// See [`System::refusals`].
+    pub refusals: AtomicU32,
 }
 
 impl StaticSystem {
@@ -47,6 +51,10 @@ impl StaticSystem {
     pub const BOOTED_NS: u64 = 1_700_000_000_000_000_000;
 
     fn file(&self, path: &CStr) -> Option<&StaticFile> {
+        if self.refuses.load(Ordering::Relaxed) {
+            self.refusals.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
         self.files.get(path.to_str().ok()?)
     }
 
@@ -71,6 +79,14 @@ impl StaticSystem {
 }
 
 impl System for StaticSystem {
+    fn begin_event(&self, _: Origin) {
+        self.refusals.store(0, Ordering::Relaxed);
+    }
+
+    fn refusals(&self) -> u32 {
+        self.refusals.load(Ordering::Relaxed)
+    }
+
     fn inode(&self, path: &CStr, follow: bool) -> Option<Inode> {
         let found = match follow {
             true => self.target(path),

@@ -9,11 +9,29 @@ use std::ffi::{CStr, CString};
 /// The system whose events are composed: the running one (crate `lookup`), or in tests
 /// [`StaticSystem`](crate::StaticSystem).
 ///
-/// No method fails: what cannot be found out is `None`, and the record is written without it. Methods that take a path
-/// may be given one that an audited process chose, so an implementation must not wait for what it leads to. All else is
-/// asked of the kernel, which answers at once. Paths are absolute, as seen from the root directory and mount namespace
-/// of this system, and may be longer than PATH_MAX.
+/// No method fails: what cannot be found out is `None`, and the record is written without it. `None` says that there is
+/// no such thing only if [`System::refusals`] is the same before and after. Methods that take a path may be given one that
+/// an audited process chose, so an implementation must not wait for what it leads to. All else is asked of the kernel,
+/// which answers at once. Paths are absolute, as seen from the root directory and mount namespace of this system, and may
+/// be longer than PATH_MAX.
 pub trait System: Send + Sync {
+    /// The look-ups that follow are for this event, until [`System::end_event`]. Together they have little time; so have
+    /// those of all events of its maker. What takes longer is refused.
+    fn begin_event(&self, _origin: Origin) {}
+
+    /// The look-ups that follow are for no event.
+    fn end_event(&self) {}
+
+    /// Number of look-ups since [`System::begin_event`] whose results are not known, because there was no time for them or
+    /// because a file system did not answer; also of lists that lack something for this reason.
+    fn refusals(&self) -> u32 {
+        0
+    }
+
+    /// The paths of this event are those that process `pid` saw: the first bytes of each, `prefix`, lead to its root
+    /// directory, which no link and no `..` leaves.
+    fn seen_by(&self, _pid: u32, _prefix: &[u8]) {}
+
     /// The object at `path`: stat(2) if `follow`, else lstat(2). Devices are in the kernel's own encoding
     /// ([`kernel_dev`]).
     fn inode(&self, path: &CStr, follow: bool) -> Option<Inode>;
@@ -25,15 +43,17 @@ pub trait System: Send + Sync {
     /// bytes. With `of`, `None` if that is another object.
     fn file_capabilities(&self, path: &CStr, of: Option<ObjectId>) -> Option<Vec<u8>>;
 
-    /// The first `bytes_max` bytes, at most [`HEAD_BYTES_MAX`], of the regular file that `path` leads to; all of a
-    /// shorter one. With `of`, `None` if that is another object.
+    /// The first `bytes_max` bytes, at most [`HEAD_BYTES_MAX`], of the regular file that `path` leads to, which somebody may
+    /// execute; all of a shorter one. With `of`, `None` if that is another object. Refused for a file that nobody may
+    /// execute.
     fn head(&self, path: &CStr, of: Option<ObjectId>, bytes_max: u32) -> Option<Vec<u8>>;
 
     /// The digests of a file that a process has executed: of its contents when the execve was done, never of another
     /// file's.
     fn digests(&self, file: &ExecutedFile<'_>) -> Digests;
 
-    /// The directories above `path`, as [`directories_above`] has them; those that are not there are left out.
+    /// The directories above `path`, the nearest first, up to the root directory to which the first `prefix` bytes lead and
+    /// without that. If something of `path` does not exist: those above what exists.
     fn directories_above(&self, path: &CStr, prefix: usize) -> Vec<ObjectId> {
         let object = |dir: &[u8]| {
             let Inode { dev, ino, .. } = self.inode(&CString::new(dir).ok()?, true)?;
@@ -81,6 +101,17 @@ pub trait System: Send + Sync {
 
     /// Whether the kernel's BTF types have this sign; `false` also if they cannot be read.
     fn kernel_has(&self, sign: Sign<'_>) -> bool;
+}
+
+/// Who made an event, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Real uid of the task.
+    pub uid: u32,
+    /// Id of the task's cgroup.
+    pub cgroup_id: u64,
+    /// Time of the frame that completed the event, in nanoseconds of CLOCK_MONOTONIC.
+    pub made_ns: u64,
 }
 
 /// A file that a process has executed.

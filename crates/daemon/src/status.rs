@@ -60,6 +60,7 @@ pub(super) fn of(recording: &Recording) -> Status {
         integrity_breaches: recording.integrity.breaches,
         durable_after_us: pipeline.output.durable_after(),
         objects_unanswered: lookups.unanswered,
+        events_out_of_time: lookups.out_of_time,
         names_unanswered: lookups.names_unanswered,
         helpers_replaced: lookups.replaced,
         helpers_stuck: lookups.stuck,

@@ -5,7 +5,7 @@ use crate::devices::Devices;
 use crate::digest::{self, Hasher};
 use crate::files;
 use crate::kernel;
-use crate::message::{Content, Question};
+use crate::message::{Asker, Content, Question};
 use crate::object::Fault;
 use crate::walk::{Access, Gate};
 use event::record::Inode;
@@ -30,26 +30,28 @@ impl Answer {
             Ok(Answer::Number(number)) => Content::Number(*number),
             Err(Fault::Missing) => Content::Missing,
             Err(Fault::NotNow) => Content::NotNow,
+            Err(Fault::Denied) => Content::Denied,
         }
     }
 }
 
-/// Looks up the answer to `question`. Only with a `hasher` are there digests.
+/// Looks up the answer to `question` of `asker`. Only with a `hasher` are there digests.
 pub(crate) fn to(
     question: Question<'_>,
+    asker: Asker,
     gate: &mut dyn Gate,
     devices: &mut Devices,
     hasher: Option<&mut Hasher>,
 ) -> Result<Answer, Fault> {
     if let Question::Digests(question) = question {
         let hasher = hasher.ok_or(Fault::NotNow)?;
-        let found = hasher.digests(&question, gate, devices);
+        let found = hasher.digests(&question, asker, gate, devices);
         return Ok(Answer::Bytes(digest::answer(&found)));
     }
     if let Question::Container(path) = question {
         return container(path, &mut OnDisk { gate, devices });
     }
-    let mut access = Access::to(question.path(), gate, devices);
+    let mut access = Access::of(question.path(), asker, gate, devices);
     let access = &mut access;
     Ok(match question {
         Question::Inode { path, follow } => Answer::Inode(files::inode(path, follow, access)?),
@@ -59,7 +61,9 @@ pub(crate) fn to(
             Answer::Bytes(files::head(path, of, bytes_max, access)?)
         }
         Question::FileSystem(path) => Answer::Number(files::file_system(path, access)?),
-        Question::Above(path, prefix) => Answer::Bytes(files::above(path, prefix, access)?),
+        Question::Above(path, steps_max) => {
+            Answer::Bytes(files::above(path, steps_max, access)?.to_bytes())
+        }
         Question::User(uid) => Answer::Bytes(user(uid)?),
         Question::Group(gid) => Answer::Bytes(group(gid)?),
         Question::MountNamespace(pid) => {

@@ -1,6 +1,10 @@
 //! The daemon's side of the helper that looks up objects at paths.
 //!
-//! A helper that waits for a file system for [`DEADLINE`](crate::DEADLINE), ends or answers wrongly
+//! For an event, an answer is waited for as long as its budget says ([`Budgets`](crate::budget::Budgets)). One that comes
+//! later is not taken; until it has come, every question is refused at once. So a helper that is late costs the daemon
+//! that time once.
+//!
+//! A helper that waits for a file system for [`DEADLINE`](crate::DEADLINE), ends, is stopped or answers wrongly
 //! is killed, and the next question starts another; the answer is then "not known". The file system
 //! for which it waited is avoided for [`AVOIDED_FOR`], and for as long as the killed helper hangs
 //! in the kernel. A helper that announces no wait is not waiting for a file system that a caller
@@ -9,7 +13,7 @@
 
 use crate::counts::Counts;
 use crate::link::{Broken, Link};
-use crate::message::{Content, Question, Reply, Request, BYTES_MAX};
+use crate::message::{Asker, Content, Question, Reply, Request, BYTES_MAX};
 use crate::patience::{Doing, Patience};
 use std::collections::VecDeque;
 use std::io;
@@ -49,9 +53,31 @@ pub(crate) trait Start: Send {
 /// Called with the process id of each helper that is started, and with `None` when it is killed.
 pub(crate) type Follow = Box<dyn FnMut(Option<u32>) + Send>;
 
-/// A question has no answer.
+/// A question has no answer: what it asks for may be there or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Failed;
+pub(crate) struct Refused;
+
+/// A question that was sent, and until when its answer is waited for.
+struct Wait {
+    number: u32,
+    patience: Patience,
+    silent_until: Instant,
+    end: Instant,
+    /// The file system that the helper waits for.
+    waits: Option<u32>,
+    /// Whether the helper is looked at for the last time.
+    is_last: bool,
+}
+
+/// What a wait has ended with.
+enum Waited {
+    /// This many bytes of an answer.
+    Answer(usize),
+    /// Nothing yet.
+    Late,
+    /// The helper is killed.
+    Failed,
+}
 
 /// A helper that has been killed.
 struct Ended {
@@ -65,6 +91,8 @@ pub(crate) struct Client {
     start: Box<dyn Start>,
     follow: Option<Follow>,
     running: Option<(Link, Box<dyn Process>)>,
+    /// The question whose answer came too late, or has not come yet.
+    late: Option<Wait>,
     ended: Vec<Ended>,
     avoided: Vec<(u32, Instant)>,
     /// Times of helpers' failures within the last [`PERIOD`].
@@ -82,6 +110,7 @@ impl Client {
             start,
             follow: None,
             running: None,
+            late: None,
             ended: Vec::new(),
             avoided: Vec::new(),
             failures: VecDeque::new(),
@@ -148,92 +177,162 @@ impl Client {
         }
     }
 
-    /// The answer to `question`, as `take` extracts it from the reply; `None` if it is unknown, or
-    /// there is no such thing.
+    /// The answer to `question` of `asker`, as `take` extracts it from the reply; `None` if there is no such thing. It is
+    /// waited for until the time is over that `asker` has.
+    ///
+    /// # Errors
+    /// The answer is not known.
     pub(crate) fn ask<T>(
         &mut self,
         question: Question<'_>,
+        asker: Asker,
         take: impl FnOnce(Content<'_>) -> Option<T>,
-    ) -> Option<T> {
+    ) -> Result<Option<T>, Refused> {
         self.counts.asked += 1;
-        match self.exchange(question) {
-            Ok(len) => {
-                // The reply has been parsed before.
-                let reply = Reply::parse(&self.buffer[..len])?;
-                self.counts.unanswered += u64::from(reply.content == Content::NotNow);
-                take(reply.content)
-            }
-            Err(Failed) => {
+        let found = self.exchange(question, asker);
+        // The reply has been parsed before.
+        let reply = found.and_then(|len| Reply::parse(&self.buffer[..len]).ok_or(Refused));
+        match reply.map(|reply| reply.content) {
+            Ok(Content::Denied) => Err(Refused),
+            Ok(Content::NotNow) | Err(Refused) => {
                 self.counts.unanswered += 1;
-                None
+                Err(Refused)
             }
+            Ok(content) => Ok(take(content)),
         }
     }
 
     /// Sends the question and receives the reply into the buffer.
-    fn exchange(&mut self, question: Question<'_>) -> Result<usize, Failed> {
+    fn exchange(&mut self, question: Question<'_>, asker: Asker) -> Result<usize, Refused> {
         let now = Instant::now();
+        let limit = Duration::from_micros(asker.limit_us.into());
+        let until = (asker.limit_us > 0).then(|| now + limit);
+        self.settle(until.is_some())?;
         let may_wait = self.may_wait(now);
         if self.running.is_none() && !may_wait && self.failures.len() >= 2 * FAILURES_MAX {
-            return Err(Failed);
+            return Err(Refused);
         }
         self.number = self.number.wrapping_add(1);
-        let number = self.number;
         self.out.clear();
         let request = Request::Ask {
-            number,
+            number: self.number,
             may_wait,
+            asker,
             question,
         };
         request.put(&mut self.out);
         self.send(now)?;
-        let Some((link, process)) = &self.running else {
-            return Err(Failed);
+        let Some((link, _)) = &self.running else {
+            return Err(Refused);
         };
-        let mut patience = Patience::new(now, link.patience());
         let silent_until = now + SILENCES * link.patience();
-        let (mut end, mut is_first, mut waits) = (silent_until, true, None);
-        let mut is_last = false;
+        let mut wait = Wait {
+            number: self.number,
+            patience: Patience::new(now, link.patience()),
+            silent_until,
+            end: silent_until,
+            waits: None,
+            is_last: false,
+        };
+        let is_whole = until.is_none_or(|_| link.waits_at_most(limit));
+        match self.wait(&mut wait, Some(&question), until, is_whole) {
+            Waited::Answer(len) => Ok(len),
+            Waited::Late if self.is_stopped() => Err(self.fail(now, None)),
+            Waited::Late => {
+                self.late = Some(wait);
+                Err(Refused)
+            }
+            Waited::Failed => Err(Refused),
+        }
+    }
+
+    /// Takes the answer that is late, if it has come, or gives up the helper, if it is time. Unless `is_at_once`, waits
+    /// for either.
+    fn settle(&mut self, is_at_once: bool) -> Result<(), Refused> {
+        let Some(mut wait) = self.late.take() else {
+            return Ok(());
+        };
+        let until = is_at_once.then(Instant::now);
+        match self.wait(&mut wait, None, until, false) {
+            // The next question has a helper, this one or another.
+            Waited::Answer(_) | Waited::Failed => Ok(()),
+            Waited::Late => {
+                self.late = Some(wait);
+                Err(Refused)
+            }
+        }
+    }
+
+    /// Waits for a reply to `question`, until `until` at most. `is_first` if what the link itself waits is not too long.
+    fn wait(
+        &mut self,
+        wait: &mut Wait,
+        question: Option<&Question<'_>>,
+        until: Option<Instant>,
+        mut is_first: bool,
+    ) -> Waited {
         loop {
+            let Some((link, process)) = &self.running else {
+                return Waited::Failed;
+            };
+            let end = until.map_or(wait.end, |until| until.min(wait.end));
             let received = link.receive(&mut self.buffer, end, is_first);
             let is_early = std::mem::take(&mut is_first) && Instant::now() < end;
             let len = match received {
                 Ok(Some(len)) => len,
                 Ok(None) if is_early => continue,
+                Ok(None) if Instant::now() < wait.end => return Waited::Late,
                 // The helper may be slow only because others use the processor or the disk.
-                Ok(None) if patience.lasts(process.doing(), waits) => {
-                    end = Instant::now() + link.patience();
+                Ok(None) if wait.patience.lasts(process.doing(), wait.waits) => {
+                    wait.end = Instant::now() + link.patience();
                     continue;
                 }
                 // The helper may have answered meanwhile.
-                Ok(None) if !is_last => {
-                    is_last = true;
+                Ok(None) if !wait.is_last => {
+                    wait.is_last = true;
                     continue;
                 }
                 // The helper is late, or has ended.
-                _ => return Err(self.fail(now, waits)),
+                _ => return self.give_up(wait.waits),
             };
-            match Reply::parse(&self.buffer[..len]) {
-                Some(reply) if reply.number == number => match reply.content {
-                    Content::Waits(_) if patience.is_over() => return Err(self.fail(now, None)),
+            let reply = Reply::parse(&self.buffer[..len]);
+            match reply.filter(|reply| reply.number == wait.number) {
+                Some(reply) => match reply.content {
+                    Content::Waits(_) if wait.patience.is_over() => return self.give_up(None),
                     Content::Waits(dev) => {
-                        waits = Some(dev);
-                        end = silent_until.min(Instant::now() + link.patience());
+                        wait.waits = Some(dev);
+                        wait.end = wait.silent_until.min(Instant::now() + link.patience());
                     }
-                    content if content.answers(&question) => return Ok(len),
-                    _ => return Err(self.fail(now, None)),
+                    content if question.is_none_or(|question| content.answers(question)) => {
+                        return Waited::Answer(len)
+                    }
+                    _ => return self.give_up(None),
                 },
-                _ => return Err(self.fail(now, None)),
+                None => return self.give_up(None),
             }
         }
     }
 
+    fn give_up(&mut self, waits: Option<u32>) -> Waited {
+        self.fail(Instant::now(), waits);
+        Waited::Failed
+    }
+
+    /// Whether the helper that runs is stopped by a signal or a tracer.
+    fn is_stopped(&self) -> bool {
+        let doing = self
+            .running
+            .as_ref()
+            .and_then(|(_, process)| process.doing());
+        doing.is_some_and(|doing| doing.is_stopped)
+    }
+
     /// Sends what is in `out`, to another helper if the one that runs has ended.
-    fn send(&mut self, now: Instant) -> Result<(), Failed> {
+    fn send(&mut self, now: Instant) -> Result<(), Refused> {
         for _ in 0..2 {
             if self.prepare().is_err() {
                 self.note_failure(now);
-                return Err(Failed);
+                return Err(Refused);
             }
             let sent = self.running.as_ref().map(|(link, _)| link.send(&self.out));
             match sent {
@@ -243,7 +342,7 @@ impl Client {
                 }
             }
         }
-        Err(Failed)
+        Err(Refused)
     }
 
     /// Whether a file system may be waited for: not if helpers failed too often lately.
@@ -267,7 +366,7 @@ impl Client {
     }
 
     /// Kills the helper, which waited for the file system `waits`.
-    fn fail(&mut self, now: Instant, waits: Option<u32>) -> Failed {
+    fn fail(&mut self, now: Instant, waits: Option<u32>) -> Refused {
         self.note_failure(now);
         self.counts.replaced += 1;
         if let Some(dev) = waits {
@@ -275,11 +374,12 @@ impl Client {
             self.avoided.push((dev, Instant::now() + AVOIDED_FOR));
         }
         self.end(waits);
-        Failed
+        Refused
     }
 
     /// Kills the helper, which waits for the file system `dev`.
     fn end(&mut self, dev: Option<u32>) {
+        self.late = None;
         if let Some((_, mut process)) = self.running.take() {
             process.kill();
             self.ended.push(Ended { process, dev });
@@ -296,6 +396,7 @@ impl Client {
     /// Reaps killed helpers, and keeps avoiding file systems for which one still waits. Call it
     /// about once a second.
     pub(crate) fn tend(&mut self) {
+        let _ = self.settle(true);
         if self.ended.is_empty() {
             return;
         }

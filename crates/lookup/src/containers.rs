@@ -112,7 +112,7 @@ pub(crate) fn names(id: &str, pod: &str, files: &mut dyn Files) -> Result<Contai
             match files.read(&place.replace("ID", id)) {
                 Ok(bytes) => add(&mut names, form, &bytes, id),
                 Err(Fault::NotNow) => fault = Fault::NotNow,
-                Err(Fault::Missing) => {}
+                Err(Fault::Missing | Fault::Denied) => {}
             }
             if names.container.is_some() && names.image.is_some() {
                 break;
@@ -123,7 +123,7 @@ pub(crate) fn names(id: &str, pod: &str, files: &mut dyn Files) -> Result<Contai
         match files.list(PODS) {
             Ok(entries) => add_pod(&mut names, &entries, pod),
             Err(Fault::NotNow) => fault = Fault::NotNow,
-            Err(Fault::Missing) => {}
+            Err(Fault::Missing | Fault::Denied) => {}
         }
     }
     match names == ContainerNames::default() {

@@ -73,6 +73,7 @@ pub(crate) struct Fakes {
     next_pid: u32,
     may_end: Arc<AtomicBool>,
     is_runnable: Arc<AtomicBool>,
+    is_stopped: Arc<AtomicBool>,
 }
 
 impl Fakes {
@@ -84,6 +85,7 @@ impl Fakes {
             next_pid: 1,
             may_end: Arc::new(AtomicBool::new(true)),
             is_runnable: Arc::new(AtomicBool::new(false)),
+            is_stopped: Arc::new(AtomicBool::new(false)),
         }
     }
 
@@ -96,11 +98,17 @@ impl Fakes {
     pub(crate) fn is_runnable(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.is_runnable)
     }
+
+    /// While this is `true`, helpers are stopped.
+    pub(crate) fn is_stopped(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_stopped)
+    }
 }
 
 struct Fake {
     pid: u32,
     is_runnable: Arc<AtomicBool>,
+    is_stopped: Arc<AtomicBool>,
     may_end: Arc<AtomicBool>,
 }
 
@@ -119,9 +127,11 @@ impl Start for Fakes {
         let _ = self.started.send(pid);
         let may_end = Arc::clone(&self.may_end);
         let is_runnable = Arc::clone(&self.is_runnable);
+        let is_stopped = Arc::clone(&self.is_stopped);
         let fake = Fake {
             pid,
             is_runnable,
+            is_stopped,
             may_end,
         };
         Ok((link, Box::new(fake)))
@@ -142,6 +152,7 @@ impl Process for Fake {
     fn doing(&self) -> Option<Doing> {
         Some(Doing {
             is_runnable: self.is_runnable.load(Ordering::Relaxed),
+            is_stopped: self.is_stopped.load(Ordering::Relaxed),
             ticks: 0,
         })
     }

@@ -1,9 +1,9 @@
 //! Looks up objects at paths, in the calling process.
 
-use crate::message::{put_object, CAPABILITIES_BYTES, DIRECTORIES_MAX};
+use crate::message::{Above, CAPABILITIES_BYTES};
 use crate::object::{stat, Fault};
-use crate::walk::{self, Access};
-use compose::{directories_above, HEAD_BYTES_MAX};
+use crate::walk::{self, Access, Root};
+use compose::HEAD_BYTES_MAX;
 use event::record::Inode;
 use plan::ObjectId;
 use rustix::fd::{AsRawFd, OwnedFd};
@@ -13,6 +13,26 @@ use std::io::Read;
 
 const S_IFMT: u16 = 0o170000;
 const S_IFREG: u16 = 0o100000;
+const EXECUTABLE: u16 = 0o111;
+/// `f_type` of file systems whose files the kernel makes: linux/magic.h, fs/configfs/mount.c, fs/binfmt_misc.c,
+/// fs/smackfs.
+const OF_THE_KERNEL: [u32; 15] = [
+    0x9fa0,      // proc
+    0x6265_6572, // sysfs
+    0x6462_6720, // debugfs
+    0x7472_6163, // tracefs
+    0x7363_6673, // securityfs
+    0x0027_e0eb, // cgroup
+    0x6367_7270, // cgroup2
+    0xcafe_4a11, // bpf
+    0x6265_6570, // configfs
+    0x6165_676c, // pstore
+    0xde5e_81e4, // efivarfs
+    0xf97c_ff8c, // selinuxfs
+    0x4341_5d53, // smackfs
+    0x4249_4e4d, // binfmt_misc
+    0x6e73_6673, // nsfs
+];
 /// Most names of a directory that are looked at.
 const ENTRIES_MAX: usize = 10_000;
 /// Suffix that the kernel appends to the path of a removed object.
@@ -44,21 +64,36 @@ pub(crate) fn inode(path: &[u8], follow: bool, access: &mut Access<'_>) -> Resul
     })
 }
 
-/// The answer to [`Question::Above`](crate::message::Question::Above): the first
-/// [`DIRECTORIES_MAX`] directories that exist.
-pub(crate) fn above(path: &[u8], prefix: u32, access: &mut Access<'_>) -> Result<Vec<u8>, Fault> {
-    let (mut found, mut fault) = (Vec::new(), None);
-    for dir in directories_above(path, prefix as usize).take(DIRECTORIES_MAX) {
-        match inode(dir, true, access) {
-            Ok(Inode { dev, ino, .. }) => put_object(ObjectId { dev, ino }, &mut found),
-            Err(Fault::Missing) => {}
-            Err(Fault::NotNow) => fault = Some(Fault::NotNow),
-        }
+/// The answer to [`Question::Above`](crate::message::Question::Above): one walk up by `..`, of at most `steps_max` steps.
+pub(crate) fn above(path: &[u8], steps_max: u32, access: &mut Access<'_>) -> Result<Above, Fault> {
+    let mut above = Above {
+        objects: Vec::new(),
+        is_all: true,
+    };
+    let end = path.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
+    if end <= access.prefix() {
+        return Ok(above);
     }
-    // Some are better than none.
-    match fault {
-        Some(fault) if found.is_empty() => Err(fault),
-        _ => Ok(found),
+    let root = Root::of(path, access)?;
+    let mut dir = walk::open_deepest(&path[..end], access)?;
+    loop {
+        let (id, up) = (
+            id(&dir, &stat(&dir)?, access),
+            walk::parent(&dir, &root, access),
+        );
+        match up {
+            // A root directory is above everything.
+            Ok(None) => return Ok(above),
+            Ok(Some(parent)) if (above.objects.len() as u32) < steps_max && !access.is_over() => {
+                above.objects.push(id);
+                dir = parent;
+            }
+            // Some are better than none.
+            Ok(Some(_)) | Err(_) => {
+                above.is_all = false;
+                return Ok(above);
+            }
+        }
     }
 }
 
@@ -93,18 +128,34 @@ pub(crate) fn capabilities(
     Ok(value[..len.min(value.len())].to_vec())
 }
 
-/// See [`compose::System::head`]. Opens only a regular file, and reads it only if it is still the
-/// same one.
+/// See [`compose::System::head`]. Opens only a regular file that somebody may execute, where programs are, and reads it
+/// only if it is still the same one. Of another, that says nothing: it may have taken the place of a program.
 pub(crate) fn head(
     path: &[u8],
     of: Option<ObjectId>,
     bytes_max: u32,
     access: &mut Access<'_>,
 ) -> Result<Vec<u8>, Fault> {
-    read(path, of, bytes_max.min(HEAD_BYTES_MAX).into(), access)
+    let object = walk::open(path, true, access)?;
+    let is_executable = stat(&object)?.stx_mode & EXECUTABLE != 0;
+    if is_regular(&stat(&object)?) && !(is_executable && holds_programs(&object)?) {
+        return Err(Fault::NotNow);
+    }
+    read_object(&object, of, bytes_max.min(HEAD_BYTES_MAX).into(), access)
 }
 
-/// The first bytes of a regular file, as [`head`] has them.
+/// Whether programs may be on the file system of the object. On those of the kernel's own, to read a file may be to do
+/// something, or show what only root may see.
+fn holds_programs(object: &OwnedFd) -> Result<bool, Fault> {
+    let kind = fstatfs(object)?.f_type as u32;
+    Ok(!OF_THE_KERNEL.contains(&kind))
+}
+
+fn is_regular(stat: &Statx) -> bool {
+    stat.stx_mode & S_IFMT == S_IFREG
+}
+
+/// The first bytes of a regular file.
 pub(crate) fn read(
     path: &[u8],
     of: Option<ObjectId>,
@@ -112,17 +163,25 @@ pub(crate) fn read(
     access: &mut Access<'_>,
 ) -> Result<Vec<u8>, Fault> {
     let object = walk::open(path, true, access)?;
-    let found = stat(&object)?;
-    let is_regular = |stat: &Statx| stat.stx_mode & S_IFMT == S_IFREG;
-    let found_id = id(&object, &found, access);
+    read_object(&object, of, bytes_max, access)
+}
+
+fn read_object(
+    object: &OwnedFd,
+    of: Option<ObjectId>,
+    bytes_max: u64,
+    access: &mut Access<'_>,
+) -> Result<Vec<u8>, Fault> {
+    let found = stat(object)?;
+    let found_id = id(object, &found, access);
     if !is_regular(&found) || of.is_some_and(|of| of != found_id) {
         return Err(Fault::Missing);
     }
-    if !access.may_wait(&object, &found) {
+    if !access.may_wait(object, &found) {
         return Err(Fault::NotNow);
     }
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = openat(CWD, by_descriptor(&object), flags, Mode::empty())?;
+    let file = openat(CWD, by_descriptor(object), flags, Mode::empty())?;
     let opened = stat(&file)?;
     if !is_regular(&opened) || id(&file, &opened, access) != found_id {
         return Err(Fault::Missing);

@@ -3,10 +3,11 @@
 //! [`Remote`](crate::Remote).
 
 use crate::answer::{self, Answer};
+use crate::budget::STEPS_MAX;
 use crate::cgroups;
 use crate::devices::Devices;
 use crate::kernel;
-use crate::message::Question;
+use crate::message::{above, Asker, Question};
 use crate::object::Fault;
 use crate::walk::Gate;
 use compose::{Cgroup, ExecutedFile, KernelFile, Sign, System};
@@ -42,7 +43,7 @@ impl Host {
 
     fn answer(&self, question: Question<'_>) -> Result<Answer, Fault> {
         let mut devices = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
-        answer::to(question, &mut Open, &mut devices, None)
+        answer::to(question, Asker::default(), &mut Open, &mut devices, None)
     }
 
     fn bytes(&self, question: Question<'_>) -> Option<Vec<u8>> {
@@ -57,7 +58,7 @@ impl Host {
             Ok(Answer::Bytes(name)) => {
                 NameAnswer::Name(String::from_utf8_lossy(&name).into_owned())
             }
-            Ok(_) | Err(Fault::Missing) => NameAnswer::Nameless,
+            Ok(_) | Err(Fault::Missing | Fault::Denied) => NameAnswer::Nameless,
             Err(Fault::NotNow) => NameAnswer::NotNow,
         }
     }
@@ -87,6 +88,19 @@ impl System for Host {
 
     fn head(&self, path: &CStr, of: Option<ObjectId>, bytes_max: u32) -> Option<Vec<u8>> {
         self.bytes(Question::Head(path.to_bytes(), of, bytes_max))
+    }
+
+    fn directories_above(&self, path: &CStr, prefix: usize) -> Vec<ObjectId> {
+        let asker = Asker {
+            prefix: prefix as u32,
+            ..Asker::default()
+        };
+        let question = Question::Above(path.to_bytes(), STEPS_MAX);
+        let mut devices = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
+        match answer::to(question, asker, &mut Open, &mut devices, None) {
+            Ok(Answer::Bytes(bytes)) => above(&bytes).unwrap_or_default().objects,
+            _ => Vec::new(),
+        }
     }
 
     fn file_system(&self, path: &CStr) -> Option<u32> {
@@ -237,6 +251,10 @@ mod tests {
         );
         std::fs::write(&file, "#!/bin/sh\n").expect("a file");
         std::fs::write(&other, "x").expect("a file");
+        for program in [&file, &other] {
+            let mode = std::fs::Permissions::from_mode(0o700);
+            std::fs::set_permissions(program, mode).expect("chmod");
+        }
         rustix::fs::mknodat(CWD, &fifo, rustix::fs::FileType::Fifo, Mode::RWXU, 0).expect("a FIFO");
         assert!(fifo.metadata().expect("metadata").file_type().is_fifo());
         let head = |path: &Path, of, most| host().head(&c_string(path), of, most);
@@ -246,6 +264,10 @@ mod tests {
         assert_eq!(head(&fifo, None, 256), None);
         assert_eq!(head(Path::new("/dev/zero"), None, 256), None);
         assert_eq!(head(top.path(), None, 256), None);
+        assert_eq!(head(Path::new("/proc/version"), None, 256), None);
+        let text = top.path().join("text");
+        std::fs::write(&text, "#!/bin/sh\n").expect("a file");
+        assert_eq!(head(&text, None, 256), None, "nobody may execute it");
         let link = top.path().join("link");
         std::os::unix::fs::symlink(&file, &link).expect("symlink");
         assert_eq!(head(&link, id(&file), 2), Some(b"#!".to_vec()));

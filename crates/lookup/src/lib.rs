@@ -7,6 +7,7 @@
 //! an administrator runs.
 
 mod answer;
+mod budget;
 mod bytes;
 mod cgroups;
 mod client;

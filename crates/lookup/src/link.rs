@@ -1,5 +1,6 @@
 //! One side of the pair of sockets between the daemon and a helper.
 
+use crate::budget::EVENT_NS;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -12,6 +13,8 @@ use std::time::{Duration, Instant};
 
 /// Longest time to wait for an answer.
 pub const DEADLINE: Duration = Duration::from_millis(100);
+/// Longest time that a receive waits by itself: that of an event.
+const RECEIVE: Duration = Duration::from_nanos(EVENT_NS);
 
 /// The daemon's side.
 pub(crate) struct Link {
@@ -24,16 +27,21 @@ pub(crate) struct Link {
 pub(crate) struct Broken;
 
 impl Link {
-    /// A pair: this side, and the helper's. Receiving waits at most `patience`.
+    /// A pair: this side, and the helper's, which has this long to answer.
     pub(crate) fn pair(patience: Duration) -> io::Result<(Link, OwnedFd)> {
         let flags = SocketFlags::CLOEXEC;
         let (socket, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-        set_socket_timeout(&socket, Timeout::Recv, Some(patience))?;
+        set_socket_timeout(&socket, Timeout::Recv, Some(patience.min(RECEIVE)))?;
         Ok((Link { socket, patience }, theirs))
     }
 
     pub(crate) fn patience(&self) -> Duration {
         self.patience
+    }
+
+    /// Whether a receive that waits by itself takes hardly longer than `limit`.
+    pub(crate) fn waits_at_most(&self, limit: Duration) -> bool {
+        self.patience.min(RECEIVE) <= limit + RECEIVE / 4
     }
 
     /// Sends a datagram without waiting.
@@ -48,8 +56,8 @@ impl Link {
         }
     }
 
-    /// Receives a datagram and returns its length; `None` if none has come at `end`. `is_first`
-    /// means that the whole patience is left, which saves a system call.
+    /// Receives a datagram and returns its length; `None` if none has come at `end`. With
+    /// `is_first`, the first wait may be too short or a little too long, which saves a system call.
     pub(crate) fn receive(
         &self,
         buffer: &mut [u8],

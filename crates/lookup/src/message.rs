@@ -16,7 +16,7 @@ pub const PATH_BYTES_MAX: usize = 32 * 1024;
 /// Longest text of a reply.
 const TEXT_BYTES_MAX: usize = PATH_BYTES_MAX;
 /// Bytes of a request before its path.
-const REQUEST_HEAD: usize = 24;
+const REQUEST_HEAD: usize = 36;
 /// Bytes of a reply before its content.
 const REPLY_HEAD: usize = 8;
 /// Bytes of the longest message.
@@ -48,7 +48,7 @@ pub enum Question<'a> {
     Head(&'a [u8], Option<ObjectId>, u32),
     /// `f_type` of the file system at a path.
     FileSystem(&'a [u8]),
-    /// The directories above a path, below as many bytes of it: see [`compose::directories_above`].
+    /// The directories above a path: see [`compose::System::directories_above`]. At most this many are looked at.
     Above(&'a [u8], u32),
     /// The name of a user.
     User(u32),
@@ -84,6 +84,17 @@ impl<'a> Question<'a> {
     }
 }
 
+/// Whose paths a question's are, and how long the answer may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asker {
+    /// Microseconds after which no answer is wanted any more; 0: no limit.
+    pub limit_us: u32,
+    /// The process that saw the path; 0: nobody in particular.
+    pub pid: u32,
+    /// Bytes of the path that lead to the root directory of the process; 0: to that of the helper.
+    pub prefix: u32,
+}
+
 /// Message from the daemon to a helper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request<'a> {
@@ -94,6 +105,8 @@ pub enum Request<'a> {
         /// Whether the helper may wait for the answer; otherwise it only asks for what the kernel
         /// has in memory.
         may_wait: bool,
+        /// Whose question it is.
+        asker: Asker,
         /// The question.
         question: Question<'a>,
     },
@@ -128,8 +141,10 @@ pub enum Content<'a> {
     Number(u32),
     /// There is no such thing.
     Missing,
-    /// The answer would need a wait for a file system that must not be waited for.
+    /// The answer would need a wait for a file system that must not be waited for, or more time than there is.
     NotNow,
+    /// The helper may not look at it.
+    Denied,
 }
 
 impl Content<'_> {
@@ -141,8 +156,7 @@ impl Content<'_> {
                 return matches!(self, Content::Number(_)) || self.is_empty()
             }
             Question::Above(..) => {
-                let is_whole = |bytes: &[u8]| bytes.len().is_multiple_of(OBJECT_BYTES);
-                let is_list = matches!(self, Content::Bytes(bytes) if is_whole(bytes));
+                let is_list = matches!(self, Content::Bytes(bytes) if above(bytes).is_some());
                 return is_list || self.is_empty();
             }
             Question::Digests(_) => ANSWER_BYTES_MAX,
@@ -158,33 +172,50 @@ impl Content<'_> {
     }
 
     fn is_empty(&self) -> bool {
-        matches!(self, Content::Missing | Content::NotNow)
+        matches!(self, Content::Missing | Content::NotNow | Content::Denied)
     }
 }
 
 /// Size of an object in the answer to [`Question::Above`], in bytes.
 const OBJECT_BYTES: usize = 12;
-/// Limit of the directories in the answer to [`Question::Above`].
-pub(crate) const DIRECTORIES_MAX: usize = 2048;
 
-/// Appends an object to the answer to [`Question::Above`].
-pub(crate) fn put_object(id: ObjectId, out: &mut Vec<u8>) {
-    out.extend_from_slice(&id.ino.to_ne_bytes());
-    out.extend_from_slice(&id.dev.to_ne_bytes());
+/// The answer to [`Question::Above`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Above {
+    pub(crate) objects: Vec<ObjectId>,
+    /// Whether these are all.
+    pub(crate) is_all: bool,
 }
 
-/// The objects of the answer to [`Question::Above`].
-pub(crate) fn objects(bytes: &[u8]) -> Vec<ObjectId> {
+impl Above {
+    /// The bytes of the answer: whether it is all, and the objects.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut out = vec![u8::from(self.is_all)];
+        for id in &self.objects {
+            out.extend_from_slice(&id.ino.to_ne_bytes());
+            out.extend_from_slice(&id.dev.to_ne_bytes());
+        }
+        out
+    }
+}
+
+/// The answer in `bytes`; `None` if they are not one.
+pub(crate) fn above(bytes: &[u8]) -> Option<Above> {
+    let (&is_all, objects) = bytes.split_first()?;
     let object = |bytes| {
         Some(ObjectId {
             ino: long(bytes, 0)?,
             dev: word(bytes, 8)?,
         })
     };
-    bytes
-        .chunks_exact(OBJECT_BYTES)
-        .filter_map(object)
-        .collect()
+    let is_right = is_all <= 1 && objects.len().is_multiple_of(OBJECT_BYTES);
+    is_right.then(|| Above {
+        objects: objects
+            .chunks_exact(OBJECT_BYTES)
+            .filter_map(object)
+            .collect(),
+        is_all: is_all == 1,
+    })
 }
 
 /// `XATTR_CAPS_SZ` of linux/capability.h.
@@ -199,6 +230,7 @@ struct Head {
     value: u32,
     dev: u32,
     ino: u64,
+    asker: Asker,
 }
 
 impl Head {
@@ -208,6 +240,10 @@ impl Head {
             out.extend_from_slice(&word.to_ne_bytes());
         }
         out.extend_from_slice(&self.ino.to_ne_bytes());
+        let asker = &self.asker;
+        for word in [asker.limit_us, asker.pid, asker.prefix] {
+            out.extend_from_slice(&word.to_ne_bytes());
+        }
     }
 
     fn take(bytes: &[u8]) -> Option<(Head, &[u8])> {
@@ -219,6 +255,11 @@ impl Head {
             value: word(head, 8)?,
             dev: word(head, 12)?,
             ino: long(head, 16)?,
+            asker: Asker {
+                limit_us: word(head, 24)?,
+                pid: word(head, 28)?,
+                prefix: word(head, 32)?,
+            },
         };
         (bytes[2..4] == [0, 0]).then_some((head, rest))
     }
@@ -278,7 +319,7 @@ impl<'a> Request<'a> {
     }
 
     fn parts(&self) -> (Head, &'a [u8]) {
-        let (number, may_wait, question) = match *self {
+        let (number, may_wait, asker, question) = match *self {
             Request::Avoid { dev, ms } => {
                 let head = Head {
                     value: ms,
@@ -290,12 +331,14 @@ impl<'a> Request<'a> {
             Request::Ask {
                 number,
                 may_wait,
+                asker,
                 question,
-            } => (number, may_wait, question),
+            } => (number, may_wait, asker, question),
         };
         let mut head = Head {
             flags: if may_wait { MAY_WAIT } else { 0 },
             number,
+            asker,
             ..Head::default()
         };
         let mut of = None;
@@ -315,8 +358,8 @@ impl<'a> Request<'a> {
                 (4, path)
             }
             Question::FileSystem(path) => (5, path),
-            Question::Above(path, prefix) => {
-                head.value = prefix;
+            Question::Above(path, steps_max) => {
+                head.value = steps_max;
                 (8, path)
             }
             Question::User(uid) => {
@@ -379,6 +422,7 @@ impl<'a> Request<'a> {
             Some(question) => Request::Ask {
                 number: head.number,
                 may_wait: head.flags & MAY_WAIT != 0,
+                asker: head.asker,
                 question,
             },
         };
@@ -404,6 +448,7 @@ impl<'a> Reply<'a> {
             Content::Number(_) => 4,
             Content::Missing => 5,
             Content::NotNow => 6,
+            Content::Denied => 7,
         };
         out.extend_from_slice(&[kind, 0, 0, 0]);
         out.extend_from_slice(&self.number.to_ne_bytes());
@@ -419,7 +464,7 @@ impl<'a> Reply<'a> {
                 }
             }
             Content::Bytes(bytes) => out.extend_from_slice(bytes),
-            Content::Missing | Content::NotNow => {}
+            Content::Missing | Content::NotNow | Content::Denied => {}
         }
     }
 
@@ -441,6 +486,7 @@ impl<'a> Reply<'a> {
             4 => Content::Number(number()?),
             5 if rest.is_empty() => Content::Missing,
             6 if rest.is_empty() => Content::NotNow,
+            7 if rest.is_empty() => Content::Denied,
             _ => return None,
         };
         let number = word(head, 4)?;
@@ -449,137 +495,4 @@ impl<'a> Reply<'a> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const OBJECT: Option<ObjectId> = Some(ObjectId { dev: 3, ino: 4 });
-
-    fn digests(file: HashedFile) -> Question<'static> {
-        Question::Digests(DigestQuestion {
-            path: b"/usr/bin/x",
-            object: ObjectId { dev: 3, ino: 4 },
-            file,
-            pid: 5,
-            mnt_ns: 6,
-            time_ns: u64::MAX,
-            bytes_max: 7,
-        })
-    }
-
-    fn asked(question: Question<'_>) -> Vec<u8> {
-        let mut out = Vec::new();
-        Request::Ask {
-            number: 7,
-            may_wait: true,
-            question,
-        }
-        .put(&mut out);
-        out
-    }
-
-    #[test]
-    fn every_request_comes_back() {
-        let path = b"/etc/passwd";
-        for question in [
-            Question::Inode { path, follow: true },
-            Question::Inode {
-                path,
-                follow: false,
-            },
-            Question::RealPath(path),
-            Question::Capabilities(path, OBJECT),
-            Question::Head(path, None, 256),
-            Question::FileSystem(path),
-            Question::Above(path, 4),
-            Question::User(1000),
-            Question::Group(u32::MAX),
-            Question::MountNamespace(1),
-            Question::Executable(u32::MAX),
-            digests(HashedFile::Exe),
-            digests(HashedFile::Script),
-        ] {
-            let bytes = asked(question);
-            let expected = Request::Ask {
-                number: 7,
-                may_wait: true,
-                question,
-            };
-            assert_eq!(Request::parse(&bytes), Some(expected));
-        }
-        let avoid = Request::Avoid { dev: 9, ms: 10_000 };
-        let mut bytes = Vec::new();
-        avoid.put(&mut bytes);
-        assert_eq!(Request::parse(&bytes), Some(avoid));
-    }
-
-    #[test]
-    fn a_request_with_anything_that_it_does_not_use_is_refused() {
-        let user = asked(Question::User(5));
-        for at in [1, 2, 12, 16] {
-            let mut other = user.clone();
-            other[at] |= 0x80;
-            assert_eq!(Request::parse(&other), None, "byte {at}");
-        }
-        let digests = asked(digests(HashedFile::Exe));
-        for at in [1, REQUEST_HEAD + OWN_BYTES - 1] {
-            let mut other = digests.clone();
-            other[at] |= 0x80;
-            assert_eq!(Request::parse(&other), None, "byte {at}");
-        }
-        for len in 0..REQUEST_HEAD + OWN_BYTES + 1 {
-            assert_eq!(Request::parse(&digests[..len]), None);
-        }
-        let longer = [&user[..], b"/x"].concat();
-        assert_eq!(Request::parse(&longer), None);
-        assert_eq!(Request::parse(&user[..23]), None);
-        let long = [b"/".as_slice(), &[b'x'; PATH_BYTES_MAX]].concat();
-        for path in [&b"etc"[..], b"", b"/a\0b", &long] {
-            assert_eq!(Request::parse(&asked(Question::RealPath(path))), None);
-        }
-    }
-
-    #[test]
-    fn every_reply_comes_back_and_a_cut_one_is_refused() {
-        let inode = Inode {
-            ino: u64::MAX,
-            dev: 1,
-            mode: 0o100644,
-            ouid: 2,
-            ogid: 3,
-            rdev: 4,
-        };
-        for content in [
-            Content::Waits(5),
-            Content::Inode(inode),
-            Content::Number(6),
-            Content::Missing,
-            Content::NotNow,
-            Content::Bytes(b"text"),
-        ] {
-            let reply = Reply { number: 8, content };
-            let mut bytes = Vec::new();
-            reply.put(&mut bytes);
-            assert_eq!(Reply::parse(&bytes), Some(reply));
-            for len in 0..bytes.len() {
-                let cut = Reply::parse(&bytes[..len]);
-                assert!(cut.is_none() || matches!(content, Content::Bytes(_)));
-            }
-        }
-        assert_eq!(Reply::parse(&[9, 0, 0, 0, 1, 0, 0, 0]), None);
-        assert_eq!(Reply::parse(&[5, 1, 0, 0, 1, 0, 0, 0]), None);
-    }
-
-    #[test]
-    fn an_answer_of_another_kind_is_none() {
-        let question = Question::Head(b"/x", None, 3);
-        assert!(Content::Bytes(b"abc").answers(&question));
-        assert!(Content::Missing.answers(&question));
-        assert!(!Content::Bytes(b"abcd").answers(&question));
-        assert!(!Content::Number(3).answers(&question));
-        assert!(!Content::Bytes(b"x").answers(&Question::FileSystem(b"/x")));
-        assert!(!Content::Waits(3).answers(&question));
-        let above = Question::Above(b"/x/y", 0);
-        assert!(Content::Bytes(&[0; 24]).answers(&above));
-        assert!(!Content::Bytes(&[0; 13]).answers(&above));
-    }
-}
+mod tests;

@@ -1,12 +1,13 @@
 //! The daemon's side of the helper that looks up names of users and groups.
 //!
-//! A directory service may be slow or down. The daemon waits at most [`DEADLINE`](crate::DEADLINE) for a name; then it
+//! A directory service may be slow or down. The daemon waits for a name as long as an event's budget says; then it
 //! goes on without names until the helper has answered, and that answer is kept for the next event with this id. A
 //! helper that has not answered after [`PATIENCE`] is killed.
 
+use crate::budget::Limit;
 use crate::client::{Follow, Process, Start};
 use crate::link::{Broken, Link};
-use crate::message::{Content, Question, Reply, Request, BYTES_MAX};
+use crate::message::{Asker, Content, Question, Reply, Request, BYTES_MAX};
 use event::NameAnswer;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -72,24 +73,27 @@ impl Names {
         self.follow = Some(follow);
     }
 
-    /// The name of a user or group.
-    pub(crate) fn ask(&mut self, is_group: bool, id: u32) -> NameAnswer {
+    /// The name of a user or group, if it comes in time.
+    pub(crate) fn ask(&mut self, is_group: bool, id: u32, limit: Limit) -> NameAnswer {
         let now = Instant::now();
-        let answer = self.known((is_group, id), now);
+        let answer = self.known((is_group, id), now, limit);
         self.unanswered += u64::from(answer == NameAnswer::NotNow);
         answer
     }
 
-    fn known(&mut self, id: Id, now: Instant) -> NameAnswer {
+    fn known(&mut self, id: Id, now: Instant, limit: Limit) -> NameAnswer {
         self.collect(now);
         if let Some(answer) = self.late.remove(&id) {
             return answer;
         }
         let is_paused = self.paused_until.is_some_and(|until| until > now);
+        let Ok(within) = limit.within() else {
+            return NameAnswer::NotNow;
+        };
         if is_paused || self.pending.is_some() || !self.allowance.take(now) {
             return NameAnswer::NotNow;
         }
-        match self.exchange(id, now) {
+        match self.exchange(id, now, within) {
             Ok(Some(answer)) => answer,
             Ok(None) => NameAnswer::NotNow,
             Err(Broken) => {
@@ -119,7 +123,12 @@ impl Names {
     }
 
     /// Asks for a name. Without an answer in time, the question stays pending.
-    fn exchange(&mut self, id: Id, now: Instant) -> Result<Option<NameAnswer>, Broken> {
+    fn exchange(
+        &mut self,
+        id: Id,
+        now: Instant,
+        within: Option<Duration>,
+    ) -> Result<Option<NameAnswer>, Broken> {
         if self.running.is_none() {
             self.ended.retain_mut(|process| !process.has_ended());
             let running = self.start.start().map_err(|_| Broken)?;
@@ -141,12 +150,14 @@ impl Names {
         Request::Ask {
             number,
             may_wait: true,
+            asker: Asker::default(),
             question,
         }
         .put(&mut out);
         link.send(&out)?;
-        let end = now + link.patience();
-        let answer = received(link, &mut self.buffer, number, end, true)?;
+        let limit = within.map_or(link.patience(), |within| within.min(link.patience()));
+        let is_first = link.waits_at_most(limit);
+        let answer = received(link, &mut self.buffer, number, now + limit, is_first)?;
         if answer.is_none() {
             self.pending = Some(Pending {
                 id,
@@ -190,7 +201,11 @@ fn received(
     end: Instant,
     is_first: bool,
 ) -> Result<Option<NameAnswer>, Broken> {
-    let Some(len) = link.receive(buffer, end, is_first)? else {
+    let mut received = link.receive(buffer, end, is_first)?;
+    if received.is_none() && is_first && Instant::now() < end {
+        received = link.receive(buffer, end, false)?;
+    }
+    let Some(len) = received else {
         return Ok(None);
     };
     let reply = Reply::parse(&buffer[..len]).filter(|reply| reply.number == number);

@@ -13,8 +13,10 @@ const S_IFLNK: u16 = 0o120000;
 pub(crate) enum Fault {
     /// The object does not exist, or cannot be reached.
     Missing,
-    /// The look-up would have to wait.
+    /// The look-up would have to wait, or something else keeps it from being known.
     NotNow,
+    /// The look-up is not allowed: by a file system in user space, say, which serves its owner only.
+    Denied,
 }
 
 impl From<Errno> for Fault {
@@ -24,11 +26,10 @@ impl From<Errno> for Fault {
             | Errno::NOTDIR
             | Errno::LOOP
             | Errno::NAMETOOLONG
-            | Errno::ACCESS
-            | Errno::PERM
             | Errno::NODATA
             | Errno::OPNOTSUPP
             | Errno::INVAL => Fault::Missing,
+            Errno::ACCESS | Errno::PERM => Fault::Denied,
             // For example, no memory or no descriptors, which says nothing about the object.
             _ => Fault::NotNow,
         }

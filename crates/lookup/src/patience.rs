@@ -26,6 +26,8 @@ const LOCAL: [&[u8]; 8] = [
 pub(crate) struct Doing {
     /// The process runs, or waits for a processor.
     pub(crate) is_runnable: bool,
+    /// The process is stopped, by a signal or a tracer.
+    pub(crate) is_stopped: bool,
     /// Processor time that it has used, in clock ticks.
     pub(crate) ticks: u64,
 }
@@ -42,10 +44,14 @@ impl Doing {
         let name_end = stat.iter().rposition(|&byte| byte == b')')?;
         let rest = std::str::from_utf8(stat.get(name_end + 1..)?).ok()?;
         let mut fields = rest.split_ascii_whitespace();
-        let is_runnable = fields.next()? == "R";
+        let state = fields.next()?;
         let mut times = fields.skip(10).map(str::parse::<u64>);
         let ticks = times.next()?.ok()?.checked_add(times.next()?.ok()?)?;
-        Some(Doing { is_runnable, ticks })
+        Some(Doing {
+            is_runnable: state == "R",
+            is_stopped: matches!(state, "T" | "t"),
+            ticks,
+        })
     }
 }
 
@@ -141,9 +147,12 @@ mod tests {
         let stat = b"7 (a) S (b) R 1 7 7 0 -1 4194560 1 2 3 4 50 6 0 0 20 0 1 0";
         let expected = Doing {
             is_runnable: true,
+            is_stopped: false,
             ticks: 56,
         };
         assert_eq!(Doing::parse(stat), Some(expected));
+        let stopped = [&stat[..12], b"T", &stat[13..]].concat();
+        assert!(Doing::parse(&stopped).is_some_and(|doing| doing.is_stopped && !doing.is_runnable));
         assert_eq!(Doing::parse(b"7 (a) R 1 7"), None);
         assert_eq!(Doing::parse(b""), None);
         assert!(Doing::of(std::process::id()).is_some());
@@ -155,6 +164,7 @@ mod tests {
         let runnable = |ticks| {
             Some(Doing {
                 is_runnable: true,
+                is_stopped: false,
                 ticks,
             })
         };
@@ -163,6 +173,7 @@ mod tests {
         assert!(!patience.lasts(runnable(110), None));
         let sleeps = Some(Doing {
             is_runnable: false,
+            is_stopped: false,
             ticks: 100,
         });
         assert!(!patience.lasts(sleeps, None));

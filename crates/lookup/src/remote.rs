@@ -1,15 +1,16 @@
 //! The running system, looked up by helper processes.
 
+use crate::budget::{Budgets, Limit};
 use crate::cgroups;
-use crate::client::Client;
+use crate::client::{Client, Refused};
 use crate::counts::Counts;
 use crate::digest::{self, DigestQuestion};
 use crate::kernel;
 use crate::label_files::LabelFiles;
-use crate::message::{is_path, objects, Content, Question, DIRECTORIES_MAX};
+use crate::message::{above, is_path, Asker, Content, Question};
 use crate::names::Names;
 use crate::program::{Program, Role};
-use compose::{directories_above, Cgroup, ExecutedFile, KernelFile, Sign, System};
+use compose::{Cgroup, ExecutedFile, KernelFile, Origin, Sign, System};
 use event::record::Inode;
 use event::{ContainerNames, Digests, NameAnswer, NoDigest};
 use plan::ObjectId;
@@ -18,9 +19,12 @@ use spawn::Launcher;
 use std::ffi::CStr;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Number of helpers that run at a time.
 pub const HELPERS: usize = 3;
+/// Time for the digests of an event, which have a budget of their own in the helper: a little more than that.
+const DIGESTS: Duration = Duration::from_millis(25);
 
 /// The running system. Helpers look up objects at paths, names, and if they are wanted digests; the
 /// kernel answers everything else.
@@ -30,6 +34,42 @@ pub struct Remote {
     hashes: Mutex<Hashes>,
     labels: LabelFiles,
     kernel_has: fn(Sign<'_>) -> bool,
+    event: Mutex<Event>,
+}
+
+/// The event for which look-ups are made.
+#[derive(Default)]
+struct Event {
+    budgets: Budgets,
+    /// The process that saw the paths, and the path of its root directory.
+    seen_by: Option<(u32, Vec<u8>)>,
+    /// Whether every look-up is refused.
+    is_closed: bool,
+}
+
+impl Event {
+    /// Who asks about `path`, with this much time.
+    fn asker(&self, path: &[u8], within: Option<Duration>) -> Asker {
+        let limit_us = within.map_or(0, |time| time.as_micros().max(1) as u32);
+        let (pid, root) = match &self.seen_by {
+            Some((pid, root)) => (*pid, &root[..]),
+            None => (0, &b""[..]),
+        };
+        let below = path.strip_prefix(root);
+        let is_below = below.is_some_and(|below| matches!(below.first(), None | Some(b'/')));
+        Asker {
+            limit_us,
+            pid,
+            prefix: if is_below { root.len() as u32 } else { 0 },
+        }
+    }
+
+    fn limit(&mut self) -> Limit {
+        match self.is_closed {
+            true => Limit::Over,
+            false => self.budgets.limit(kernel::monotonic_ns()),
+        }
+    }
 }
 
 /// The helper for digests.
@@ -58,6 +98,7 @@ impl Remote {
             }),
             labels: LabelFiles::default(),
             kernel_has,
+            event: Mutex::default(),
         };
         (remote, started)
     }
@@ -87,7 +128,7 @@ impl Remote {
         if bytes_max.is_some() {
             // Of events from before it runs, the helper tells no digests: wait until it does.
             let question = Question::MountNamespace(std::process::id());
-            hashes.client.ask(question, |_| Some(()));
+            let _ = hashes.client.ask(question, Asker::default(), |_| Some(()));
         }
         Ok(())
     }
@@ -122,6 +163,7 @@ impl Remote {
         let hashes = self.hashes().client.counts();
         Counts {
             names_unanswered: names.unanswered,
+            out_of_time: self.event().budgets.over,
             replaced: files.replaced + names.replaced + hashes.replaced,
             stuck: files.stuck + names.stuck() as u64 + hashes.stuck,
             ..files
@@ -136,7 +178,18 @@ impl Remote {
 
     /// The path of the program that a process runs, which a confined daemon may not see itself.
     pub fn executable(&self, pid: u32) -> Option<Vec<u8>> {
-        self.files().ask(Question::Executable(pid), bytes)
+        let question = Question::Executable(pid);
+        let found = self.files().ask(question, Asker::default(), bytes);
+        found.ok().flatten()
+    }
+
+    /// Refuses every look-up from now on, so that the end of the recording takes no longer than it has to.
+    pub fn close(&self) {
+        self.event().is_closed = true;
+    }
+
+    fn event(&self) -> MutexGuard<'_, Event> {
+        self.event.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn files(&self) -> MutexGuard<'_, Client> {
@@ -151,16 +204,47 @@ impl Remote {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The answer to a question about `path`, within the budget of the event, if there is one.
     fn ask<T>(
         &self,
-        path: &CStr,
+        path: &[u8],
         question: Question<'_>,
         take: impl FnOnce(Content<'_>) -> Option<T>,
     ) -> Option<T> {
-        match is_path(path.to_bytes()) {
-            true => self.files().ask(question, take),
-            false => None,
+        if path.first() != Some(&b'/') || path.contains(&0) {
+            return None;
         }
+        let mut event = self.event();
+        if !is_path(path) {
+            event.budgets.refuse(false);
+            return None;
+        }
+        let Ok(within) = event.limit().within() else {
+            event.budgets.refuse(true);
+            return None;
+        };
+        let asker = event.asker(path, within);
+        drop(event);
+        let before_ns = kernel::monotonic_ns();
+        let found = self.files().ask(question, asker, take);
+        let now_ns = kernel::monotonic_ns();
+        let mut event = self.event();
+        event.budgets.spent(now_ns - before_ns, now_ns);
+        found.unwrap_or_else(|Refused| {
+            let is_for_time = event.budgets.is_used_up();
+            event.budgets.refuse(is_for_time);
+            None
+        })
+    }
+
+    /// The name of a user or group, within the budget of the event, if there is one.
+    fn name(&self, is_group: bool, id: u32) -> NameAnswer {
+        let limit = self.event().limit();
+        let before_ns = kernel::monotonic_ns();
+        let answer = self.names().ask(is_group, id, limit);
+        let now_ns = kernel::monotonic_ns();
+        self.event().budgets.spent(now_ns - before_ns, now_ns);
+        answer
     }
 }
 
@@ -172,74 +256,105 @@ fn bytes(content: Content<'_>) -> Option<Vec<u8>> {
 }
 
 impl System for Remote {
+    fn begin_event(&self, origin: Origin) {
+        let mut event = self.event();
+        event.budgets.begin(origin);
+        event.seen_by = None;
+    }
+
+    fn end_event(&self) {
+        let mut event = self.event();
+        event.budgets.end();
+        event.seen_by = None;
+    }
+
+    fn refusals(&self) -> u32 {
+        self.event().budgets.refusals()
+    }
+
+    fn seen_by(&self, pid: u32, prefix: &[u8]) {
+        self.event().seen_by = Some((pid, prefix.to_vec()));
+    }
+
     fn inode(&self, path: &CStr, follow: bool) -> Option<Inode> {
         let question = Question::Inode {
             path: path.to_bytes(),
             follow,
         };
-        self.ask(path, question, |content| match content {
+        self.ask(path.to_bytes(), question, |content| match content {
             Content::Inode(inode) => Some(inode),
             _ => None,
         })
     }
 
     fn real_path(&self, path: &CStr) -> Option<Vec<u8>> {
-        self.ask(path, Question::RealPath(path.to_bytes()), bytes)
+        self.ask(path.to_bytes(), Question::RealPath(path.to_bytes()), bytes)
     }
 
     fn file_capabilities(&self, path: &CStr, of: Option<ObjectId>) -> Option<Vec<u8>> {
         let question = Question::Capabilities(path.to_bytes(), of);
-        self.ask(path, question, bytes)
+        self.ask(path.to_bytes(), question, bytes)
     }
 
     fn digests(&self, file: &ExecutedFile<'_>) -> Digests {
+        let path = file.path.to_bytes();
+        let mut event = self.event();
+        let within = event.limit().within();
+        let asker = event.asker(path, within.unwrap_or_default().map(|_| DIGESTS));
+        drop(event);
         let mut hashes = self.hashes();
-        let asked = hashes.bytes_max.filter(|_| is_path(file.path.to_bytes()));
-        let found = asked.and_then(|bytes_max| {
-            let question = DigestQuestion::of(file, bytes_max);
-            let question = Question::Digests(question);
-            hashes.client.ask(question, |content| match content {
+        let bytes_max = hashes.bytes_max.filter(|_| within.is_ok() && is_path(path));
+        let before_ns = kernel::monotonic_ns();
+        let found = bytes_max.map(|bytes_max| {
+            let question = Question::Digests(DigestQuestion::of(file, bytes_max));
+            hashes.client.ask(question, asker, |content| match content {
                 Content::Bytes(bytes) => digest::parse(bytes),
                 _ => None,
             })
         });
+        let now_ns = kernel::monotonic_ns();
+        self.event().budgets.charge(now_ns - before_ns, now_ns);
+        let found = found.and_then(Result::ok).flatten();
         found.unwrap_or(Digests::none(NoDigest::Unanswered))
     }
 
     fn head(&self, path: &CStr, of: Option<ObjectId>, bytes_max: u32) -> Option<Vec<u8>> {
         let question = Question::Head(path.to_bytes(), of, bytes_max);
-        self.ask(path, question, bytes)
+        self.ask(path.to_bytes(), question, bytes)
     }
 
     fn directories_above(&self, path: &CStr, prefix: usize) -> Vec<ObjectId> {
-        let dirs: Vec<&[u8]> = directories_above(path.to_bytes(), prefix).collect();
-        let (mut found, mut from) = (Vec::new(), path.to_bytes());
-        for piece in dirs.chunks(DIRECTORIES_MAX) {
-            let Some(last) = piece.last() else {
-                continue;
-            };
-            let question = Question::Above(from, last.len() as u32 - 1);
-            let answer = self.ask(path, question, bytes);
-            found.extend(objects(&answer.unwrap_or_default()));
-            from = last;
+        // The helper is told of the prefix with whoever has seen the path.
+        debug_assert!(prefix <= path.to_bytes().len());
+        let steps_max = self.event().budgets.steps_left();
+        let question = Question::Above(path.to_bytes(), steps_max);
+        let found = self.ask(path.to_bytes(), question, |content| match content {
+            Content::Bytes(bytes) => above(bytes),
+            _ => None,
+        });
+        let found = found.unwrap_or_default();
+        let mut event = self.event();
+        event.budgets.stepped(found.objects.len() as u32);
+        if !found.is_all {
+            event.budgets.refuse(true);
         }
-        found
+        found.objects
     }
 
     fn file_system(&self, path: &CStr) -> Option<u32> {
         let question = Question::FileSystem(path.to_bytes());
-        self.ask(path, question, |content| match content {
+        self.ask(path.to_bytes(), question, |content| match content {
             Content::Number(kind) => Some(kind),
             _ => None,
         })
     }
 
     fn user(&self, uid: u32) -> NameAnswer {
-        self.names().ask(false, uid)
+        self.name(false, uid)
     }
 
     fn group(&self, gid: u32) -> NameAnswer {
-        self.names().ask(true, gid)
+        self.name(true, gid)
     }
 
     fn kernel_file(&self, file: KernelFile) -> Option<Vec<u8>> {
@@ -259,10 +374,7 @@ impl System for Remote {
 
     fn container_names(&self, id: &[u8], pod: &[u8]) -> Option<ContainerNames> {
         let path = [b"/", id, b"/", pod].concat();
-        if !is_path(&path) {
-            return None;
-        }
-        let found = self.files().ask(Question::Container(&path), bytes)?;
+        let found = self.ask(&path, Question::Container(&path), bytes)?;
         ContainerNames::from_bytes(&found)
     }
 
@@ -271,11 +383,14 @@ impl System for Remote {
         let Some(pid) = pid else {
             return kernel::mount_namespace(None);
         };
-        self.files()
-            .ask(Question::MountNamespace(pid), |content| match content {
+        self.ask(
+            b"/",
+            Question::MountNamespace(pid),
+            |content| match content {
                 Content::Number(number) => Some(number.into()),
                 _ => None,
-            })
+            },
+        )
     }
 
     fn monotonic_ns(&self) -> u64 {

@@ -31,16 +31,19 @@ pub(crate) fn serve_with(socket: impl AsFd, mut hasher: Option<Hasher>) {
             Some(Request::Ask {
                 number,
                 may_wait,
+                asker,
                 question,
             }) => {
+                let limit = Duration::from_micros(asker.limit_us.into());
                 let mut gate = Told {
                     socket,
                     number,
                     may_wait,
+                    until: (asker.limit_us > 0).then(|| Instant::now() + limit),
                     avoided: &mut avoided,
                     told: None,
                 };
-                let found = answer::to(question, &mut gate, &mut devices, hasher.as_mut());
+                let found = answer::to(question, asker, &mut gate, &mut devices, hasher.as_mut());
                 if !put(socket, &mut out, number, Answer::content(&found)) {
                     return;
                 }
@@ -68,6 +71,8 @@ struct Told<'a> {
     socket: BorrowedFd<'a>,
     number: u32,
     may_wait: bool,
+    /// Time from which no answer is wanted.
+    until: Option<Instant>,
     avoided: &'a mut Avoided,
     told: Option<u32>,
 }
@@ -88,6 +93,10 @@ impl Gate for Told<'_> {
             );
         }
         true
+    }
+
+    fn is_over(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
     }
 }
 

@@ -1,8 +1,9 @@
 //! Tests of the daemon's side with helpers that fail.
 
-use crate::client::Client;
+use crate::budget::Limit;
+use crate::client::{Client, Refused};
 use crate::fake::{Act, Fakes, Side, PATIENCE};
-use crate::message::{Content, Question, Request};
+use crate::message::{Asker, Content, Question, Request};
 use crate::names::Names;
 use event::record::Inode;
 use event::NameAnswer;
@@ -20,6 +21,7 @@ struct Asked {
     ended: Receiver<()>,
     may_end: Arc<AtomicBool>,
     is_runnable: Arc<AtomicBool>,
+    is_stopped: Arc<AtomicBool>,
 }
 
 /// A client whose helpers do this, one after the other; later ones answer.
@@ -27,23 +29,34 @@ fn with(acts: Vec<Act>) -> Asked {
     let ((start, started), (end, ended)) = (channel(), channel());
     let fakes = Fakes::new(acts, start, end);
     let (may_end, is_runnable) = (fakes.may_end(), fakes.is_runnable());
+    let is_stopped = fakes.is_stopped();
     Asked {
         client: Client::new(Box::new(fakes)),
         started,
         ended,
         may_end,
         is_runnable,
+        is_stopped,
     }
 }
 
 impl Asked {
     /// The inode of the root directory.
     fn root(&mut self) -> Option<Inode> {
+        self.root_within(0).ok().flatten()
+    }
+
+    /// The same, within a time, unless that is 0.
+    fn root_within(&mut self, limit_us: u32) -> Result<Option<Inode>, Refused> {
         let question = Question::Inode {
             path: b"/",
             follow: true,
         };
-        self.client.ask(question, |content| match content {
+        let asker = Asker {
+            limit_us,
+            ..Asker::default()
+        };
+        self.client.ask(question, asker, |content| match content {
             Content::Inode(inode) => Some(inode),
             _ => None,
         })
@@ -158,6 +171,58 @@ fn a_helper_that_waits_for_a_processor_beside_a_file_system_is_waited_for() {
     assert_eq!(asked.root(), Some(Inode::default()));
     let counts = asked.client.counts();
     assert_eq!((counts.unanswered, counts.replaced), (0, 0));
+}
+
+#[test]
+fn a_helper_that_is_late_costs_the_time_of_an_event_once() {
+    let slow = instead(|side, number| {
+        std::thread::sleep(PATIENCE);
+        side.reply(number, Content::Inode(Inode::default()));
+        side.serve();
+    });
+    let mut asked = with(vec![slow]);
+    let start = Instant::now();
+    assert_eq!(asked.root_within(20_000), Err(Refused));
+    for _ in 0..1000 {
+        assert_eq!(asked.root_within(20_000), Err(Refused));
+    }
+    assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
+    std::thread::sleep(PATIENCE);
+    let root = asked.root_within(1_000_000).expect("it answers again");
+    assert_ne!(root, Some(Inode::default()), "not the late answer");
+    let counts = asked.client.counts();
+    assert_eq!((counts.unanswered, counts.replaced), (1001, 0));
+}
+
+#[test]
+fn a_helper_that_hangs_is_replaced_although_nobody_waits_for_it() {
+    let mut asked = with(vec![hangs_at(3)]);
+    let start = Instant::now();
+    while asked.root_within(20_000).is_err() {
+        let elapsed = start.elapsed();
+        assert!(elapsed < PATIENCE + 3 * SLACK, "{elapsed:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(start.elapsed() >= PATIENCE);
+    assert_eq!((asked.starts(), asked.client.counts().replaced), (2, 1));
+}
+
+#[test]
+fn a_helper_that_is_stopped_is_replaced_at_once() {
+    let mut asked = with(vec![instead(|side, _| side.hang())]);
+    asked.is_stopped.store(true, Ordering::Relaxed);
+    assert_eq!(asked.root_within(20_000), Err(Refused));
+    assert!(asked.root_within(1_000_000).is_ok());
+    assert_eq!((asked.starts(), asked.client.counts().replaced), (2, 1));
+}
+
+#[test]
+fn what_is_not_known_is_not_missing() {
+    let acts = [Content::Missing, Content::NotNow, Content::Denied];
+    for (content, expected) in acts.into_iter().zip([Ok(None), Err(Refused), Err(Refused)]) {
+        let answers = instead(move |side, number| side.reply(number, content));
+        assert_eq!(with(vec![answers]).root_within(0), expected, "{content:?}");
+    }
 }
 
 #[test]
@@ -310,9 +375,18 @@ fn names(acts: Vec<Act>) -> Names {
 #[test]
 fn names_are_those_of_the_databases() {
     let mut names = names(vec![]);
-    assert_eq!(names.ask(false, 0), NameAnswer::Name("root".to_owned()));
-    assert_eq!(names.ask(true, 0), NameAnswer::Name("root".to_owned()));
-    assert_eq!(names.ask(false, 4_000_000_000), NameAnswer::Nameless);
+    assert_eq!(
+        names.ask(false, 0, Limit::None),
+        NameAnswer::Name("root".to_owned())
+    );
+    assert_eq!(
+        names.ask(true, 0, Limit::None),
+        NameAnswer::Name("root".to_owned())
+    );
+    assert_eq!(
+        names.ask(false, 4_000_000_000, Limit::None),
+        NameAnswer::Nameless
+    );
     assert_eq!(names.unanswered, 0);
 }
 
@@ -330,27 +404,36 @@ fn a_slow_directory_costs_one_deadline_and_its_answer_is_kept() {
     let mut names = names(vec![slow]);
     let start = Instant::now();
     for id in 0..1000 {
-        assert_eq!(names.ask(false, 5000 + id), NameAnswer::NotNow);
+        assert_eq!(names.ask(false, 5000 + id, Limit::None), NameAnswer::NotNow);
     }
     assert!(start.elapsed() < PATIENCE + SLACK);
     assert_eq!(names.unanswered, 1000);
     drop(go);
     is_sent.recv().expect("it answers");
-    assert_eq!(names.ask(false, 0), NameAnswer::Name("root".to_owned()));
-    assert_eq!(names.ask(false, 5000), NameAnswer::Name("late".to_owned()));
+    assert_eq!(
+        names.ask(false, 0, Limit::None),
+        NameAnswer::Name("root".to_owned())
+    );
+    assert_eq!(
+        names.ask(false, 5000, Limit::None),
+        NameAnswer::Name("late".to_owned())
+    );
     assert_eq!(names.replaced, 0);
 }
 
 #[test]
 fn a_directory_that_never_answers_is_asked_again_after_a_while() {
     let mut names = names(vec![instead(|side, _| side.hang())]);
-    assert_eq!(names.ask(false, 7), NameAnswer::NotNow);
+    assert_eq!(names.ask(false, 7, Limit::None), NameAnswer::NotNow);
     names.age(Duration::from_secs(11));
-    assert_eq!(names.ask(false, 7), NameAnswer::NotNow);
+    assert_eq!(names.ask(false, 7, Limit::None), NameAnswer::NotNow);
     assert_eq!(names.replaced, 1);
-    assert_eq!(names.ask(false, 0), NameAnswer::NotNow);
+    assert_eq!(names.ask(false, 0, Limit::None), NameAnswer::NotNow);
     names.age(Duration::from_secs(11));
-    assert_eq!(names.ask(false, 0), NameAnswer::Name("root".to_owned()));
+    assert_eq!(
+        names.ask(false, 0, Limit::None),
+        NameAnswer::Name("root".to_owned())
+    );
 }
 
 #[test]
@@ -362,11 +445,14 @@ fn a_name_helper_that_answers_wrongly_is_replaced() {
     ];
     let mut names = names(acts);
     for failed in 1..=3 {
-        assert_eq!(names.ask(false, 0), NameAnswer::NotNow);
+        assert_eq!(names.ask(false, 0, Limit::None), NameAnswer::NotNow);
         assert_eq!(names.replaced, failed);
         names.age(Duration::from_secs(11));
     }
-    assert_eq!(names.ask(false, 0), NameAnswer::Name("root".to_owned()));
+    assert_eq!(
+        names.ask(false, 0, Limit::None),
+        NameAnswer::Name("root".to_owned())
+    );
 }
 
 #[test]
@@ -381,7 +467,7 @@ fn more_ids_than_can_be_asked_for_get_no_names() {
     let mut names = names(vec![counting]);
     let start = Instant::now();
     for id in 0..20_000 {
-        names.ask(false, id);
+        names.ask(false, id, Limit::None);
     }
     let most = 4096 + start.elapsed().as_millis() as usize;
     let count = asked.try_iter().count();

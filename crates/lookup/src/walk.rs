@@ -4,10 +4,14 @@
 //! O_PATH opens no device, no FIFO and no file's contents, and triggers no automount at the end of a path.
 
 use crate::devices::Devices;
-use crate::message::is_path;
-use crate::object::{changed, is_directory, is_link, is_sticky_for_all, stat, Fault, FileTime};
+use crate::message::{is_path, Asker};
+use crate::object::{
+    changed, dev_of, is_directory, is_link, is_sticky_for_all, stat, Fault, FileTime,
+};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{fstatfs, openat, openat2, readlinkat, Mode, OFlags, ResolveFlags, Statx, CWD};
+use rustix::fs::{
+    fstatfs, openat, openat2, readlinkat, Mode, OFlags, ResolveFlags, Statx, StatxFlags, CWD,
+};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 
@@ -21,18 +25,27 @@ const PROC_SUPER_MAGIC: i64 = 0x9fa0;
 /// Inode number of the top directory of proc(5), whose links mean the process that follows them: linux/proc_ns.h.
 const PROC_ROOT_INO: u64 = 1;
 
-/// Decides whether file systems may be waited for.
+/// Decides whether file systems may be waited for, and how long.
 pub(crate) trait Gate {
     /// Whether a step that may have to wait for the file system with device number `dev` may be taken.
     fn may_wait(&mut self, dev: u32) -> bool;
+
+    /// Whether the time for the question is over.
+    fn is_over(&self) -> bool {
+        false
+    }
 }
 
 /// Access to objects for one question.
 pub(crate) struct Access<'a> {
     gate: &'a mut dyn Gate,
     devices: &'a mut Devices,
-    /// The process at whose root directory or other links the path begins.
+    /// The process that saw the path, or at whose root directory or other links it begins.
     process: Option<u32>,
+    /// Bytes of the path that lead to the root directory of the process.
+    prefix: usize,
+    /// The mount of the last object whose device was wanted, as it is now, and the device.
+    last: Option<(u64, u32)>,
     /// Receiver of the path's directories and links, if they are to be noted.
     trail: Option<&'a mut Trail>,
 }
@@ -56,10 +69,30 @@ impl Trail {
 impl<'a> Access<'a> {
     /// Access to the objects at `path`.
     pub(crate) fn to(path: &[u8], gate: &'a mut dyn Gate, devices: &'a mut Devices) -> Access<'a> {
+        Access::of(path, Asker::default(), gate, devices)
+    }
+
+    /// Access to the objects at the path of a question of `asker`.
+    pub(crate) fn of(
+        path: &[u8],
+        asker: Asker,
+        gate: &'a mut dyn Gate,
+        devices: &'a mut Devices,
+    ) -> Access<'a> {
+        let prefix = match asker.prefix {
+            0 if asker.pid == 0 => {
+                // The link itself is not below it.
+                let root = root_of_process(path).filter(|&len| len < path.len());
+                root.unwrap_or(0)
+            }
+            prefix => prefix as usize,
+        };
         Access {
             gate,
             devices,
-            process: process_of(path),
+            process: Some(asker.pid).filter(|&pid| pid != 0).or(process_of(path)),
+            prefix: prefix.min(path.len()),
+            last: None,
             trail: None,
         }
     }
@@ -70,6 +103,11 @@ impl<'a> Access<'a> {
             trail: Some(trail),
             ..self
         }
+    }
+
+    /// Bytes of the path that lead to the root directory of the process.
+    pub(crate) fn prefix(&self) -> usize {
+        self.prefix
     }
 
     fn note(&mut self, object: &OwnedFd) -> Result<(), Fault> {
@@ -89,13 +127,27 @@ impl<'a> Access<'a> {
 
     /// The device of the object's file system, as the kernel has it.
     pub(crate) fn device(&mut self, object: &OwnedFd, stat: &Statx) -> u32 {
-        self.devices.of(object, stat, self.process)
+        if let Some((mount, dev)) = self.last.filter(|_| has_mount(stat)) {
+            if mount == stat.stx_mnt_id {
+                return dev;
+            }
+        }
+        let dev = self.devices.of(object, stat, self.process);
+        // All objects of a mount are of one file system. It stays while the question is answered: each
+        // object is open until the next one is.
+        self.last = has_mount(stat).then_some((stat.stx_mnt_id, dev));
+        dev
     }
 
     /// Whether a step that may have to wait for the object's file system may be taken.
     pub(crate) fn may_wait(&mut self, object: &OwnedFd, stat: &Statx) -> bool {
         let dev = self.device(object, stat);
         self.gate.may_wait(dev)
+    }
+
+    /// Whether the time for the question is over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.gate.is_over()
     }
 }
 
@@ -116,50 +168,136 @@ fn open_through(
     obeys_protection: bool,
     access: &mut Access<'_>,
 ) -> Result<OwnedFd, Fault> {
-    let walk = |dir, follows_own| Walk {
-        obeys_protection,
-        ..Walk::new(dir, follows_own)
-    };
     if !is_path(path) {
         return Err(Fault::Missing);
     }
-    // The kernel follows this link without asking a file system; the rest of the path is looked up
-    // like any other.
-    if let Some((root, rest)) = root_of_process(path) {
-        let dir = openat(CWD, root, through(), Mode::empty())?;
-        if rest.is_empty() {
-            return Ok(dir);
-        }
-        if access.trail.is_none() {
-            if let Some(found) = in_memory(&dir, rest, follow) {
-                return found;
-            }
-        }
-        return walk(dir, true).open(rest, follow, access);
-    }
-    if !is_of_own_process(path) && access.trail.is_none() {
-        if let Some(found) = in_memory(CWD, path, follow) {
+    let root = Root::of(path, access)?;
+    let rest = &path[access.prefix..];
+    if access.trail.is_none() {
+        if let Some(found) = root.in_memory(rest, follow) {
             return found;
         }
     }
-    let dir = openat(CWD, "/", through(), Mode::empty())?;
-    walk(dir, access.process.is_some()).open(path, follow, access)
+    let mut walk = Walk::new(root, obeys_protection)?;
+    walk.go(rest, follow, access)?;
+    walk.end()
+}
+
+/// Opens the directory `path`, or the deepest one on the way there that exists.
+pub(crate) fn open_deepest(path: &[u8], access: &mut Access<'_>) -> Result<OwnedFd, Fault> {
+    let root = Root::of(path, access)?;
+    // It has to be a directory.
+    let rest = [&path[access.prefix..], b"/"].concat();
+    if let Some(Ok(found)) = root.in_memory(&rest, true) {
+        return Ok(found);
+    }
+    let mut walk = Walk::new(root, true)?;
+    match walk.go(&rest, true, access) {
+        Ok(()) | Err(Fault::Missing) => walk.end(),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// The directory above `dir`; `None` above the root directory that the first bytes of the question's path lead to, and
+/// above one that has none above it.
+pub(crate) fn parent(
+    dir: &OwnedFd,
+    root: &Root,
+    access: &mut Access<'_>,
+) -> Result<Option<OwnedFd>, Fault> {
+    let own = stat(dir)?;
+    if same(&own, &root.stat) {
+        return Ok(None);
+    }
+    let found = step(dir, b"..", access)?;
+    let is_top = same(&stat(&found)?, &own);
+    Ok((!is_top).then_some(found))
 }
 
 fn through() -> OFlags {
     OFlags::PATH | OFlags::CLOEXEC
 }
 
-/// Splits `/proc/PID/root/…` after `root`; the last part is relative.
-fn root_of_process(path: &[u8]) -> Option<(&[u8], &[u8])> {
+/// Whether these are the same object at the same mount, both of them open.
+fn same(one: &Statx, other: &Statx) -> bool {
+    let place = |stat: &Statx| (stat.stx_dev_major, stat.stx_dev_minor, stat.stx_ino);
+    let mount = |stat: &Statx| has_mount(stat).then_some(stat.stx_mnt_id);
+    place(one) == place(other) && mount(one) == mount(other)
+}
+
+fn has_mount(stat: &Statx) -> bool {
+    stat.stx_mask & StatxFlags::MNT_ID.bits() != 0
+}
+
+/// The root directory that a question's path is below.
+pub(crate) struct Root {
+    dir: OwnedFd,
+    stat: Statx,
+    /// Whether it is that of the helper.
+    is_own: bool,
+}
+
+impl Root {
+    /// The root directory of a question's path.
+    pub(crate) fn of(path: &[u8], access: &mut Access<'_>) -> Result<Root, Fault> {
+        let prefix = &path[..access.prefix];
+        let dir = match prefix.is_empty() {
+            true => openat(CWD, "/", through(), Mode::empty())?,
+            // The kernel follows this link without asking a file system. If it is not there, the process has ended.
+            false if root_of_process(prefix) == Some(prefix.len()) => {
+                let found = openat(CWD, prefix, through(), Mode::empty());
+                found.map_err(|_| Fault::NotNow)?
+            }
+            false => {
+                let prefix_len = std::mem::take(&mut access.prefix);
+                let found = open(prefix, true, access);
+                access.prefix = prefix_len;
+                found?
+            }
+        };
+        Ok(Root {
+            stat: stat(&dir)?,
+            dir,
+            is_own: prefix.is_empty(),
+        })
+    }
+
+    /// The object at `path` below this root, or that there is none, if the kernel knows from its cache of names; else
+    /// `None`. What is in proc(5) is left to a walk: the kernel takes its links for those of this process.
+    fn in_memory(&self, path: &[u8], follow: bool) -> Option<Result<OwnedFd, Fault>> {
+        let path = relative(path);
+        let resolve = match self.is_own {
+            true => ResolveFlags::empty(),
+            false => ResolveFlags::IN_ROOT,
+        };
+        let found = match path.is_empty() {
+            true => self.dir.try_clone().map_err(|_| Fault::NotNow),
+            false => in_memory(&self.dir, path, follow, resolve)?,
+        };
+        match &found {
+            Ok(object) if is_in_proc(object) != Ok(false) => None,
+            _ => Some(found),
+        }
+    }
+}
+
+/// A path without the slashes at its begin.
+fn relative(path: &[u8]) -> &[u8] {
+    let slashes = path.iter().take_while(|&&byte| byte == b'/');
+    &path[slashes.count()..]
+}
+
+fn is_in_proc(object: &OwnedFd) -> Result<bool, Fault> {
+    Ok(fstatfs(object)?.f_type as i64 == PROC_SUPER_MAGIC)
+}
+
+/// Length of `/proc/PID/root`, if `path` is that or below it.
+fn root_of_process(path: &[u8]) -> Option<usize> {
     let rest = path.strip_prefix(b"/proc/")?;
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let root = b"/root/";
-    let is_root = digits > 0 && rest[digits..].starts_with(root);
-    let end = b"/proc/".len() + digits + root.len() - 1;
-    let slashes = path.get(end..)?.iter().take_while(|&&byte| byte == b'/');
-    let rest = end + slashes.count();
-    is_root.then(|| (&path[..end], &path[rest..]))
+    let after = rest[digits..].strip_prefix(b"/root")?;
+    let is_root = digits > 0 && matches!(after.first(), None | Some(b'/'));
+    is_root.then_some(path.len() - after.len())
 }
 
 /// The process that a path names by its number, so that links to its files refer to that process
@@ -172,17 +310,14 @@ fn process_of(path: &[u8]) -> Option<u32> {
     number.parse().ok()
 }
 
-/// Whether a path names the process that looks it up, which is never what the event's process
-/// meant.
-fn is_of_own_process(path: &[u8]) -> bool {
-    let mut names = path.split(|&byte| byte == b'/');
-    let mut next = || names.find(|name| !matches!(*name, b"" | b"."));
-    next() == Some(b"proc") && matches!(next(), Some(b"self" | b"thread-self"))
-}
-
 /// The object at `path`, or that there is none, if the kernel knows from its cache of names
 /// (`RESOLVE_CACHED`, openat2(2)), which asks no file system; else `None`.
-fn in_memory(dir: impl AsFd, path: &[u8], follow: bool) -> Option<Result<OwnedFd, Fault>> {
+fn in_memory(
+    dir: impl AsFd,
+    path: &[u8],
+    follow: bool,
+    resolve: ResolveFlags,
+) -> Option<Result<OwnedFd, Fault>> {
     if path.len() >= PATH_MAX {
         return None;
     }
@@ -190,15 +325,28 @@ fn in_memory(dir: impl AsFd, path: &[u8], follow: bool) -> Option<Result<OwnedFd
         true => through(),
         false => through() | OFlags::NOFOLLOW,
     };
-    match openat2(dir, path, flags, Mode::empty(), ResolveFlags::CACHED) {
+    let resolve = resolve | ResolveFlags::CACHED;
+    match openat2(dir, path, flags, Mode::empty(), resolve) {
         Ok(fd) => Some(Ok(fd)),
         // Not in the cache; a kernel before 5.12; a filter of system calls.
         Err(Errno::AGAIN | Errno::INVAL | Errno::NOSYS | Errno::PERM) => None,
         Err(errno) => match Fault::from(errno) {
-            Fault::Missing => Some(Err(Fault::Missing)),
+            fault @ (Fault::Missing | Fault::Denied) => Some(Err(fault)),
             Fault::NotNow => None,
         },
     }
+}
+
+/// The entry `name` of a directory, without following it.
+fn step(dir: &OwnedFd, name: &[u8], access: &mut Access<'_>) -> Result<OwnedFd, Fault> {
+    if let Some(found) = in_memory(dir, name, false, ResolveFlags::empty()) {
+        return found;
+    }
+    if !access.may_wait(dir, &stat(dir)?) {
+        return Err(Fault::NotNow);
+    }
+    let flags = through() | OFlags::NOFOLLOW;
+    Ok(openat(dir, name, flags, Mode::empty())?)
 }
 
 /// The sysctl `fs.protected_symlinks` (proc_sys_fs(5)).
@@ -209,40 +357,42 @@ fn protects_links() -> bool {
 
 /// A look-up one name at a time, so that it is known which file system each step asks.
 struct Walk {
+    root: Root,
     dir: OwnedFd,
     links: u32,
-    /// Whether links of proc(5) to this process are followed, too.
-    follows_magic: bool,
     /// Whether links are not followed that the kernel would not follow for root.
     obeys_protection: bool,
+    /// Whether a link led to the files of the asking process in another proc(5) than the one of the path.
+    is_in_other_proc: bool,
 }
 
 impl Walk {
-    fn new(dir: OwnedFd, follows_magic: bool) -> Walk {
-        Walk {
-            dir,
+    /// A walk from `root`.
+    fn new(root: Root, obeys_protection: bool) -> Result<Walk, Fault> {
+        Ok(Walk {
+            dir: root.dir.try_clone().map_err(|_| Fault::NotNow)?,
+            root,
             links: 0,
-            follows_magic,
-            obeys_protection: true,
-        }
+            obeys_protection,
+            is_in_other_proc: false,
+        })
     }
 
-    fn open(
-        mut self,
-        path: &[u8],
-        follow: bool,
-        access: &mut Access<'_>,
-    ) -> Result<OwnedFd, Fault> {
-        // The path that is left, and whether what is found has to be a directory.
-        let mut rest = path.to_vec();
+    /// Goes along `path`. If something does not exist, the walk is then at the last directory.
+    fn go(&mut self, path: &[u8], follow: bool, access: &mut Access<'_>) -> Result<(), Fault> {
+        // The path that is left begins at `at`.
+        let (mut rest, mut at) = (path.to_vec(), 0);
         for _ in 0..STEPS_MAX {
-            let name_at = rest.iter().position(|&byte| byte != b'/');
-            let Some(name_at) = name_at else {
+            if access.is_over() {
+                return Err(Fault::NotNow);
+            }
+            let name_at = rest[at..].iter().position(|&byte| byte != b'/');
+            let Some(name_at) = name_at.map(|slashes| at + slashes) else {
                 // Behind a link of proc(5) is not always a directory.
-                if !rest.is_empty() && !is_directory(&stat(&self.dir)?) {
+                if at < rest.len() && !is_directory(&stat(&self.dir)?) {
                     return Err(Fault::Missing);
                 }
-                return Ok(self.dir);
+                return Ok(());
             };
             let name_len = rest[name_at..].iter().position(|&byte| byte == b'/');
             let name_end = name_len.map_or(rest.len(), |len| name_at + len);
@@ -259,38 +409,35 @@ impl Walk {
                 if self.links > LINKS_MAX || !self.may_follow(&stat)? {
                     return Err(Fault::Missing);
                 }
-                let after = rest.split_off(name_end);
-                let name = rest.split_off(name_at);
-                rest = self.link(&name, &found, &stat, access)?;
-                rest.extend_from_slice(&after);
-                // Behind a link of proc(5) the cache may know the whole rest.
-                if rest.len() == after.len() && !is_last {
-                    let slashes = rest.iter().take_while(|&&byte| byte == b'/').count();
-                    if let Some(found) = in_memory(&self.dir, &rest[slashes..], follow) {
-                        return found;
-                    }
-                }
+                let mut text = self.link(name, &found, &stat, access)?;
+                text.extend_from_slice(&rest[name_end..]);
+                (rest, at) = (text, 0);
                 continue;
             }
             if needs_directory && !is_directory(&stat) {
                 return Err(Fault::Missing);
             }
             self.dir = found;
-            rest.drain(..name_end);
+            at = name_end;
         }
-        Err(Fault::Missing)
+        Err(Fault::NotNow)
+    }
+
+    /// The object that the walk has reached.
+    fn end(self) -> Result<OwnedFd, Fault> {
+        match self.is_in_other_proc && is_in_proc(&self.dir)? {
+            true => Err(Fault::NotNow),
+            false => Ok(self.dir),
+        }
     }
 
     /// The entry `name` of the current directory, without following it.
     fn step(&self, name: &[u8], access: &mut Access<'_>) -> Result<OwnedFd, Fault> {
-        if let Some(found) = in_memory(&self.dir, name, false) {
-            return found;
+        let is_up = name == b"..";
+        if is_up && !self.root.is_own && same(&stat(&self.dir)?, &self.root.stat) {
+            return self.dir.try_clone().map_err(|_| Fault::NotNow);
         }
-        if !access.may_wait(&self.dir, &stat(&self.dir)?) {
-            return Err(Fault::NotNow);
-        }
-        let flags = through() | OFlags::NOFOLLOW;
-        Ok(openat(&self.dir, name, flags, Mode::empty())?)
+        step(&self.dir, name, access)
     }
 
     /// Whether the kernel would let root follow the symbolic link in the current directory:
@@ -317,168 +464,37 @@ impl Walk {
         if !access.may_wait(link, found) {
             return Err(Fault::NotNow);
         }
-        if fstatfs(link)?.f_type as i64 == PROC_SUPER_MAGIC {
-            if !self.follows_magic && stat(&self.dir)?.stx_ino == PROC_ROOT_INO {
-                return Err(Fault::NotNow);
+        let is_magic = is_in_proc(link)?;
+        if is_magic && stat(&self.dir)?.stx_ino == PROC_ROOT_INO {
+            match name {
+                b"self" => return self.own_files(access),
+                // Which of its threads is not known.
+                b"thread-self" => return Err(Fault::NotNow),
+                // Such as `mounts`, whose text begins with `self`.
+                _ => {}
             }
+        } else if is_magic {
             self.dir = openat(&self.dir, name, through(), Mode::empty())?;
             return Ok(Vec::new());
         }
         let text = readlinkat(link, "", Vec::new())?.into_bytes();
         if text.first() == Some(&b'/') {
-            self.dir = openat(CWD, "/", through(), Mode::empty())?;
+            self.dir = self.root.dir.try_clone().map_err(|_| Fault::NotNow)?;
         }
         Ok(text)
+    }
+
+    /// Goes to the directory of the asking process in proc(5), which its `/proc/self` is.
+    fn own_files(&mut self, access: &Access<'_>) -> Result<Vec<u8>, Fault> {
+        let process = access.process.ok_or(Fault::NotNow)?;
+        let found = openat(CWD, format!("/proc/{process}"), through(), Mode::empty());
+        // It may have ended.
+        let found = found.map_err(|_| Fault::NotNow)?;
+        self.is_in_other_proc |= dev_of(&stat(&found)?) != dev_of(&stat(&self.dir)?);
+        self.dir = found;
+        Ok(Vec::new())
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::os::unix::ffi::OsStrExt;
-    use std::path::Path;
-
-    /// Allows every step, and counts them.
-    #[derive(Default)]
-    struct Open(u32);
-
-    impl Gate for Open {
-        fn may_wait(&mut self, _: u32) -> bool {
-            self.0 += 1;
-            true
-        }
-    }
-
-    /// Allows no waits.
-    struct Closed;
-
-    impl Gate for Closed {
-        fn may_wait(&mut self, _: u32) -> bool {
-            false
-        }
-    }
-
-    fn ino(object: &OwnedFd) -> u64 {
-        rustix::fs::fstat(object).expect("fstat").st_ino
-    }
-
-    fn opened(path: &[u8], gate: &mut dyn Gate) -> Result<OwnedFd, Fault> {
-        let mut devices = Devices::default();
-        open(path, true, &mut Access::to(path, gate, &mut devices))
-    }
-
-    /// The inode number that a walk by names finds at `path`, and the kernel's.
-    fn both(path: &Path, follow: bool) -> (Option<u64>, Option<u64>) {
-        let root = openat(CWD, "/", through(), Mode::empty()).expect("the root directory");
-        let bytes = path.as_os_str().as_bytes();
-        let (mut gate, mut devices) = (Open::default(), Devices::default());
-        let mut access = Access::to(bytes, &mut gate, &mut devices);
-        let walked = Walk::new(root, true).open(bytes, follow, &mut access);
-        let flags = if follow {
-            through()
-        } else {
-            through() | OFlags::NOFOLLOW
-        };
-        let kernel = openat(CWD, path, flags, Mode::empty());
-        (walked.ok().as_ref().map(ino), kernel.ok().as_ref().map(ino))
-    }
-
-    #[test]
-    fn a_walk_by_names_ends_where_the_kernel_ends() {
-        let top = tempfile::tempdir().expect("a directory");
-        let top = top.path();
-        std::fs::create_dir_all(top.join("real/sub")).expect("mkdir");
-        std::fs::write(top.join("real/file"), "x").expect("a file");
-        for (text, name) in [
-            ("real", "link"),
-            ("link/sub", "chain"),
-            ("../real/file", "real/up"),
-            ("/proc/self/../mounts", "absolute"),
-            ("nowhere", "dangling"),
-            ("loop", "loop"),
-        ] {
-            std::os::unix::fs::symlink(text, top.join(name)).expect("symlink");
-        }
-        for path in [
-            "",
-            "real",
-            "real/",
-            "real//sub/.",
-            "real/sub/..",
-            "real/file",
-            "real/file/",
-            "link",
-            "link/",
-            "link/sub",
-            "chain",
-            "chain/../file",
-            "real/up",
-            "real/up/",
-            "absolute",
-            "dangling",
-            "dangling/",
-            "loop",
-            "loop/x",
-            "real/nothing",
-            "nothing/x",
-            "real/file/x",
-        ] {
-            for follow in [false, true] {
-                let (walked, kernel) = both(&top.join(path), follow);
-                assert_eq!(walked, kernel, "{path} {follow}");
-            }
-        }
-        assert_eq!(both(Path::new("/"), true).0, both(Path::new("/.."), true).1);
-        let own = format!("/proc/{}/cwd", std::process::id());
-        for path in [&own[..], &format!("{own}/.."), &format!("{own}/src")] {
-            let (walked, kernel) = both(Path::new(path), true);
-            assert!(walked.is_some() && walked == kernel, "{path}");
-        }
-    }
-
-    #[test]
-    fn what_was_just_used_is_found_without_waiting() {
-        let top = tempfile::tempdir().expect("a directory");
-        let file = top.path().join("file");
-        std::fs::write(&file, "x").expect("a file");
-        let file = file.as_os_str().as_bytes();
-        assert!(opened(file, &mut Closed).is_ok());
-        let missing = [file, b"not"].concat();
-        let _ = std::fs::metadata(std::ffi::OsStr::from_bytes(&missing));
-        assert_eq!(opened(&missing, &mut Closed).err(), Some(Fault::Missing));
-        let process = format!("/proc/{}/root", std::process::id());
-        let seen = [process.as_bytes(), file].concat();
-        assert!(opened(&seen, &mut Closed).is_ok());
-    }
-
-    #[test]
-    fn descriptors_of_this_process_are_not_taken_for_those_of_another() {
-        for path in [
-            &b"/dev/fd/0"[..],
-            b"/proc/self/fd/0",
-            b"/proc/thread-self/cwd",
-        ] {
-            let found = opened(path, &mut Open::default());
-            assert_eq!(found.err(), Some(Fault::NotNow), "{path:?}");
-        }
-    }
-
-    #[test]
-    fn roots_of_processes_are_split_off() {
-        let split = |path: &'static str| root_of_process(path.as_bytes());
-        let found = split("/proc/7/root/etc/passwd").expect("a root");
-        assert_eq!(found, (&b"/proc/7/root"[..], &b"etc/passwd"[..]));
-        let found = split("/proc/7/root//etc").expect("a root");
-        assert_eq!(found, (&b"/proc/7/root"[..], &b"etc"[..]));
-        let found = split("/proc/7/root/").expect("a root");
-        assert_eq!(found, (&b"/proc/7/root"[..], &b""[..]));
-        for path in [
-            "/proc/7/root",
-            "/proc/x/root/a",
-            "/proc//root/a",
-            "/proc/7/rooted/a",
-        ] {
-            assert_eq!(split(path), None, "{path}");
-        }
-    }
-}
+mod tests;

@@ -9,9 +9,10 @@ use lookup::{Remote, COMMAND};
 use plan::ObjectId;
 use rustix::fs::{lstat, stat, Mode, Stat, CWD};
 use std::ffi::{CString, OsStr};
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{chown, symlink};
+use std::os::unix::fs::{chown, symlink, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -140,6 +141,8 @@ fn make(top: &Path) {
     }
     for file in ["real/file", "closed/file", "sticky/file"] {
         std::fs::write(at(file), "#!/bin/sh\n").expect(file);
+        let mode = Permissions::from_mode(0o755);
+        std::fs::set_permissions(at(file), mode).expect(file);
     }
     let flags = rustix::fs::XattrFlags::empty();
     let name = "security.capability";
@@ -323,7 +326,7 @@ fn has_devices_of_its_own(path: &Path) -> bool {
 /// there, and the kernel's for directories: `ovl_map_dev_ino()`, fs/overlayfs/inode.c.
 fn has_the_kernels_device(remote: &Remote, top: &Path, command: &[&str]) {
     const SCRIPT: &str =
-        "mkdir -p low up mix && mount -t tmpfs none low && echo text >low/file && \
+        "mkdir -p low up mix && mount -t tmpfs none low && echo text >low/file && chmod +x low/file && \
         mkdir -p up/files up/work && \
         mount -t overlay -o lowerdir=low,upperdir=up/files,workdir=up/work,xino=off none mix && \
         echo mounted; read _; umount mix low";
@@ -345,7 +348,7 @@ fn has_the_kernels_device(remote: &Remote, top: &Path, command: &[&str]) {
         (Ok(dev), Ok(shown)) if shown != dev => {
             let path = CString::new(file.as_os_str().as_bytes()).expect("no NUL");
             let found = remote.inode(&path, true).expect("the file");
-            assert_eq!((found.dev, found.mode), (dev, 0o100644), "{command:?}");
+            assert_eq!((found.dev, found.mode), (dev, 0o100755), "{command:?}");
             let ino = found.ino;
             let head = |dev| remote.head(&path, Some(ObjectId { dev, ino }), 4);
             assert_eq!(head(dev), Some(b"text".to_vec()));

@@ -103,6 +103,10 @@ fn print(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
         "not looked up       {} objects, {} names; {} helpers replaced, {} hang",
         s.objects_unanswered, s.names_unanswered, s.helpers_replaced, s.helpers_stuck
     )?;
+    if s.events_out_of_time > 0 {
+        let count = s.events_out_of_time;
+        writeln!(out, "  out of time       {count} events")?;
+    }
     print_identity(out, s)?;
     print_confinement(out, s)?;
     for plugin in &s.plugins {

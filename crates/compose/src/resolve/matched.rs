@@ -53,11 +53,16 @@ impl Matched<'_> {
     pub(super) fn directories_above(&mut self, names: &[Name]) -> Vec<ObjectId> {
         let mut objects = Vec::new();
         let is_there = |name: &&Name| name.inode.is_some() || name.existed;
+        let mut seen: Vec<&[u8]> = Vec::new();
         for name in names.iter().filter(is_there) {
             // The view puts the root directory of the process before it.
             let path = name.path.strip_prefix(self.root);
             let path = path.unwrap_or(&name.path);
-            objects.extend(self.view.directories_above(path));
+            let dir = text::split(path).0;
+            if !seen.contains(&dir) {
+                seen.push(dir);
+                objects.extend(self.view.directories_above(path));
+            }
         }
         objects
     }
@@ -161,7 +166,8 @@ impl Matched<'_> {
     }
 }
 
-fn unknown() -> Name {
+/// A name that leads to something that is not known.
+pub(crate) fn unknown() -> Name {
     Name {
         existed: true,
         is_unknown: true,

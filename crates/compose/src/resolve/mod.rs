@@ -39,6 +39,7 @@ use interp::Interpreters;
 pub use items::Item;
 use items::Items;
 use kernel::Kernel;
+pub(crate) use matched::unknown;
 use matched::Matched;
 use plan::{Name, NameUse, ObjectId, PathArg, Shape, ShapeKind};
 use std::sync::Arc;
@@ -138,6 +139,12 @@ impl Resolver {
         let (view, _) = self.items.parts();
         let root = &self.directories.root;
         Matched { view, root }.directories_above(names)
+    }
+
+    /// Whether a look-up for the event was refused, so that what it found may not be all.
+    pub(crate) fn was_refused(&mut self) -> bool {
+        let (view, _) = self.items.parts();
+        view.refusals() > 0
     }
 
     /// Adds the items of the path arguments.

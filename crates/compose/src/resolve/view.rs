@@ -56,6 +56,13 @@ impl View {
         } else {
             self.prefix = None;
         }
+        let prefix = self.prefix.as_deref().unwrap_or_default();
+        self.system.seen_by(pid, prefix);
+    }
+
+    /// Number of look-ups of the event whose results are not known: see [`System::refusals`].
+    pub(super) fn refusals(&self) -> u32 {
+        self.system.refusals()
     }
 
     /// `path` as other processes have to write it: `/proc/self` becomes `/proc/PID`.
@@ -163,8 +170,12 @@ impl View {
         if path.first() != Some(&b'/') || path.contains(&0) {
             return None;
         }
-        let path = self.for_others(path);
         let prefix = self.prefix.as_ref()?;
+        let path = match prefix.starts_with(b"/proc/") {
+            // There, the process may have another number.
+            true => Cow::Borrowed(path),
+            false => self.for_others(path),
+        };
         self.path.clear();
         self.path.extend_from_slice(prefix);
         self.path.extend_from_slice(&path);

@@ -129,6 +129,12 @@ fn write_lookups(out: &mut String, s: &Status) {
             s.objects_unanswered,
         ),
         (
+            "events_out_of_time_total",
+            "counter",
+            "Events whose look-ups would have taken longer than their budget.",
+            s.events_out_of_time,
+        ),
+        (
             "names_unanswered_total",
             "counter",
             "Names of users and groups that could not be looked up in time.",

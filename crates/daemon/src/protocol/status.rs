@@ -86,7 +86,11 @@ pub struct Status {
     /// Objects that records lack because they could not be looked up, or not in time.
     #[serde(default)]
     pub objects_unanswered: u64,
-    /// Names of users and groups that records lack for the same reason.
+    /// Events of which something was not looked up because it would have taken longer than the budget of the event or of
+    /// its maker. They are recorded if a rule may select them.
+    #[serde(default)]
+    pub events_out_of_time: u64,
+    /// Names of users and groups that records lack because they could not be looked up in time.
     #[serde(default)]
     pub names_unanswered: u64,
     /// Helper processes for look-ups that were replaced because they failed.

@@ -5,6 +5,7 @@ use super::ioctl;
 use super::judge::{has_true_directories, Kind, Margin};
 use super::question::DigestQuestion;
 use crate::devices::Devices;
+use crate::message::Asker;
 use crate::object::{changed, dev_of, stat, Fault};
 use crate::walk::{self, Access, Gate, Trail};
 use event::{HashedFile, NoDigest, Verity};
@@ -27,7 +28,7 @@ pub(super) struct Found {
 impl From<Fault> for NoDigest {
     fn from(fault: Fault) -> NoDigest {
         match fault {
-            Fault::Missing => NoDigest::Gone,
+            Fault::Missing | Fault::Denied => NoDigest::Gone,
             Fault::NotNow => NoDigest::Unanswered,
         }
     }
@@ -36,6 +37,7 @@ impl From<Fault> for NoDigest {
 /// Looks for the file of one question.
 pub(super) struct Finder<'a> {
     pub(super) question: &'a DigestQuestion<'a>,
+    pub(super) asker: Asker,
     /// Time of the execve, in nanoseconds of CLOCK_REALTIME.
     pub(super) event_ns: i64,
     pub(super) gate: &'a mut dyn Gate,
@@ -112,7 +114,11 @@ impl Finder<'_> {
 
     /// The object at a path, without opening it, if it is the one of the question.
     fn at(&mut self, path: &[u8], trail: Option<&mut Trail>) -> Result<OwnedFd, NoDigest> {
-        let mut access = Access::to(path, self.gate, self.devices);
+        let asker = match path == self.question.path {
+            true => self.asker,
+            false => Asker::default(),
+        };
+        let mut access = Access::of(path, asker, self.gate, self.devices);
         if let Some(trail) = trail {
             access = access.noting(trail);
         }

@@ -16,6 +16,7 @@ pub use question::DigestQuestion;
 pub(crate) use question::{answer, parse, ANSWER_BYTES_MAX, OWN_BYTES};
 
 use crate::devices::Devices;
+use crate::message::Asker;
 use crate::walk::Gate;
 use clock::EventClock;
 use event::{Digests, NoDigest};
@@ -50,6 +51,7 @@ impl Hasher {
     pub(crate) fn digests(
         &mut self,
         question: &DigestQuestion<'_>,
+        asker: Asker,
         gate: &mut dyn Gate,
         devices: &mut Devices,
     ) -> Digests {
@@ -63,6 +65,7 @@ impl Hasher {
         };
         let mut finder = Finder {
             question,
+            asker,
             event_ns,
             gate,
             devices,

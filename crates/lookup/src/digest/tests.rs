@@ -69,7 +69,10 @@ fn ask(hasher: &mut Hasher, question: &DigestQuestion<'_>) -> Result<[u8; 32], N
     // A busy machine may need more than one wait.
     let end = Instant::now() + Duration::from_secs(60);
     loop {
-        match hasher.digests(question, &mut Open, &mut devices).sha256 {
+        match hasher
+            .digests(question, Asker::default(), &mut Open, &mut devices)
+            .sha256
+        {
             Err(NoDigest::Busy) if Instant::now() < end => std::thread::yield_now(),
             found => return found,
         }
@@ -257,7 +260,7 @@ fn what_is_no_executable_file_is_not_read() {
     executable(&path, "program");
     let program = asked(&path);
     let mut devices = Devices::default();
-    let found = hasher.digests(&program, &mut Closed, &mut devices);
+    let found = hasher.digests(&program, Asker::default(), &mut Closed, &mut devices);
     assert_eq!(found.sha256, Err(NoDigest::Unanswered));
     assert!(ask(&mut hasher, &program).is_ok());
 }
