@@ -359,7 +359,7 @@ impl Daemon {
         // Programs still running on other CPUs finish within this pass or the next.
         for _ in 0..2 {
             std::thread::yield_now();
-            pipeline.drain();
+            pipeline.drain_at_end(keeps);
         }
         pipeline.operations_without_result(true);
         pipeline.count_kernel_losses();

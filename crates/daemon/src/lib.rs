@@ -58,6 +58,7 @@ mod status;
 pub mod stderr;
 mod succession;
 mod takeover;
+mod totals;
 mod workloads;
 
 pub use instance::Instance;

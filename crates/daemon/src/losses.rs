@@ -59,6 +59,9 @@ pub(super) fn by_cause(pipeline: &Pipeline, counters: &Counters) -> BTreeMap<Str
         lost.insert(KERNEL_BACKLOG.to_owned(), kernel.lost);
     }
     lost.insert("malformed".to_owned(), pipeline.totals().malformed);
+    if pipeline.totals().unread > 0 {
+        lost.insert("unread".to_owned(), pipeline.totals().unread);
+    }
     if pipeline.totals().over_rate > 0 {
         lost.insert("rate_limit".to_owned(), pipeline.totals().over_rate);
     }

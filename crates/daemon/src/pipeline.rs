@@ -15,21 +15,25 @@ use crate::process_classes::{self, Looks};
 use crate::recorder::Recorder;
 use crate::stderr::say;
 use crate::takeover::{HandoverBatch, PageWitness};
+use crate::totals::Totals;
 use crate::workloads::Workloads;
 use anyhow::Result;
 use capture::hooks::HookChange;
 use capture::Handed;
 use compose::{Generation, Outcome, System};
+use event::wire::{self, FrameKind};
 use event::{RecordType, Stamp};
 use journal::Witness;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// Longest time for which a pass reads, in nanoseconds, so that even on a slow machine clients are
-/// answered and the daemon's priority is adjusted; and the number of frames after which the clock
-/// is read.
-const PASS_NS: u64 = 50_000_000;
-const FRAMES_PER_LOOK: u32 = 32;
+/// Longest time for which a pass reads, in nanoseconds, and the frame during which it ends: then signals are looked at
+/// and clients are answered, however slow the events of somebody are.
+const PASS_NS: u64 = 5_000_000;
+/// Time at the end of the recording in which events are written as always; from then on, nothing is looked up for them.
+const WHOLE_END: Duration = Duration::from_millis(400);
+/// Time at the end of the recording after which events are only counted.
+const END: Duration = Duration::from_millis(1200);
 /// Bytes of lines gathered before they are handed to the journal, which on a full disk keeps each
 /// batch, or counts it as lost, as a whole.
 const BATCH_BYTES: usize = 16 * 1024;
@@ -39,41 +43,6 @@ const LINES_BYTES: usize = 1 << 20;
 const UNKNOWN_ARE_RECORDED: &str =
     "tarsier: rules with unit=, slice= or container=: no mount shows the whole cgroup2 hierarchy; for tasks in cgroups \
      that are not known, rules with `always` match and rules with `never` do not";
-
-/// Outcomes of the engine's events.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Totals {
-    pub(super) recorded: u64,
-    /// Candidates that no rule selects, and events that an exclude rule drops.
-    pub(super) dropped: u64,
-    pub(super) malformed: u64,
-    /// Events that were not recorded because of auditctl's -r.
-    pub(super) over_rate: u64,
-    /// Events, undecided ones included, over the budget of their rule as the daemon counts it.
-    over_budget: u64,
-}
-
-impl Totals {
-    /// Number of events that came and were not recorded, for whatever reason.
-    fn not_recorded(&self) -> u64 {
-        self.dropped + self.malformed + self.over_rate + self.over_budget
-    }
-
-    /// Counts the outcome of a frame. Returns whether an event was recorded.
-    fn count(&mut self, outcome: &Outcome) -> bool {
-        match outcome {
-            Outcome::Recorded | Outcome::Urgent => {
-                self.recorded += 1;
-                return true;
-            }
-            Outcome::Dropped | Outcome::Excluded => self.dropped += 1,
-            Outcome::OverRate => self.over_rate += 1,
-            Outcome::Suppressed => self.over_budget += 1,
-            Outcome::Part | Outcome::Canary(_) => {}
-        }
-        false
-    }
-}
 
 /// The engine, the recorder that makes records of its frames, and their destinations.
 pub(super) struct Pipeline {
@@ -264,6 +233,37 @@ impl Pipeline {
         }
     }
 
+    /// Reads what is in the rings at the end of the recording, which takes a time that callers cannot choose. If the rings
+    /// stay for the next daemon, what is left is for that.
+    pub(super) fn drain_at_end(&mut self, rings_stay: bool) {
+        let (begin, now_ns) = (Instant::now(), monotonic_ns());
+        self.pass(now_ns);
+        while self.reading.has_more {
+            self.commit();
+            if begin.elapsed() >= WHOLE_END {
+                self.lookups.close();
+            }
+            if begin.elapsed() >= END {
+                if !rings_stay {
+                    self.count_unread(now_ns);
+                }
+                return;
+            }
+            self.pass(now_ns);
+        }
+    }
+
+    /// Counts the events that are in the rings, and takes them out.
+    fn count_unread(&mut self, now_ns: u64) {
+        let unread = &mut self.totals.unread;
+        self.engine.drain(now_ns, |_, _, frame| {
+            let kind = wire::frame_kind(frame);
+            *unread += u64::from(matches!(kind, Ok((FrameKind::Event, _))));
+            true
+        });
+        self.reading.has_more = false;
+    }
+
     /// Reads every ring once, until there are no events from before `now_ns`, enough is gathered
     /// for a write, or [`PASS_NS`] is over. Returns the number of frames.
     pub(super) fn pass(&mut self, now_ns: u64) -> usize {
@@ -286,7 +286,7 @@ impl Pipeline {
         let mut is_urgent = false;
         let mut batch_ns = monotonic_ns();
         let until_ns = batch_ns + PASS_NS;
-        let (mut read, mut is_cut) = (0_u32, false);
+        let mut is_cut = false;
         let frames = engine.drain(now_ns, |cpu, end, frame| {
             output.note_time(|| capture::frame_time(frame));
             let record = || recorder.frame(cpu, frame, lines, live.as_mut());
@@ -311,9 +311,7 @@ impl Pipeline {
                 }
                 batch_ns = monotonic_ns();
             }
-            read += 1;
-            let is_late =
-                read % FRAMES_PER_LOOK == 0 && reading.pauses.look(monotonic_ns()) >= until_ns;
+            let is_late = reading.pauses.look(monotonic_ns()) >= until_ns;
             is_cut = batch.is_full() || is_late;
             !is_cut
         });

@@ -191,10 +191,9 @@ impl Recording {
             return;
         }
         let lookups = &self.pipeline.lookups;
-        let unanswered = lookups.counts().unanswered;
-        let is_same = compose::identify(rules, &**lookups).agree(&generation.identities);
+        let found = lookups.in_time(|lookups| compose::identify(rules, lookups));
         // What is not known now stays as it was.
-        if is_same || lookups.counts().unanswered > unanswered {
+        if found.is_none_or(|found| found.agree(&generation.identities)) {
             return;
         }
         let number = generation.plan.generation + 1;

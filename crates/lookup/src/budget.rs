@@ -20,6 +20,8 @@ const SMALL_NS: u64 = 1_000_000;
 const BEHIND_NS: u64 = 20_000_000;
 /// What a share saves up.
 const BURST_NS: u64 = 10_000_000;
+/// Time for all look-ups of the daemon's own regular work at a time.
+const OWN_NS: u64 = 500_000_000;
 /// Limit of the makers that are told apart; the others count as one.
 const MAKERS_MAX: usize = 1024;
 /// Limit of the directories of an event that are looked at upwards.
@@ -66,6 +68,8 @@ struct Current {
     refusals: u32,
     /// Whether one of them was refused for want of time.
     is_over: bool,
+    /// Whether this is the daemon's own work, which nobody else causes.
+    is_own: bool,
 }
 
 /// Time for a look-up.
@@ -135,7 +139,20 @@ impl Budgets {
             steps_left: STEPS_MAX,
             refusals: 0,
             is_over: false,
+            is_own: false,
         });
+    }
+
+    /// The next look-ups are of the daemon's own regular work.
+    pub(crate) fn begin_own(&mut self) {
+        self.begin(Origin {
+            uid: 0,
+            cgroup_id: 0,
+            made_ns: u64::MAX,
+        });
+        if let Some(current) = &mut self.current {
+            (current.left_ns, current.is_own) = (OWN_NS, true);
+        }
     }
 
     /// The next look-ups are of no event.
@@ -187,7 +204,7 @@ impl Budgets {
 
     /// Something that has a limit of its own took this long for the event.
     pub(crate) fn charge(&mut self, ns: u64, now_ns: u64) {
-        if self.current.is_none() {
+        if self.current.as_ref().is_none_or(|current| current.is_own) {
             return;
         }
         self.turn(now_ns);
@@ -206,13 +223,18 @@ impl Budgets {
         };
         current.refusals = current.refusals.saturating_add(1);
         if is_for_time && !std::mem::replace(&mut current.is_over, true) {
-            self.over += 1;
+            self.over += u64::from(!current.is_own);
         }
     }
 
     /// Number of look-ups of the event without a result.
     pub(crate) fn refusals(&self) -> u32 {
         self.current.as_ref().map_or(0, |current| current.refusals)
+    }
+
+    /// Whether something was refused for want of time.
+    pub(crate) fn is_over(&self) -> bool {
+        self.current.as_ref().is_some_and(|current| current.is_over)
     }
 
     /// Whether the event has used up its time.
