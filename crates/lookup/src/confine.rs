@@ -1,5 +1,6 @@
 //! Gives up what a helper does not need: it handles paths that attackers chose, and runs libraries that look up names.
 
+use crate::ids;
 use rustix::fs::{Gid, Uid};
 use rustix::io::Errno;
 use rustix::process::{
@@ -12,9 +13,6 @@ use rustix::thread::{
     CapabilitySet,
 };
 use std::io;
-
-/// `nobody` and `nogroup`: the kernel's overflow ids.
-const NOBODY: u32 = 65534;
 
 /// Rights of a helper beyond those that every process has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +40,7 @@ pub(crate) fn confine(rights: Rights) -> io::Result<()> {
         Rights::None => CapabilitySet::empty(),
     };
     set_keep_capabilities(true)?;
-    become_nobody()?;
+    become_nobody_else()?;
     let mut sets = capabilities(None)?;
     sets.permitted &= keep;
     sets.effective = sets.permitted;
@@ -63,17 +61,22 @@ pub(crate) fn confine(rights: Rights) -> io::Result<()> {
     }
 }
 
-/// Changes its ids, so that it does not own root's files. If the daemon may not do that, the ids
-/// stay.
-fn become_nobody() -> io::Result<()> {
-    let (uid, gid) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
-    let changed = set_thread_groups(&[])
-        .and_then(|()| set_thread_res_gid(gid, gid, gid))
-        .and_then(|()| set_thread_res_uid(uid, uid, uid));
-    match changed {
-        Ok(()) | Err(Errno::PERM | Errno::INVAL) => Ok(()),
-        Err(errno) => Err(errno.into()),
+/// Becomes a user that no other process has, so that it neither owns root's files nor is in anybody's reach. If the daemon
+/// may not do that, the ids stay.
+fn become_nobody_else() -> io::Result<()> {
+    for (uid, gid) in ids::candidates() {
+        let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+        let changed = set_thread_groups(&[])
+            .and_then(|()| set_thread_res_gid(gid, gid, gid))
+            .and_then(|()| set_thread_res_uid(uid, uid, uid));
+        match changed {
+            // The user namespace does not have them.
+            Err(Errno::INVAL) => {}
+            Ok(()) | Err(Errno::PERM) => return Ok(()),
+            Err(errno) => return Err(errno.into()),
+        }
     }
+    Ok(())
 }
 
 /// A signal to the daemon's whole process group must not end its helpers first, because the daemon

@@ -18,6 +18,7 @@ mod devices;
 mod digest;
 mod files;
 mod host;
+mod ids;
 mod kernel;
 mod label_files;
 mod link;
