@@ -218,6 +218,7 @@ impl Choices<'_> {
             saddr_fam: Some(self.word()).filter(|_| shape.sockaddr != NONE),
             names: &[],
             above: &[],
+            are_above_used: true,
             workload: self.workload(),
         })
     }

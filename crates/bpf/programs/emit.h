@@ -69,8 +69,10 @@ static __always_inline void part_file(struct work *w, struct task_struct *task, 
 	inode = READ(file, f_inode);
 	if (READ(file, f_mode) & FMODE_CREATED)
 		flags = TARSIER_PART_CREATED;
+	if (tag == TARSIER_PART_FILE && !has_own_files(task))
+		flags |= TARSIER_PART_SHARED;
 	if (flags)
-		w->find.is_created = 1;
+		w->find.is_doubted = 1;
 	walk_path(w, tag | (__u32)index << 16 | flags << 24, (__u64)&file->f_path, (__u64)inode,
 		  true);
 }

@@ -448,11 +448,8 @@ __noinline int find_path(struct work *w, __u32 i)
 		return 0;
 	*find_text(f, FIND_START + len) = 0;
 	find_text_of(w, i, !i && w->spec.flags & SPEC_REMOVES && !w->ret);
-	/*
-	 * Where a mount shows a directory that a rule names, the path does not tell. A call that fails
-	 * before it finds an object has not reached its directory either, as the kernel sees it.
-	 */
-	reached = TARSIER_FOUND_TARGET | (w->ret < 0 ? 0 : TARSIER_FOUND_PARENT);
+	/* Where a mount shows a directory that a rule names, the path does not tell. */
+	reached = TARSIER_FOUND_TARGET | TARSIER_FOUND_PARENT;
 	if (event_of(w)->flags & TARSIER_UNDECIDED && f->found.known & reached) {
 		struct walk walk = { .w = w, .shown = (struct dentry *)f->dentry };
 
@@ -471,7 +468,7 @@ static __always_inline bool has_names(struct work *w)
 		return false;
 	if (w->spec.path[0] >= 6)
 		return w->noted && w->spec.fd < 6;
-	return w->spec.kind != KIND_OPEN || w->ret < 0 || w->find.is_created;
+	return w->spec.kind != KIND_OPEN || w->ret < 0 || w->find.is_doubted;
 }
 
 /* Adds what the path arguments lead to, after event_objects(); first what they led to before the call. */

@@ -136,7 +136,7 @@ static __always_inline __u32 mark_row(struct table *table, __u32 head, __u64 has
 	return found;
 }
 
-static __always_inline void add_mark(struct marks *m, __u32 value, bool is_sure)
+static __always_inline void add_mark(struct marks *m, __u32 value, bool is_sure, bool is_proven)
 {
 	__u64 at = m->count;
 
@@ -150,6 +150,8 @@ static __always_inline void add_mark(struct marks *m, __u32 value, bool is_sure)
 	m->value[at] = value;
 	if (is_sure)
 		m->sure |= 1U << at;
+	if (is_proven)
+		m->proven |= 1U << at;
 }
 
 /*
@@ -157,20 +159,24 @@ static __always_inline void add_mark(struct marks *m, __u32 value, bool is_sure)
  * has changed an entry, also counts as an object of its own.
  */
 static __always_inline void add_mark_of(struct table *table, struct marks *m, __u32 row,
-					bool is_sure)
+					bool is_sure, bool is_proven)
 {
 	__u32 value = (__u32)row_at(table, row)->b << 1, how = m->how;
 
-	add_mark(m, value | (how & MARK_ABOVE), is_sure);
+	add_mark(m, value | (how & MARK_ABOVE), is_sure, is_proven);
 	if (how & (MARK_PARENT | MARK_CHANGED))
-		add_mark(m, value, is_sure && how & MARK_CHANGED);
+		add_mark(m, value, is_sure && how & MARK_CHANGED, is_proven && how & MARK_CHANGED);
 }
 
-/* Adds the marks of an entry and of its object. */
+/*
+ * Adds the marks of an entry and of its object. For the kernel's audit only the object counts, and the
+ * directories above it in its file system: what a mount is on does not.
+ */
 __noinline int mark_entry(struct table *table, struct marks *m, __u64 dentry_at)
 {
 	__u64 parent_at, name;
 	__u32 row, by_entry;
+	bool is_proof;
 
 	if (!table || !m)
 		return 0;
@@ -181,12 +187,14 @@ __noinline int mark_entry(struct table *table, struct marks *m, __u64 dentry_at)
 		by_entry = 0;
 		if (parent_at != dentry_at)
 			by_entry = mark_row(table, m->head, entry_mark(m, name, parent_at));
-		add_mark_of(table, m, by_entry ? by_entry : row, by_entry != 0);
+		add_mark_of(table, m, by_entry ? by_entry : row, by_entry != 0, false);
 	}
 	row = mark_row(table, m->head, object_mark(m, (__u64)OF(dentry, dentry_at, d_inode)));
 	/* An object proves its path whatever its name, as in the kernel. */
-	if (row)
-		add_mark_of(table, m, row, row_at(table, row)->b >> TABLE_MARK_PROOF_BIT);
+	if (row) {
+		is_proof = row_at(table, row)->b >> TABLE_MARK_PROOF_BIT;
+		add_mark_of(table, m, row, is_proof, is_proof && !m->is_crossed);
+	}
 	return 0;
 }
 
@@ -231,6 +239,7 @@ static __always_inline long mark_walk_end(struct marks *m)
 	m->dentry_at = m->shown_at;
 	m->shown_at = 0;
 	m->mnt_at = 0;
+	m->is_crossed = m->is_shown_elsewhere;
 	return m->is_done;
 }
 
@@ -243,13 +252,16 @@ static long mark_walk_step(__u32 i, struct mark_walk *walk)
 		mark_entry(walk->table, m, dentry_at);
 	parent_at = address_in(&m->address, OF(dentry, dentry_at, d_parent));
 	if (m->mnt_at && dentry_at == (__u64)OF(mount, m->mnt_at, mnt.mnt_root)) {
-		if (parent_at != dentry_at && !m->shown_at)
+		if (parent_at != dentry_at && !m->shown_at) {
 			m->shown_at = parent_at;
+			m->is_shown_elsewhere = m->is_crossed;
+		}
 		up_at = address_in(&m->address, OF(mount, m->mnt_at, mnt_parent));
 		if (up_at == m->mnt_at)
 			return mark_walk_end(m);
 		m->dentry_at = (__u64)OF(mount, m->mnt_at, mnt_mountpoint);
 		m->mnt_at = up_at;
+		m->is_crossed = 1;
 		return 0;
 	}
 	if (parent_at == dentry_at) {
@@ -284,6 +296,7 @@ __noinline int mark_path(struct marks *m, __u64 dentry_at, __u64 mnt_at, __u32 p
 		m->generation = row_at(walk.table, 0)->a;
 		m->count = 0;
 		m->sure = 0;
+		m->proven = 0;
 		m->are_all = 1;
 	}
 	m->objects += parent ? 2 : 1;
@@ -297,6 +310,8 @@ __noinline int mark_path(struct marks *m, __u64 dentry_at, __u64 mnt_at, __u32 p
 	m->parent = parent;
 	m->shown_at = 0;
 	m->is_done = 0;
+	m->is_crossed = 0;
+	m->is_shown_elsewhere = 0;
 	bpf_loop(WALK_STEPS_MAX, mark_walk_step, &walk, 0);
 	if (!m->is_done || m->count > MARKS_MAX || m->generation != row_at(walk.table, 0)->a)
 		m->are_all = 0;
@@ -344,8 +359,10 @@ __noinline int find_marks(struct work *w)
 		if (table && note->marks.known && note->marks.generation == row_at(table, 0)->a)
 			__builtin_memcpy(m, &note->marks, offsetof(struct marks, dentry_at));
 		/* What the call did not make has a name, but no object. */
-		if (w->ret < 0 && spec->path[0] < 6)
+		if (w->ret < 0 && spec->path[0] < 6) {
 			m->sure = 0;
+			m->proven = 0;
+		}
 		/* It may have failed at a file that was found and not opened. */
 		if (w->ret < 0 && spec->kind == KIND_EXEC)
 			m->known = 0;

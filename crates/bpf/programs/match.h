@@ -304,6 +304,8 @@ static long mark_step(__u32 i, struct lookup_in *in)
 	l->any |= row->b;
 	if (m->sure & (1U << (i & (MARKS_MAX - 1))))
 		l->sure |= row->b;
+	if (m->proven & (1U << (i & (MARKS_MAX - 1))))
+		l->proven |= row->b;
 	return 0;
 }
 
@@ -312,16 +314,22 @@ static __always_inline bool has_several_bits(__u64 mask)
 	return mask & (mask - 1);
 }
 
-/* Applies a lookup of marks. The kernel looks at the objects of a call in order, which marks do not. */
+/*
+ * Applies a lookup of marks. The kernel looks at the objects of a call in order, which marks do not.
+ * A `never` rule needs a mark that the kernel would find: anybody can mount something over a path.
+ */
 static __always_inline void look_up_marks(struct lookup_in *in, __u64 in_order, __u64 decides)
 {
+	__u64 never = row_at(in->table, in->w->lookup.first - PAGE_LOOKUPS)->b, without;
 	struct lookup *l = &in->w->lookup;
 	struct marks *m = &in->w->marks;
 
-	l->any = row_at(in->table, l->entries_row)->b;
+	without = row_at(in->table, l->entries_row)->b;
+	l->any = without;
 	if (m->count)
 		bpf_loop(MARKS_MAX, mark_step, in, 0);
-	l->mask &= l->any;
+	l->mask &= l->any & (~never | without | l->proven);
+	l->sure = (l->sure & ~never) | (l->proven & never);
 	l->sure &= decides;
 	if (m->objects > 1 && (has_several_bits(l->mask & in_order) || has_several_bits(l->worth)))
 		l->sure &= ~in_order;
@@ -443,6 +451,7 @@ static __always_inline void look_up(struct lookup_in *in, __u32 page)
 	struct lookup *l = &in->w->lookup;
 	l->mask = row_at(in->table, page)->a;
 	l->sure = 0;
+	l->proven = 0;
 	l->unsure = 0;
 	l->first = page + PAGE_LOOKUPS;
 	/* Masked, because an inlined bpf_loop() uses all 64 bits. */

@@ -462,7 +462,7 @@ __noinline int event_objects(struct work *w)
 	if (w->spec.path[0] < 6 || w->spec.path[1] < 6 || w->spec.fd < 6 ||
 	    w->spec.kind == KIND_OPEN || names_socket(w))
 		part_cwd(w, task);
-	w->find.is_created = 0;
+	w->find.is_doubted = 0;
 	part_path(w, task, 0);
 	part_path(w, task, 1);
 	if (w->spec.kind == KIND_OPEN && w->ret >= 0)

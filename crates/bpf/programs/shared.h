@@ -39,7 +39,9 @@ struct marks {
 	__u32 known; /* everything that the call reached has been looked at */
 	__u32 count;
 	__u32 sure; /* one bit per mark: it proves the place of the object */
+	__u32 proven; /* one bit per mark: it proves that for the kernel's audit, too */
 	__u32 objects; /* upper bound for the number of objects that the call reached */
+	__u32 is_crossed; /* the walk has left the file system of the object */
 	__u32 value[MARKS_MAX]; /* number << 1 | is above */
 	/* The walk from an object to the root; here, because the stack is too small. */
 	__u64 dentry_at;
@@ -50,6 +52,8 @@ struct marks {
 	__u32 is_done; /* the walk has reached the top */
 	__u32 head; /* row of the marks to look for: TABLE_MARKS, TABLE_EXECUTABLES */
 	__u32 are_all; /* so far, all marks have been found */
+	__u32 is_shown_elsewhere; /* the walk left the object's file system before `shown_at` */
+	__u32 pad;
 	__u32 filter_first; /* row TABLE_MARK_FILTER, kept */
 	__u64 filter_last;
 	__u64 address; /* see address_in() */

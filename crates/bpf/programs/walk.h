@@ -42,6 +42,7 @@ struct lookup {
 	__u64 any;
 	__u64 worth; /* one bit for each page that can have a match */
 	__u64 sure; /* rules of the page that marks decide */
+	__u64 proven; /* rules with a mark that the kernel's audit would find, too */
 	__u64 unsure; /* rules whose workload is not known */
 	__u32 entries_row;
 	__u32 entries;
@@ -66,7 +67,7 @@ struct find {
 	__u32 path_at[2]; /* of the path arguments in the frame */
 	__u32 path_len[2]; /* 0: not known in full */
 	__u32 is_noted; /* hooks on functions have seen what the call reached */
-	__u32 is_created; /* the call has created the file that it opened */
+	__u32 is_doubted; /* the call has created the file that it opened, or shares its descriptors */
 	__u32 at; /* of the rest of the text */
 	__u32 len; /* of the name */
 	__u32 entries; /* how many more may be looked at */
@@ -384,6 +385,7 @@ static __always_inline bool part_above(struct work *w, struct walk *walk)
 	walk->dentry = walk->shown;
 	walk->crossed = 0;
 	bpf_loop(ABOVE_MAX, above_step, walk, 0);
+	part->flags = walk->crossed < ABOVE_MAX ? 0 : TARSIER_PART_CUT;
 	part_end(w, part, (walk->crossed & (2 * ABOVE_MAX - 1)) * 2 * sizeof(__u64));
 	return walk->crossed < ABOVE_MAX;
 }

@@ -100,7 +100,9 @@ pub struct marks {
     pub known: __u32,
     pub count: __u32,
     pub sure: __u32,
+    pub proven: __u32,
     pub objects: __u32,
+    pub is_crossed: __u32,
     pub value: [__u32; 16usize],
     pub dentry_at: __u64,
     pub mnt_at: __u64,
@@ -110,6 +112,8 @@ pub struct marks {
     pub is_done: __u32,
     pub head: __u32,
     pub are_all: __u32,
+    pub is_shown_elsewhere: __u32,
+    pub pad: __u32,
     pub filter_first: __u32,
     pub filter_last: __u64,
     pub address: __u64,
@@ -119,29 +123,34 @@ pub struct marks {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of marks"][::core::mem::size_of::<marks>() - 432usize];
+    ["Size of marks"][::core::mem::size_of::<marks>() - 448usize];
     ["Alignment of marks"][::core::mem::align_of::<marks>() - 8usize];
     ["Offset of field: marks::generation"][::core::mem::offset_of!(marks, generation) - 0usize];
     ["Offset of field: marks::known"][::core::mem::offset_of!(marks, known) - 8usize];
     ["Offset of field: marks::count"][::core::mem::offset_of!(marks, count) - 12usize];
     ["Offset of field: marks::sure"][::core::mem::offset_of!(marks, sure) - 16usize];
-    ["Offset of field: marks::objects"][::core::mem::offset_of!(marks, objects) - 20usize];
-    ["Offset of field: marks::value"][::core::mem::offset_of!(marks, value) - 24usize];
-    ["Offset of field: marks::dentry_at"][::core::mem::offset_of!(marks, dentry_at) - 88usize];
-    ["Offset of field: marks::mnt_at"][::core::mem::offset_of!(marks, mnt_at) - 96usize];
-    ["Offset of field: marks::shown_at"][::core::mem::offset_of!(marks, shown_at) - 104usize];
-    ["Offset of field: marks::how"][::core::mem::offset_of!(marks, how) - 112usize];
-    ["Offset of field: marks::parent"][::core::mem::offset_of!(marks, parent) - 116usize];
-    ["Offset of field: marks::is_done"][::core::mem::offset_of!(marks, is_done) - 120usize];
-    ["Offset of field: marks::head"][::core::mem::offset_of!(marks, head) - 124usize];
-    ["Offset of field: marks::are_all"][::core::mem::offset_of!(marks, are_all) - 128usize];
+    ["Offset of field: marks::proven"][::core::mem::offset_of!(marks, proven) - 20usize];
+    ["Offset of field: marks::objects"][::core::mem::offset_of!(marks, objects) - 24usize];
+    ["Offset of field: marks::is_crossed"][::core::mem::offset_of!(marks, is_crossed) - 28usize];
+    ["Offset of field: marks::value"][::core::mem::offset_of!(marks, value) - 32usize];
+    ["Offset of field: marks::dentry_at"][::core::mem::offset_of!(marks, dentry_at) - 96usize];
+    ["Offset of field: marks::mnt_at"][::core::mem::offset_of!(marks, mnt_at) - 104usize];
+    ["Offset of field: marks::shown_at"][::core::mem::offset_of!(marks, shown_at) - 112usize];
+    ["Offset of field: marks::how"][::core::mem::offset_of!(marks, how) - 120usize];
+    ["Offset of field: marks::parent"][::core::mem::offset_of!(marks, parent) - 124usize];
+    ["Offset of field: marks::is_done"][::core::mem::offset_of!(marks, is_done) - 128usize];
+    ["Offset of field: marks::head"][::core::mem::offset_of!(marks, head) - 132usize];
+    ["Offset of field: marks::are_all"][::core::mem::offset_of!(marks, are_all) - 136usize];
+    ["Offset of field: marks::is_shown_elsewhere"]
+        [::core::mem::offset_of!(marks, is_shown_elsewhere) - 140usize];
+    ["Offset of field: marks::pad"][::core::mem::offset_of!(marks, pad) - 144usize];
     ["Offset of field: marks::filter_first"]
-        [::core::mem::offset_of!(marks, filter_first) - 132usize];
-    ["Offset of field: marks::filter_last"][::core::mem::offset_of!(marks, filter_last) - 136usize];
-    ["Offset of field: marks::address"][::core::mem::offset_of!(marks, address) - 144usize];
-    ["Offset of field: marks::path"][::core::mem::offset_of!(marks, path) - 152usize];
-    ["Offset of field: marks::key"][::core::mem::offset_of!(marks, key) - 160usize];
-    ["Offset of field: marks::name"][::core::mem::offset_of!(marks, name) - 176usize];
+        [::core::mem::offset_of!(marks, filter_first) - 148usize];
+    ["Offset of field: marks::filter_last"][::core::mem::offset_of!(marks, filter_last) - 152usize];
+    ["Offset of field: marks::address"][::core::mem::offset_of!(marks, address) - 160usize];
+    ["Offset of field: marks::path"][::core::mem::offset_of!(marks, path) - 168usize];
+    ["Offset of field: marks::key"][::core::mem::offset_of!(marks, key) - 176usize];
+    ["Offset of field: marks::name"][::core::mem::offset_of!(marks, name) - 192usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -620,7 +629,7 @@ pub struct test_call {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of test_call"][::core::mem::size_of::<test_call>() - 768usize];
+    ["Size of test_call"][::core::mem::size_of::<test_call>() - 784usize];
     ["Alignment of test_call"][::core::mem::align_of::<test_call>() - 8usize];
     ["Offset of field: test_call::fact"][::core::mem::offset_of!(test_call, fact) - 0usize];
     ["Offset of field: test_call::args"][::core::mem::offset_of!(test_call, args) - 232usize];

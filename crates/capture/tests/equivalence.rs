@@ -33,6 +33,7 @@ fn marks_of(seen: &Seen) -> marks {
     for (i, hit) in seen.hits.iter().enumerate() {
         marks.value[i] = hit.value;
         marks.sure |= u32::from(hit.is_sure) << i;
+        marks.proven |= u32::from(hit.is_proven) << i;
     }
     marks
 }

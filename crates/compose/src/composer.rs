@@ -83,6 +83,9 @@ pub trait Tally {
     /// An event was sent because of the rule, but is not recorded.
     fn dropped(&mut self, generation: u64, rule: u32);
 
+    /// An event is recorded because the rule may select it: not everything that the rule asks about is known.
+    fn unsure(&mut self, generation: u64, rule: u32);
+
     /// An event of this maker was recorded in `bytes` bytes of lines. `workload` looks its cgroup up: `None` if it is not
     /// known.
     fn made_by(
@@ -101,6 +104,7 @@ pub trait Tally {
 impl Tally for () {
     fn recorded(&mut self, _: u64, _: u32, _: usize) {}
     fn dropped(&mut self, _: u64, _: u32) {}
+    fn unsure(&mut self, _: u64, _: u32) {}
     fn made_by(&mut self, _: &Maker<'_>, _: usize, _: impl FnOnce() -> Option<Arc<WorkloadText>>) {}
     fn admits(&mut self, _: u64, _: u32, _: u64, _: u32) -> bool {
         true
@@ -157,6 +161,8 @@ pub struct Composer<T> {
     pub rate: RecordRate,
     /// Number of recorded events of which something is missing (`cut=yes`).
     pub cut_events: u64,
+    /// Number of recorded events that their rule may not select (`match=unsure`).
+    pub unsure_events: u64,
     /// Ids of the BPF programs whose loading was recorded. The caller takes them out.
     pub programs: Vec<u32>,
     /// Cgroups and processes that the programs may not know. The caller takes them out.
@@ -189,6 +195,7 @@ impl<T: Tally> Composer<T> {
             costs,
             rate: RecordRate::default(),
             cut_events: 0,
+            unsure_events: 0,
             programs: Vec::new(),
             asked: Asked::default(),
             processes: Processes::default(),
@@ -410,8 +417,9 @@ impl<T: Tally> Composer<T> {
     /// The rule that selects the event, with its rule set and the label that exclude rules have seen.
     fn judge(&mut self, event: &Event<'_>, shape: &Shape) -> Result<Judged, Outcome> {
         let (generation, decision) = self.decide(event, shape).ok_or(Outcome::Dropped)?;
-        let rule = match decision {
-            Decision::Record(rule) => rule,
+        let (rule, is_unsure) = match decision {
+            Decision::Record(rule) => (rule, false),
+            Decision::Unsure(rule) => (rule, true),
             Decision::Drop => {
                 let number = generation.plan.generation;
                 let came_for = generation.came_for(event);
@@ -421,9 +429,13 @@ impl<T: Tally> Composer<T> {
         };
         let task_label = TaskLabel::of(event, &generation, self.host.labels, &*self.host.system);
         self.admit(&generation, rule, event, &task_label)?;
+        if is_unsure {
+            self.costs.unsure(generation.plan.generation, rule);
+        }
         Ok(Judged {
             generation,
             rule,
+            is_unsure,
             task_label,
         })
     }
@@ -491,6 +503,7 @@ impl<T: Tally> Composer<T> {
         let stamp = Stamp::from_unix_ns(unix_ns, self.serials.next());
         let is_cut = event.has_flag(wire::TARSIER_TRUNCATED) || arguments.cut_bytes > 0;
         self.cut_events += u64::from(is_cut);
+        self.unsure_events += u64::from(judged.is_unsure);
         let before = out.len();
         let beside = self.beside(event, generation.labels.get(&rule));
         let exe = event.exe().map(|part| self.texts.exe.of(&part));
@@ -498,6 +511,9 @@ impl<T: Tally> Composer<T> {
         let names = self.processes.label_names();
         let cwd = self.resolver.cwd();
         beside.put(&mut writer, &self.host.boot, exe, cwd, names);
+        if judged.is_unsure {
+            writer.unsure();
+        }
         let records = Records {
             writer,
             event,
@@ -535,6 +551,8 @@ impl<T: Tally> Composer<T> {
 struct Judged {
     generation: Arc<Generation>,
     rule: u32,
+    /// Not everything that the rule asks about is known.
+    is_unsure: bool,
     task_label: TaskLabel,
 }
 

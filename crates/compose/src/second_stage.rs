@@ -8,7 +8,8 @@ use event::record::NameType;
 use event::wire::{self, Event};
 use identity::Place;
 use plan::{
-    Decision, Entry, Executable, Facts, Identities, ObjectId, Shape, TaskPast, TaskWorkload,
+    Decision, Entry, Executable, Facts, Identities, Name, ObjectId, Proven, Shape, TaskPast,
+    TaskWorkload,
 };
 use rules::{List, Rule};
 use std::collections::VecDeque;
@@ -153,8 +154,12 @@ fn decide(
     } = asked;
     let header = event.header();
     let mut names = resolver.names(event, shape);
-    let above = event.above().map(|(ino, dev)| ObjectId { dev, ino });
-    let mut above: Vec<ObjectId> = above.collect();
+    // A call that fails before it finds an object has not reached its directory either, as the kernel sees it.
+    let is_there = |name: &Name| name.inode.is_some() || name.existed;
+    let has_reached = names.iter().any(is_there);
+    let above = event.above().filter(|_| has_reached);
+    let mut above: Vec<ObjectId> = above.map(|(ino, dev)| ObjectId { dev, ino }).collect();
+    let are_above_used = names.iter().all(|name| name.place == Proven::InCall);
     let on_directory = |rule: &Rule| {
         let mut fields = rule.conditions.iter().map(|condition| condition.field);
         fields.any(|field| field == Field::Dir)
@@ -204,6 +209,7 @@ fn decide(
         saddr_fam: None,
         names: &names,
         above: &above,
+        are_above_used,
         workload,
     };
     generation

@@ -35,6 +35,10 @@ impl Tally for Costs {
         self.rules.recorded(generation, rule, bytes);
     }
 
+    fn unsure(&mut self, generation: u64, rule: u32) {
+        self.rules.unsure(generation, rule);
+    }
+
     fn dropped(&mut self, generation: u64, rule: u32) {
         self.rules.dropped(generation, rule);
     }

@@ -19,6 +19,8 @@ pub(super) struct Cost {
     /// Number of events with this rule as a candidate that were not recorded: the second stage
     /// dropped them, or an exclude rule did.
     pub(super) dropped: u64,
+    /// Number of events that are recorded because the rule may select them.
+    pub(super) unsure: u64,
     /// Bytes of log lines of its events.
     pub(super) bytes: u64,
     /// The rule's share of the time that the daemon spent on events, in nanoseconds.
@@ -111,6 +113,7 @@ impl RuleCosts {
                 *kept = Cost {
                     events: cost.events + kept.events,
                     dropped: cost.dropped + kept.dropped,
+                    unsure: cost.unsure + kept.unsure,
                     bytes: cost.bytes + kept.bytes,
                     spent_ns: cost.spent_ns + kept.spent_ns,
                     weight: 0,
@@ -154,6 +157,13 @@ impl RuleCosts {
         if let Some(cost) = self.charge(generation, place, bytes) {
             cost.events += 1;
             cost.bytes += bytes;
+        }
+    }
+
+    /// Counts an event that is recorded because the rule at `place` of `generation` may select it.
+    pub(super) fn unsure(&mut self, generation: u64, place: u32) {
+        if let Some(cost) = self.charge(generation, place, 0) {
+            cost.unsure += 1;
         }
     }
 
@@ -253,6 +263,7 @@ impl RuleCosts {
                 rule: rule.to_string(),
                 events: cost.events,
                 dropped: cost.dropped,
+                unsure: cost.unsure,
                 bytes: cost.bytes,
                 lost: missing.lost,
                 suppressed: missing.suppressed,

@@ -41,6 +41,7 @@ pub(super) fn of(recording: &Recording) -> Status {
         events_dropped: totals.dropped,
         events_recorded: totals.recorded,
         events_cut: pipeline.recorder.cut_events,
+        events_unsure: pipeline.recorder.unsure_events,
         kernel_records_received: kernel.map_or(0, |kernel| kernel.received),
         lost: losses::by_cause(pipeline, &counters),
         lost_by_cpu: counters.lost.iter().map(|cpu| cpu.iter().sum()).collect(),

@@ -201,7 +201,7 @@ enum tarsier_part_tag {
 	/* pairs of __u64: inode number and device of directories of a file system
 	 * of which a mount shows only a part: the highest directory that is shown,
 	 * and all directories above it. One part for each path of the call that
-	 * leads through such a mount */
+	 * leads through such a mount. CUT: there are more above them */
 	TARSIER_PART_ABOVE = 25,
 	/* __u32 flags, known: with OPEN_HOW, the flags that the kernel used, and
 	 * those bits of them that are known; the others are 0 */
@@ -227,6 +227,8 @@ enum tarsier_part_flags {
 	/* FOUND: what the argument led to when the call began; the target is that of the descriptor of a
 	 * call that has no path */
 	TARSIER_PART_BEFORE = 1 << 5,
+	/* FILE: another task could give the descriptor to another file during the call */
+	TARSIER_PART_SHARED = 1 << 6,
 };
 
 /* The role of an object in the call. */

@@ -268,6 +268,17 @@ impl EventWriter<'_> {
         }
     }
 
+    /// Adds that the rule of the event may not select it, because not everything that it asks about is known, where
+    /// [`workload`](Self::workload) is added. Call it after that, and before the first record is added. RAW, whose text is
+    /// the kernel's, does not tell.
+    pub fn unsure(&mut self) {
+        match self.encoder.format {
+            Format::Raw => {}
+            Format::Json => put::text(&mut self.encoder.pending.labels, ",\"match\":\"unsure\""),
+            _ => put::text(&mut self.encoder.first_tail, " match=unsure"),
+        }
+    }
+
     /// Adds the digests of the files that the event executed, where [`workload`](Self::workload) is added. Call it
     /// after that, [`process`](Self::process) and [`labels`](Self::labels), and before the first record is added.
     pub fn hashes(&mut self, hashes: &[FileHash]) {

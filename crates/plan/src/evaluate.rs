@@ -5,6 +5,7 @@
 //! kernel/auditsc.c, `audit_comparator()` in kernel/auditfilter.c.
 
 use crate::entries::{calls_of, Entries};
+use crate::facts::Proven;
 use crate::facts::{
     lies_below, place, places, Executable, Facts, Identities, Inode, Name, ObjectId,
 };
@@ -20,6 +21,8 @@ pub enum Decision {
     Drop,
     /// The rule at this position of the rule set selected the event.
     Record(u32),
+    /// The rule at this position may select the event: not everything that its conditions ask about is known.
+    Unsure(u32),
 }
 
 /// The first match on the exit list of `rules`.
@@ -88,23 +91,33 @@ pub fn decide_names<'r>(
     identities: &Identities,
 ) -> Decision {
     let mut best: Option<(u32, Action)> = None;
+    let mut unsure: Option<u32> = None;
     let mut names = facts.names;
     for (position, rule) in candidates {
+        let may_win = rule.action == Action::Always && (best.is_none() || is_inode_rule(rule));
+        let mut holds = |name| {
+            let holds = name_conditions_hold(rule, facts, name, identities);
+            if holds.is_none() && may_win {
+                unsure = unsure.or(Some(position));
+            }
+            holds == Some(true)
+        };
         if is_inode_rule(rule) {
-            let holds = |name| name_conditions_hold(rule, facts, Some(name), identities);
-            if let Some(name) = names.iter().position(holds) {
+            if let Some(name) = names.iter().position(|name| holds(Some(name))) {
                 best = Some((position, rule.action));
                 // A later rule only wins if it matches an earlier name.
                 names = &names[..name];
             }
-        } else if name_conditions_hold(rule, facts, None, identities) {
+        } else if holds(None) {
             // Later rules have a lower priority.
             best = best.or(Some((position, rule.action)));
             break;
         }
     }
-    match best {
-        Some((position, Action::Always)) => Decision::Record(position),
+    match (best, unsure) {
+        // Of two rules, the one that is known to select the event gives the key.
+        (Some((position, Action::Always)), _) => Decision::Record(position),
+        (_, Some(first)) => Decision::Unsure(first),
         _ => Decision::Drop,
     }
 }
@@ -213,8 +226,38 @@ fn task_conditions_hold(
 ) -> bool {
     rule.conditions
         .iter()
-        .filter(|condition| !needs_names(condition))
+        .filter(|condition| !needs_names(condition) && condition.field != Field::Exe)
         .all(|condition| task_condition_holds(rule, condition, entries, facts, identities))
+        && executable_holds(rule, &facts.exe, identities)
+}
+
+/// Whether the conditions on the executable hold. If it may be one of several, a rule that records needs one with which all
+/// of them hold; a `never` rule needs them to hold with each.
+fn executable_holds(rule: &Rule, exe: &Executable<'_>, identities: &Identities) -> bool {
+    let asked = |condition: &&Condition| condition.field == Field::Exe;
+    let hold = |is_run: &dyn Fn(&[u8]) -> bool| {
+        let mut conditions = rule.conditions.iter().filter(asked);
+        conditions.all(|condition| match &condition.value {
+            Value::Text(path) => is_run(path) == (condition.op == Op::Eq),
+            Value::Number(_) => false,
+        })
+    };
+    let is_same = |object: Option<ObjectId>, path: &[u8]| {
+        object.is_some() && object == identities.object(path)
+    };
+
+    let by_object = hold(&|path| is_same(exe.object, path));
+    let is_other = |at: &&[u8]| !is_same(exe.object, at);
+    let Some(at) = exe.at.filter(is_other) else {
+        return by_object;
+    };
+    let by_name = hold(&|path| at == path || is_same(identities.object(at), path));
+    let by_neither = hold(&|_| false);
+    let each = [by_object, by_name, by_neither];
+    match rule.action {
+        Action::Always => each.contains(&true),
+        Action::Never => !each.contains(&false),
+    }
 }
 
 fn task_condition_holds(
@@ -275,11 +318,6 @@ fn text_condition_holds(
 ) -> bool {
     match condition.field {
         Field::FilterKey => true,
-        Field::Exe => {
-            let is_run = is_run(&facts.exe, text, identities);
-            let is_wanted = condition.op == Op::Eq;
-            is_run.map_or(rule.action == Action::Always, |is_run| is_run == is_wanted)
-        }
         field if field.is_own() => {
             workload::holds(condition, rule.action, &facts.workload, identities)
         }
@@ -287,17 +325,6 @@ fn text_condition_holds(
         field if is_label(field) => rule.action == Action::Always,
         _ => false,
     }
-}
-
-/// Whether the executable is the one that a rule names by `path`; `None` if that is not known.
-fn is_run(exe: &Executable<'_>, path: &[u8], identities: &Identities) -> Option<bool> {
-    let wanted = identities.object(path);
-    let is_same = |object: Option<ObjectId>| object.is_some() && object == wanted;
-    let is_object = is_same(exe.object);
-    let is_named = exe
-        .at
-        .map_or(is_object, |at| at == path || is_same(identities.object(at)));
-    (is_object == is_named).then_some(is_object)
 }
 
 /// Conditions on `gid` and `egid`: `=` also tests the supplementary groups; `!=` is its negation.
@@ -363,32 +390,59 @@ fn is_equality(op: Op) -> bool {
     matches!(op, Op::Eq | Op::Ne)
 }
 
-/// Whether the conditions on names hold. Each condition of a rule may be met by a different name,
-/// but in an inode rule, those on the object itself must be met by `name`.
+/// Whether the conditions on names hold; `None` if that is not known. Each condition of a rule may be met by a different
+/// name, but in an inode rule, those on the object itself must be met by `name`. In a `never` rule, only what the call
+/// itself used counts, and only as the kernel's audit sees it: nothing is left out because of what may be so.
 pub(crate) fn name_conditions_hold(
     rule: &Rule,
     facts: &Facts<'_>,
     name: Option<&Name>,
     identities: &Identities,
-) -> bool {
+) -> Option<bool> {
     let considered = name.map_or(facts.names, std::slice::from_ref);
-    if considered.iter().any(|name| name.is_unknown) {
-        return rule.action == Action::Always;
+    let excludes = rule.action == Action::Never;
+    let asked = rule.conditions.iter().filter(|c| needs_names(c));
+    let each = asked.map(|condition| match condition.field {
+        Field::Dir => dir_holds(condition, facts, identities, excludes),
+        Field::Filetype => file_type_holds(condition, facts.names, excludes),
+        Field::FieldCompare => some_name(facts.names, |name| {
+            let object = object_of(name, excludes)?;
+            Some(object_compare_holds(condition, object, facts))
+        }),
+        Field::Watch => some_name(considered, |name| {
+            watch_holds(condition, name, identities, excludes)
+        }),
+        _ => some_name(considered, |name| {
+            Some(inode_condition_holds(condition, object_of(name, excludes)?))
+        }),
+    });
+    all(each)
+}
+
+/// Whether all hold: `false` if one does not, else `None` if one is not known.
+fn all(each: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    let mut result = Some(true);
+    for holds in each {
+        match holds {
+            Some(false) => return Some(false),
+            None => result = None,
+            Some(true) => {}
+        }
     }
-    rule.conditions
-        .iter()
-        .filter(|condition| needs_names(condition))
-        .all(|condition| match condition.field {
-            Field::Dir => dir_holds(condition, facts, identities),
-            Field::Filetype => file_type_holds(condition, facts.names),
-            Field::FieldCompare => facts
-                .names
-                .iter()
-                .any(|name| object_compare_holds(condition, name, facts)),
-            _ => considered
-                .iter()
-                .any(|name| name_holds(condition, name, identities)),
-        })
+    result
+}
+
+/// Whether a condition holds for some name: `true` if it does for one, else `None` if it is not known for one.
+fn some_name(names: &[Name], holds: impl Fn(&Name) -> Option<bool>) -> Option<bool> {
+    let mut result = Some(false);
+    for name in names {
+        match holds(name).filter(|_| !name.is_unknown) {
+            Some(true) => return Some(true),
+            None => result = None,
+            Some(false) => {}
+        }
+    }
+    result
 }
 
 /// The values that the kernel compares for a name without an object: `audit_alloc_name()`.
@@ -403,21 +457,21 @@ const NO_OBJECT: Inode = Inode {
     rdev: 0,
 };
 
-/// The object of a name as rules see it; `None` if there was one that is no longer known.
-fn object_of(name: &Name) -> Option<Inode> {
+/// The object of a name as rules see it; `None` if it is not known. For a rule that `excludes`, it has to be the one that
+/// the call itself used; for others, what was looked up later has to do if it is an object.
+fn object_of(name: &Name, excludes: bool) -> Option<Inode> {
+    if excludes && name.object < Proven::InCall {
+        return None;
+    }
     name.inode.or((!name.existed).then_some(NO_OBJECT))
 }
 
-fn name_holds(condition: &Condition, name: &Name, identities: &Identities) -> bool {
-    let value = match (condition.field, &condition.value) {
-        (Field::Watch, Value::Text(path)) => return watch_holds(name, path, identities),
-        (_, Value::Number(value)) => *value,
-        _ => return false,
-    };
-    let number = |left: u32| condition.op.holds(left, value);
-    let Some(inode) = object_of(name) else {
+/// A condition with a number on the object of a name.
+fn inode_condition_holds(condition: &Condition, inode: Inode) -> bool {
+    let Value::Number(value) = condition.value else {
         return false;
     };
+    let number = |left: u32| condition.op.holds(left, value);
     match condition.field {
         Field::Inode => inode_holds(condition.op, inode.id.ino as u32, value),
         Field::Devmajor => number(inode.id.dev >> 20) || number(inode.rdev >> 20),
@@ -436,46 +490,80 @@ fn inode_holds(op: Op, ino: u32, value: u32) -> bool {
 }
 
 /// `filetype=` holds if some name has the type, `filetype!=` if none has (`audit_match_filetype()`).
-fn file_type_holds(condition: &Condition, names: &[Name]) -> bool {
+fn file_type_holds(condition: &Condition, names: &[Name], excludes: bool) -> Option<bool> {
     let Value::Number(value) = condition.value else {
-        return false;
+        return Some(false);
     };
-    let found = names
-        .iter()
-        .filter_map(|name| name.inode)
-        .any(|inode| inode.mode & 0o170000 == value);
-    found != (condition.op == Op::Ne)
+    let has_type = some_name(names, |name| {
+        let object = object_of(name, excludes);
+        // A name without an object has no type.
+        let object = object.or((!excludes && !name.is_unknown).then_some(NO_OBJECT))?;
+        Some(object.mode & 0o170000 == value)
+    });
+    has_type.map(|has_type| has_type != (condition.op == Op::Ne))
 }
 
-fn watch_holds(name: &Name, path: &[u8], identities: &Identities) -> bool {
+/// Whether a name leads to the object of a `path=` condition. The kernel compares device and inode. The name counts, too,
+/// for rules that record: what is there now may have been made a moment ago.
+fn watch_holds(
+    condition: &Condition,
+    name: &Name,
+    identities: &Identities,
+    excludes: bool,
+) -> Option<bool> {
+    let Value::Text(path) = &condition.value else {
+        return Some(false);
+    };
     let known = identities.of(path);
-    let object: Option<ObjectId> = known.and_then(|known| known.object);
-    let same_object = name.inode.is_some_and(|inode| Some(inode.id) == object);
-    let same_name = (name.inode.is_some() || name.existed)
-        && !name.path.is_empty()
-        && name.path == place(known, path);
-    same_object || same_name
+    let watched = known.and_then(|known| known.object);
+    let is_object = name.inode.is_some_and(|inode| Some(inode.id) == watched);
+    if excludes {
+        return (name.object == Proven::InCall).then_some(is_object);
+    }
+    let is_there = name.inode.is_some() || name.existed;
+    let is_named = is_there && !name.path.is_empty() && name.path == place(known, path);
+    let is_known = name.object > Proven::Later;
+    (is_object || is_named || is_known).then_some(is_object || is_named)
 }
 
-fn dir_holds(condition: &Condition, facts: &Facts<'_>, identities: &Identities) -> bool {
+/// Whether something that the call touched is a directory, or below it. The kernel looks for the object of the directory
+/// above each object, up to the root of its file system. For rules that record, the path counts, too.
+fn dir_holds(
+    condition: &Condition,
+    facts: &Facts<'_>,
+    identities: &Identities,
+    excludes: bool,
+) -> Option<bool> {
     let Value::Text(dir) = &condition.value else {
-        return false;
+        return Some(false);
     };
+    if !excludes {
+        return dir_may_hold(dir, facts, identities);
+    }
+    let object = identities.object(dir)?;
+    let is_it = |name: &Name| {
+        let is_used = name.object == Proven::InCall;
+        is_used && name.inode.is_some_and(|inode| inode.id == object)
+    };
+    let is_shown = facts.are_above_used && facts.above.contains(&object);
+    (is_shown || facts.names.iter().any(is_it)).then_some(true)
+}
+
+fn dir_may_hold(dir: &[u8], facts: &Facts<'_>, identities: &Identities) -> Option<bool> {
     let known = identities.of(dir);
-    let covers = |name: &Name| {
-        let mut places = places(known, dir);
-        places.any(|place| lies_below(&name.path, place))
-    };
-    // The directory may also be mounted elsewhere, or have been renamed.
-    let names = facts.names;
-    let is_itself = |name: &Name, object| name.inode.is_some_and(|inode| inode.id == object);
-    let shows =
-        |object| facts.above.contains(&object) || names.iter().any(|name| is_itself(name, object));
     let object = known.and_then(|known| known.object);
-    object.is_some_and(shows)
-        || names
-            .iter()
-            .any(|name| (name.inode.is_some() || name.existed) && covers(name))
+    // The directory may also be mounted elsewhere, or have been renamed.
+    if object.is_some_and(|object| facts.above.contains(&object)) {
+        return Some(true);
+    }
+    some_name(facts.names, |name| {
+        let is_there = name.inode.is_some() || name.existed;
+        let is_object = name.inode.is_some_and(|inode| Some(inode.id) == object);
+        let covers = |place| lies_below(&name.path, place);
+        let is_below = is_object || is_there && places(known, dir).any(covers);
+        let is_known = !is_there || name.place > Proven::Later;
+        (is_below || is_known).then_some(is_below)
+    })
 }
 
 /// Whether a rule of the filesystem list leaves out names on file systems of this kind (`f_type` of
@@ -492,8 +580,8 @@ pub fn leaves_out(rules: &[Rule], kind: u32) -> bool {
 }
 
 /// Whether a `-C` condition on the owner or group of an object holds.
-fn object_compare_holds(condition: &Condition, name: &Name, facts: &Facts<'_>) -> bool {
-    let (Some(pair), Some(inode)) = (compare_of(condition), object_of(name)) else {
+fn object_compare_holds(condition: &Condition, inode: Inode, facts: &Facts<'_>) -> bool {
+    let Some(pair) = compare_of(condition) else {
         return false;
     };
     let (own, object) = if is_object(pair.left) {

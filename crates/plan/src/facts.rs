@@ -41,8 +41,24 @@ pub struct Name {
     pub inode: Option<Inode>,
     /// Whether the call acted on an object of this name, even if its inode is no longer known.
     pub existed: bool,
-    /// The object that the name led to is not known: conditions on it hold for rules that record, and for no others.
+    /// The object that the name led to is not known: conditions on it may hold.
     pub is_unknown: bool,
+    /// What proves that `inode` is the object that the call used; without one, that there was none.
+    pub object: Proven,
+    /// What proves that `path` and [`Facts::above`] tell all directories above it.
+    pub place: Proven,
+}
+
+/// What proves a fact about a name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Proven {
+    /// Nothing: it was looked up after the call. Whoever makes calls can change what names lead to.
+    #[default]
+    Later,
+    /// The kernel's cache of names had it so when the call was over.
+    AtEnd,
+    /// The call itself used it.
+    InCall,
 }
 
 /// The executable of a task. Where `at` is of another file than `object`, it may be either, or none that rules name:
@@ -105,6 +121,8 @@ pub struct Facts<'a> {
     /// For mounts of a part of a file system that the call went through: the directories of that file
     /// system that contain what they show.
     pub above: &'a [ObjectId],
+    /// Whether the call itself used what is below `above`, rather than what its names led to later.
+    pub are_above_used: bool,
     /// The workload that the task belongs to.
     pub workload: TaskWorkload<'a>,
 }

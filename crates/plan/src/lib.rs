@@ -50,7 +50,7 @@ pub use explain::{explain, Explanation, RuleExplanation, Totals};
 pub use explain_call::{explain_call, CallExplanation, CandidateExplanation, LookupExplanation};
 pub use facts::{
     audit_result, lies_below, Entry, Executable, Facts, Identities, Inode, Name, ObjectId,
-    PathIdentity,
+    PathIdentity, Proven,
 };
 pub use gate::{Gate, GateExplanation};
 pub use hooks::{Hooks, SysExit, FUNCTIONS_MAX, PER_SYSCALL_MAX, PER_SYSCALL_NS, TP_BTF_NS};

@@ -64,6 +64,8 @@ pub struct Hit {
     pub value: u32,
     /// Whether the mark proves that the path leads there.
     pub is_sure: bool,
+    /// Whether it proves that for the kernel's audit, too, which knows objects by device and inode.
+    pub is_proven: bool,
 }
 
 /// The marks at what a call reached.
@@ -185,21 +187,22 @@ impl Marks {
         }
         let key = self.key;
         let name = key.name(name);
-        let mut found = |known: &Known, is_sure| {
+        let mut found = |known: &Known, is_sure, is_proven| {
             hits.push(Hit {
                 value: value(known.number, is_above),
                 is_sure,
+                is_proven,
             });
         };
         if let Some(by_name) = self.by_hash.get(&name) {
             let entry = directory.map(|directory| key.entry(name, directory));
             match entry.and_then(|entry| self.by_hash.get(&entry)) {
-                Some(by_entry) => found(by_entry, true),
-                None => found(by_name, false),
+                Some(by_entry) => found(by_entry, true, false),
+                None => found(by_name, false, false),
             }
         }
         if let Some(known) = object.and_then(|object| self.by_hash.get(&key.object(object))) {
-            found(known, known.is_proof);
+            found(known, known.is_proof, known.is_proof);
         }
         hits
     }

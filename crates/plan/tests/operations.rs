@@ -79,6 +79,7 @@ proptest! {
                 open_flags: flag_arg,
                 saddr_fam: call.saddr_fam.filter(|_| shape.sockaddr != plan::NONE),
                 names: if shape.has_names() { call.names } else { &[] },
+                above: if shape.has_names() { call.above } else { &[] },
                 ..call
             };
             let expected =

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 fn selected(rules: &[Rule], facts: &Facts<'_>) -> Option<Vec<u8>> {
     match decide(rules, entries(), facts, &identities()) {
         Decision::Drop => None,
-        Decision::Record(rule) => {
+        Decision::Record(rule) | Decision::Unsure(rule) => {
             let key = rules[rule as usize].key().unwrap_or_default();
             Some(key.to_vec())
         }
@@ -99,6 +99,7 @@ fn pools() -> (Vec<Rule>, Vec<Event>) {
     };
     let rules = some(1500);
     let events = vec(event(), 4000).new_tree(&mut runner).unwrap().current();
+    let events: Vec<_> = events.into_iter().map(common::Event::known).collect();
     (rules, events)
 }
 

@@ -460,17 +460,17 @@ fn a_name_that_leads_nobody_knows_where_is_recorded_and_hides_nothing() {
         ..plain_call()
     };
     let decision = plan(&rules).decide(&facts, &identities());
-    assert_eq!(decision, Decision::Record(1));
+    assert_eq!(decision, Decision::Unsure(1));
     let reference = plan::decide(&rules, common::entries(), &facts, &identities());
     assert_eq!(reference, decision);
 }
 
 #[test]
 fn an_earlier_name_hides_a_path_rule_but_not_one_that_comes_before_the_match_so_far() {
-    let name = |path: &str, ino| plan::Name {
+    let name = |path: &str, dev| plan::Name {
         path: path.into(),
         inode: Some(plan::Inode {
-            id: plan::ObjectId { dev: 1, ino },
+            id: plan::ObjectId { dev, ino: 5 },
             mode: 0o100644,
             uid: 0,
             gid: 0,
@@ -478,8 +478,10 @@ fn an_earlier_name_hides_a_path_rule_but_not_one_that_comes_before_the_match_so_
         }),
         existed: true,
         is_unknown: false,
+        object: plan::Proven::InCall,
+        place: plan::Proven::InCall,
     };
-    let names = [name("/a", 100), name("/c", 101)];
+    let names = [name("/a", 0x0080_0001), name("/c", 0x0080_0002)];
     let facts = plan::Facts {
         nr: number("rename"),
         names: &names,
@@ -559,22 +561,27 @@ fn a_rule_on_a_directory_holds_wherever_a_mount_shows_it() {
         ino: watched.ino + 1,
         ..watched
     };
-    let names = [Name {
+    let name = |place| Name {
         path: b"/elsewhere/file".to_vec(),
         existed: true,
+        place,
         ..Name::default()
-    }];
-    let decide = |above: &[ObjectId]| {
+    };
+    let decide_at = |place, above: &[ObjectId]| {
         let facts = Facts {
-            names: &names,
+            names: &[name(place)],
             above,
             ..plain_call()
         };
         plan::decide_names(std::iter::once((0, &rule)), &facts, &identities)
     };
+    let decide = |above: &[ObjectId]| decide_at(plan::Proven::AtEnd, above);
     assert_eq!(decide(&[]), Decision::Drop);
     assert_eq!(decide(&[other]), Decision::Drop);
     assert_eq!(decide(&[other, watched]), Decision::Record(0));
+    // Where it is was looked up after the call.
+    let later = decide_at(plan::Proven::Later, &[other]);
+    assert_eq!(later, Decision::Unsure(0));
 }
 
 #[test]

@@ -48,6 +48,22 @@ proptest! {
     }
 
     #[test]
+    fn an_event_of_which_less_is_known_is_not_dropped(
+        rules in vec(exit_rule(), 1..10),
+        events in vec((event(), 0..4usize, 0..5usize), 64),
+    ) {
+        let identities = identities();
+        let decide = |event: &Event| plan::decide(&rules, entries(), &event.facts(), &identities);
+        for (event, which, how) in events {
+            let known = event.known();
+            if decide(&known) != plan::Decision::Drop {
+                let less = known.clone().degraded(which, how);
+                prop_assert_ne!(decide(&less), plan::Decision::Drop, "{:?} {:?}", known, less);
+            }
+        }
+    }
+
+    #[test]
     fn a_new_task_is_audited_exactly_when_the_task_list_says_so(
         rules in vec(any_rule(), 0..6),
         events in vec(event(), 16),

@@ -89,6 +89,9 @@ fn print(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
     if s.events_cut > 0 {
         writeln!(out, "  cut               {}", s.events_cut)?;
     }
+    if s.events_unsure > 0 {
+        writeln!(out, "  unsure            {}", s.events_unsure)?;
+    }
     if s.integrity_breaches > 0 {
         let count = s.integrity_breaches;
         writeln!(

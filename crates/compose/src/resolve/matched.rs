@@ -3,11 +3,12 @@
 use super::arg::text_of;
 use super::calls::looks_up;
 use super::items::{is_link, Item};
+use super::proof::Evidence;
 use super::text;
 use super::view::View;
 use event::record::{Inode, NameType};
 use event::wire::{self, DirPart, Event};
-use plan::{Name, ObjectId, Shape, ShapeKind};
+use plan::{Name, ObjectId, Proven, Shape, ShapeKind};
 
 const EFAULT: i64 = -14;
 const ENAMETOOLONG: i64 = -36;
@@ -25,13 +26,17 @@ impl Matched<'_> {
     /// then the objects that names led to, by paths without any link. Where a name led is not known if the process that
     /// could tell has ended: its mount namespace, or its links in `/proc`, are gone.
     pub(super) fn names(&mut self, items: &[Item], event: &Event<'_>, shape: &Shape) -> Vec<Name> {
-        let mut names: Vec<Name> = items.iter().map(|item| self.name(item)).collect();
+        let evidence = Evidence::of(event, shape);
+        let mut names: Vec<Name> = items
+            .iter()
+            .map(|item| self.name(item, &evidence))
+            .collect();
         let mut reached: Vec<Name> = Vec::new();
         for (item, name) in items.iter().zip(&names) {
             reached.extend(self.behind_link(item, name));
         }
         if shape.kind == ShapeKind::Open {
-            reached.extend(event.file(0).map(|file| self.file(&file)));
+            reached.extend(event.file(0).map(|file| self.file(&file, &evidence)));
         }
         for index in [0, 1] {
             if shape.paths[index].is_some() {
@@ -42,19 +47,23 @@ impl Matched<'_> {
         let is_lost = |item: &Item| item.inode.is_none() && item.path.starts_with(b"/proc/");
         let is_unknown =
             |item: &Item| item.existed && !item.is_real && (!is_reached || is_lost(item));
-        if items.iter().any(is_unknown) {
+        if evidence.lacks_names() || items.iter().any(is_unknown) {
             reached.push(unknown());
         }
         names.extend(reached);
         names
     }
 
-    /// The directories above `names`, as they are now: one of them may be a mount of a directory that a rule names.
+    /// The directories above those of `names` whose place is not proven, as they are now: one of them may be a mount of a
+    /// directory that a rule names.
     pub(super) fn directories_above(&mut self, names: &[Name]) -> Vec<ObjectId> {
         let mut objects = Vec::new();
-        let is_there = |name: &&Name| name.inode.is_some() || name.existed;
+        let is_asked = |name: &&Name| {
+            let is_there = name.inode.is_some() || name.existed;
+            is_there && name.place == Proven::Later
+        };
         let mut seen: Vec<&[u8]> = Vec::new();
-        for name in names.iter().filter(is_there) {
+        for name in names.iter().filter(is_asked) {
             // The view puts the root directory of the process before it.
             let path = name.path.strip_prefix(self.root);
             let path = path.unwrap_or(&name.path);
@@ -67,7 +76,8 @@ impl Matched<'_> {
         objects
     }
 
-    fn name(&mut self, item: &Item) -> Name {
+    fn name(&mut self, item: &Item, evidence: &Evidence<'_, '_>) -> Name {
+        let (object, place) = evidence.proofs(item, self.view);
         Name {
             path: match (item.path.is_empty(), item.is_real) {
                 (true, _) => Vec::new(),
@@ -77,6 +87,8 @@ impl Matched<'_> {
             inode: item.inode.map(matched),
             existed: item.existed,
             is_unknown: false,
+            object,
+            place,
         }
     }
 
@@ -123,12 +135,13 @@ impl Matched<'_> {
             path,
             inode: Some(matched(inode)),
             existed: true,
-            is_unknown: false,
+            ..name.clone()
         })
     }
 
     /// The file that a call opened.
-    fn file(&self, file: &DirPart<'_>) -> Name {
+    fn file(&self, file: &DirPart<'_>, evidence: &Evidence<'_, '_>) -> Name {
+        let (object, place) = evidence.of_file(0, file);
         let mut path = self.root.to_vec();
         file.walked(&mut path);
         Name {
@@ -136,6 +149,8 @@ impl Matched<'_> {
             inode: Inode::from_wire(&file.inode).map(matched),
             existed: true,
             is_unknown: false,
+            object,
+            place,
         }
     }
 
@@ -162,6 +177,11 @@ impl Matched<'_> {
             path: [self.root, &path].concat(),
             inode: inode.map(matched),
             existed: true,
+            object: Proven::InCall,
+            place: match path.is_empty() {
+                true => Proven::Later,
+                false => Proven::InCall,
+            },
         })
     }
 }

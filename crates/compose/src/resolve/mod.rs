@@ -19,6 +19,7 @@ mod kernel;
 mod matched;
 mod objects;
 mod opened;
+mod proof;
 mod queues;
 mod reached;
 mod sockets;

@@ -117,10 +117,15 @@ impl View {
         self.under_known.push(path.to_vec());
     }
 
+    /// Whether the event has the directories above `path`.
+    pub(super) fn is_above_known(&self, path: &[u8]) -> bool {
+        let mut known = self.under_known.iter();
+        known.any(|known| text::below(known, path).is_some())
+    }
+
     /// The directories above `path`, without the root directory of the process and those that the event has.
     pub(super) fn directories_above(&mut self, path: &[u8]) -> Vec<ObjectId> {
-        let mut known = self.under_known.iter();
-        if known.any(|known| text::below(known, path).is_some()) {
+        if self.is_above_known(path) {
             return Vec::new();
         }
         let prefix = self.prefix.as_ref().map_or(0, Vec::len);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Counters without labels: name, help and value.
-fn counters(s: &Status) -> [(&'static str, &'static str, f64); 11] {
+fn counters(s: &Status) -> [(&'static str, &'static str, f64); 12] {
     [
         (
             "calls_matched_total",
@@ -26,6 +26,11 @@ fn counters(s: &Status) -> [(&'static str, &'static str, f64); 11] {
             "events_cut_total",
             "Recorded events of which something did not fit.",
             s.events_cut as f64,
+        ),
+        (
+            "events_unsure_total",
+            "Recorded events that their rule may not select.",
+            s.events_unsure as f64,
         ),
         (
             "events_dropped_total",

@@ -41,6 +41,10 @@ pub struct Status {
     /// Recorded events of which something is missing, because it did not fit: those with `cut=yes`.
     #[serde(default)]
     pub events_cut: u64,
+    /// Recorded events that their rule may not select, because not everything that it asks about is known: those with
+    /// `match=unsure`.
+    #[serde(default)]
+    pub events_unsure: u64,
     /// Records received from the kernel's audit and from other programs.
     pub kernel_records_received: u64,
     /// Events lost, by cause.
@@ -219,6 +223,10 @@ pub struct RuleCost {
     /// Number of events for which this rule was a candidate, but which were dropped. An event with
     /// several candidates counts for each.
     pub dropped: u64,
+    /// Number of events that are recorded because the rule may select them: not everything that it asks about is known of
+    /// them (`match=unsure`).
+    #[serde(default)]
+    pub unsure: u64,
     /// Bytes of log lines of its events.
     pub bytes: u64,
     /// Number of its events lost on the way to the daemon.

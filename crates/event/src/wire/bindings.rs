@@ -266,6 +266,7 @@ pub const TARSIER_PART_DELETED: tarsier_part_flags = 4;
 pub const TARSIER_PART_UNREACHABLE: tarsier_part_flags = 8;
 pub const TARSIER_PART_CREATED: tarsier_part_flags = 16;
 pub const TARSIER_PART_BEFORE: tarsier_part_flags = 32;
+pub const TARSIER_PART_SHARED: tarsier_part_flags = 64;
 pub type tarsier_part_flags = ::core::ffi::c_uint;
 pub const TARSIER_OBJECT_NAME: tarsier_object_role = 1;
 pub const TARSIER_OBJECT_PARENT: tarsier_object_role = 2;

@@ -284,6 +284,11 @@ impl<'a> Event<'a> {
         })
     }
 
+    /// Whether a series of [`Event::above`] does not reach the root of its file system.
+    pub fn is_above_cut(&self) -> bool {
+        self.with_tag(TARSIER_PART_ABOVE).any(|part| part.is_cut())
+    }
+
     /// Path argument `index` as user space passed it.
     pub fn path(&self, index: u8) -> Option<Part<'a>> {
         self.indexed(TARSIER_PART_PATH, index)

@@ -136,6 +136,16 @@ impl<'a> Part<'a> {
 }
 
 impl DirPart<'_> {
+    /// Whether the path is not whole: it was cut, or could not be read.
+    pub fn is_incomplete(&self) -> bool {
+        u32::from(self.flags) & (TARSIER_PART_CUT | TARSIER_PART_UNREADABLE) != 0
+    }
+
+    /// Whether another task could give the descriptor to another file during the call.
+    pub fn is_shared(&self) -> bool {
+        u32::from(self.flags) & TARSIER_PART_SHARED != 0
+    }
+
     /// Appends the path: see [`walked_path`].
     pub fn walked(&self, out: &mut Vec<u8>) {
         walked_path(self.walk, self.flags, out);

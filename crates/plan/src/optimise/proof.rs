@@ -95,7 +95,7 @@ fn agree(
 fn outcome(rules: &[Rule], decision: Decision) -> Option<Vec<u8>> {
     match decision {
         Decision::Drop => None,
-        Decision::Record(rule) => {
+        Decision::Record(rule) | Decision::Unsure(rule) => {
             let rule = rules.get(rule as usize)?;
             Some(rule.key().unwrap_or_default().to_vec())
         }

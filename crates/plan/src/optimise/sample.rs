@@ -3,7 +3,9 @@
 use super::residual::Kinds;
 use crate::entries::Entries;
 use crate::facts::lies_below;
-use crate::facts::{Entry, Executable, Facts, Identities, Inode, Name, ObjectId, PathIdentity};
+use crate::facts::{
+    Entry, Executable, Facts, Identities, Inode, Name, ObjectId, PathIdentity, Proven,
+};
 use crate::task::{TaskPast, TaskWorkload, WorkloadName};
 use abi::Field;
 use rules::{Op, Rule, SyscallSet, Value};
@@ -34,6 +36,7 @@ impl Sample {
             groups: &self.groups,
             names: &self.names,
             above: &[],
+            are_above_used: true,
             workload: self.workload(),
             ..self.facts.clone()
         }
@@ -181,6 +184,7 @@ impl Sampler {
             saddr_fam: Some(number()),
             names: &[],
             above: &[],
+            are_above_used: true,
             workload: TaskWorkload::UNKNOWN,
         };
         let workload = (self.below(4) > 0).then(Default::default);
@@ -210,6 +214,8 @@ impl Sampler {
             inode: (self.below(4) > 0).then_some(inode),
             existed: self.below(2) == 0,
             is_unknown: self.below(16) == 0,
+            object: Proven::InCall,
+            place: Proven::InCall,
         }
     }
 

@@ -80,7 +80,8 @@ fn page_mask(rows: &[Row], page: usize, worth: u64, values: &Values) -> (u64, u6
         let at = page + PAGE_HEAD + 2 * l;
         match (&values.marks, (rows[at].a >> 32) as u32) {
             (Some(seen), LOOKUP_MARKS) => {
-                let (mask, sure) = marks_mask(rows, at, mask, worth, seen);
+                let never = rows[page].b;
+                let (mask, sure) = marks_mask(rows, at, (mask, never), worth, seen);
                 (mask, sure, unsure)
             }
             (None, LOOKUP_MARKS) => (mask, sure, unsure),
@@ -104,20 +105,31 @@ fn is_unknown_workload(head: Row, values: &Values) -> bool {
     Fact::EVERY[fact].is_of_workload() && values.fact[fact].is_none()
 }
 
-/// Masks of those rules of `mask` that one of the marks seen admits, and of those that it decides.
-fn marks_mask(rows: &[Row], at: usize, mask: u64, worth: u64, seen: &Seen) -> (u64, u64) {
+/// Masks of those rules of `mask` that one of the marks seen admits, and of those that it decides. `never` rules need a
+/// mark that the kernel would find.
+fn marks_mask(
+    rows: &[Row],
+    at: usize,
+    (mask, never): (u64, u64),
+    worth: u64,
+    seen: &Seen,
+) -> (u64, u64) {
     let (in_order, place) = (rows[at].b, rows[at + 1]);
     let entries = entries_of(rows, place);
-    let (mut any, mut sure) = (entries[0].b, 0);
+    let (mut any, mut sure, mut proven) = (entries[0].b, 0, 0);
     for hit in &seen.hits {
         if let Ok(i) = entries.binary_search_by_key(&u64::from(hit.value), |e| e.a) {
             any |= entries[i].b;
             if hit.is_sure {
                 sure |= entries[i].b;
             }
+            if hit.is_proven {
+                proven |= entries[i].b;
+            }
         }
     }
-    let (mask, mut sure) = (mask & any, sure & place.b);
+    let mask = mask & any & (!never | entries[0].b | proven);
+    let mut sure = (sure & !never | proven & never) & place.b;
     let several = |mask: u64| mask.count_ones() > 1;
     if seen.is_several && (several(mask & in_order) || several(worth)) {
         sure &= !in_order;

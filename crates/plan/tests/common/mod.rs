@@ -2,9 +2,9 @@
 #![allow(dead_code)] // every test file uses some of it
 
 use abi::{Arch, Field};
-use plan::ShapeKind;
 use plan::{Capabilities, Entries, Entry, Executable, Facts, Identities, Inode, Name, ObjectId};
 use plan::{Marks, PathIdentity, Plan, RunExe, Seen, TaskPast, TaskWorkload, WorkloadName, NONE};
+use plan::{Proven, ShapeKind};
 use proptest::prelude::*;
 use proptest::sample::select;
 use rules::{Action, Condition, List, Op, Rule, Source, SyscallSet, Value};
@@ -109,6 +109,9 @@ pub(crate) fn marks_at(facts: &Facts<'_>, marks: &Marks) -> Option<Seen> {
     };
     for name in facts.names {
         let object = name.inode?.id;
+        if name.object < Proven::InCall || name.place < Proven::InCall {
+            return None;
+        }
         let mut path = std::str::from_utf8(&name.path)
             .ok()
             .filter(|path| !path.is_empty())?;
@@ -345,17 +348,66 @@ pub(crate) struct Event {
     facts: Facts<'static>,
     groups: Vec<u32>,
     names: Vec<Name>,
+    above: Vec<ObjectId>,
 }
 
 impl Event {
+    /// The event with less evidence about the name that `which` selects, in one of five ways.
+    pub(crate) fn degraded(mut self, which: usize, how: usize) -> Event {
+        let count = self.names.len();
+        let Some(name) = self.names.get_mut(which % count.max(1)) else {
+            return self;
+        };
+        match how {
+            0 => name.object = Proven::Later,
+            1 => {
+                (name.object, name.inode, name.existed) = (Proven::Later, None, true);
+            }
+            2 => {
+                name.path.truncate(name.path.len() / 2);
+                (name.object, name.place) = (Proven::Later, Proven::Later);
+                self.above.clear();
+            }
+            3 => self.facts.are_above_used = false,
+            _ => name.is_unknown = true,
+        }
+        self
+    }
+
+    /// The event, if all its names were known as the kernel knows them.
+    pub(crate) fn known(mut self) -> Event {
+        for name in &mut self.names {
+            (name.object, name.place) = (Proven::InCall, Proven::InCall);
+            name.existed &= name.inode.is_some();
+        }
+        self
+    }
+
     pub(crate) fn facts(&self) -> Facts<'_> {
         Facts {
             groups: &self.groups,
             names: &self.names,
-            above: &[],
+            above: &self.above,
             ..self.facts.clone()
         }
     }
+}
+
+fn proof() -> impl Strategy<Value = Proven> {
+    prop_oneof![3 => Just(Proven::InCall), 1 => Just(Proven::AtEnd), 1 => Just(Proven::Later)]
+}
+
+/// The objects of the directories above the names that the call used.
+fn above(names: &[Name]) -> Vec<ObjectId> {
+    let mut objects = Vec::new();
+    for name in names.iter().filter(|name| name.inode.is_some()) {
+        let mut path = std::str::from_utf8(&name.path).unwrap_or_default();
+        while let Some(dir) = parent(path).filter(|_| path != "/") {
+            objects.extend(directory(dir));
+            path = dir;
+        }
+    }
+    objects
 }
 
 fn name() -> impl Strategy<Value = Name> {
@@ -377,12 +429,16 @@ fn name() -> impl Strategy<Value = Name> {
         select(&NAMES[..]),
         prop::option::weighted(0.7, inode),
         any::<bool>(),
+        proof(),
+        proof(),
     )
-        .prop_map(|(path, inode, existed)| Name {
+        .prop_map(|(path, inode, existed, object, place)| Name {
             path: path.into(),
             inode,
             existed,
             is_unknown: false,
+            object,
+            place,
         })
 }
 
@@ -489,13 +545,16 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
                     saddr_fam: family.filter(|_| shape.sockaddr != NONE),
                     names: &[],
                     above: &[],
+                    are_above_used: true,
                     workload,
                 };
                 let names = if shape.has_names() { names } else { Vec::new() };
+                let above = above(&names);
                 Event {
                     facts,
                     groups,
                     names,
+                    above,
                 }
             },
         )
@@ -527,6 +586,7 @@ pub(crate) fn plain_call() -> Facts<'static> {
         saddr_fam: None,
         names: &[],
         above: &[],
+        are_above_used: true,
         workload: TaskWorkload::UNKNOWN,
     }
 }

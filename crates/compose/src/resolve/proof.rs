@@ -1,0 +1,115 @@
+//! What an event proves about the names of its call.
+//!
+//! A name leads to an object of a rule, or it is proven to lead elsewhere, or it is not known where it leads. What is
+//! looked up after the call proves nothing: whoever made the call can change what the name leads to.
+
+use super::items::Item;
+use super::view::View;
+use event::record::{Inode, NameType};
+use event::wire::{tarsier_inode, DirPart, Event, ObjectPart};
+use plan::{Proven, Shape, ShapeKind, NONE};
+
+const EBADF: i64 = -9;
+
+/// The parts of an event that tell what its call used.
+pub(super) struct Evidence<'e, 'f> {
+    event: &'e Event<'f>,
+    shape: &'e Shape,
+}
+
+impl<'e, 'f> Evidence<'e, 'f> {
+    /// The evidence in `event`, whose call has this shape.
+    pub(super) fn of(event: &'e Event<'f>, shape: &'e Shape) -> Evidence<'e, 'f> {
+        Evidence { event, shape }
+    }
+
+    /// Whether the call used a name of which the event has nothing.
+    pub(super) fn lacks_names(&self) -> bool {
+        let lacks_file = self.shape.fd != NONE
+            && self.event.exit() != Some(EBADF)
+            && self.event.file(1).is_none()
+            && self.event.objects().next().is_none();
+        let lacks_directory = self.shape.has_names() && self.event.cwd().is_none();
+        lacks_file || lacks_directory
+    }
+
+    /// What proves the object of an item, and its place.
+    pub(super) fn proofs(&self, item: &Item, view: &View) -> (Proven, Proven) {
+        // Programs and what runs them are looked at when the image is in place.
+        if self.shape.kind == ShapeKind::Exec {
+            return (Proven::AtEnd, Proven::AtEnd);
+        }
+
+        let is_it = |inode: &tarsier_inode| is_same(item.inode, inode);
+        let files = [0, 1].map(|index| self.event.file(index));
+        let file = files
+            .iter()
+            .zip(0..)
+            .find_map(|(file, index)| Some((index, file.as_ref().filter(|f| is_it(&f.inode))?)));
+        if self.event.objects().any(|object| is_it(&object.inode)) {
+            let is_whole = match file {
+                Some((_, file)) => !file.is_incomplete(),
+                None => item.is_real && !self.event.objects().any(|o| is_cut(&o)),
+            };
+            let place = match is_whole && !self.event.is_above_cut() {
+                true => Proven::InCall,
+                false => place_of(item, view),
+            };
+            return (Proven::InCall, place);
+        }
+
+        if let Some((index, file)) = file {
+            return self.of_file(index, file);
+        }
+        // Of an entry that the call removed, and that nobody looked at before, only the name can tell.
+        let is_removed = item.nametype == NameType::Delete;
+        let is_nothing = item.inode.is_none() && (is_removed || !item.existed);
+        let is_known = |follow| view.known(&item.path, follow) == Some(item.inode);
+        let object = match is_nothing || is_known(true) || is_known(false) {
+            true => Proven::AtEnd,
+            false => Proven::Later,
+        };
+        (object, place_of(item, view))
+    }
+
+    /// What proves that the file of a descriptor is the one that the call used, and where it is. `index`: of the part.
+    /// If other tasks share the descriptors, one of them could have put another file in its place: then the name that
+    /// was opened, or the descriptor as it was before, has to tell the same.
+    pub(super) fn of_file(&self, index: u8, file: &DirPart<'_>) -> (Proven, Proven) {
+        let inode = Inode::from_wire(&file.inode);
+        let is_target = |found: Option<tarsier_inode>| found.is_some_and(|f| is_same(inode, &f));
+        let object = match (file.is_shared(), index) {
+            (false, _) => Proven::InCall,
+            (true, 0) if is_target(self.event.found(0).map(|found| found.target)) => Proven::AtEnd,
+            (true, 0) => Proven::Later,
+            (true, _) if is_target(self.event.before(0).map(|found| found.target)) => {
+                Proven::InCall
+            }
+            (true, _) => Proven::Later,
+        };
+        let place = match file.is_incomplete() || self.event.is_above_cut() {
+            true => Proven::Later,
+            false => object,
+        };
+        (object, place)
+    }
+}
+
+/// What proves the place of an item that was found by its name: the directories above it, up to the root of their file
+/// system.
+fn place_of(item: &Item, view: &View) -> Proven {
+    match view.is_above_known(&item.path) {
+        true => Proven::AtEnd,
+        false => Proven::Later,
+    }
+}
+
+fn is_same(inode: Option<Inode>, other: &tarsier_inode) -> bool {
+    let id = |inode: Inode| (inode.dev, inode.ino);
+    inode.is_some() && inode.map(id) == Inode::from_wire(other).map(id)
+}
+
+/// Whether an object has a path that is not whole.
+fn is_cut(object: &ObjectPart<'_>) -> bool {
+    object.is_incomplete() && !object.walk.is_empty()
+}
