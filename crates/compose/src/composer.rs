@@ -17,7 +17,7 @@ use crate::record_rate::RecordRate;
 use crate::records::{first_record, Records};
 use crate::resolve::{Item, Resolver};
 use crate::second_stage::Generations;
-use crate::system::{Origin, System};
+use crate::system::System;
 use event::wire::{
     self, CgroupFrame, Chunk, Event, FrameKind, OperationResult, ProcessFrame, ProcessId, WireError,
 };
@@ -173,8 +173,6 @@ pub struct Composer<T> {
     chunks: Chunks,
     generations: Generations,
     texts: Texts,
-    /// Time of the frame that is taken now, or the greatest for an operation that waited: [`Origin::made_ns`].
-    frame_ns: u64,
 }
 
 /// Caches of what many events have in common.
@@ -203,7 +201,6 @@ impl<T: Tally> Composer<T> {
             chunks: Chunks::default(),
             generations: Generations::default(),
             texts: Texts::default(),
-            frame_ns: 0,
             host: Host::new(system),
         }
     }
@@ -275,7 +272,7 @@ impl<T: Tally> Composer<T> {
         live: Option<&mut W>,
     ) -> Result<Outcome, WireError> {
         let (kind, head) = wire::frame_kind(frame)?;
-        self.frame_ns = head.time_ns;
+        self.host.frame_ns = head.time_ns;
         match kind {
             FrameKind::Canary => Ok(Outcome::Canary(head.id)),
             FrameKind::Chunk => {
@@ -286,7 +283,7 @@ impl<T: Tally> Composer<T> {
                 let frame = CgroupFrame::parse(frame)?;
                 self.host.take_cgroup(&frame);
                 if self.encoder.tells_workload() {
-                    self.begin(NOBODY_KNOWN, frame.parent);
+                    self.host.begin_event(NOBODY_KNOWN, frame.parent);
                     self.host.name_container(&frame);
                     self.host.system.end_event();
                 }
@@ -325,7 +322,7 @@ impl<T: Tally> Composer<T> {
         };
         let mut recorded = 0;
         // They are late for no fault of the daemon.
-        self.frame_ns = u64::MAX;
+        self.host.frame_ns = u64::MAX;
         for frame in frames {
             if let Ok(event) = Event::parse(&frame) {
                 let outcome = self.event(0, &event, out, None::<&mut ()>);
@@ -460,15 +457,6 @@ impl<T: Tally> Composer<T> {
         }
     }
 
-    /// Begins the look-ups of an event of this maker.
-    fn begin(&self, uid: u32, cgroup_id: u64) {
-        self.host.system.begin_event(Origin {
-            uid,
-            cgroup_id,
-            made_ns: self.frame_ns,
-        });
-    }
-
     fn event<W: Watcher>(
         &mut self,
         cpu: usize,
@@ -477,7 +465,7 @@ impl<T: Tally> Composer<T> {
         live: Option<&mut W>,
     ) -> Outcome {
         let header = event.header();
-        self.begin(header.uid, header.cgroup_id);
+        self.host.begin_event(header.uid, header.cgroup_id);
         let outcome = self.compose(cpu, event, out, live);
         self.host.system.end_event();
         outcome

@@ -4,7 +4,7 @@ use crate::cgroups::{CgroupCounts, Cgroups};
 use crate::clock::Clock;
 use crate::fcaps;
 use crate::labels::{Labels, ReadLabels};
-use crate::system::{KernelFile, System};
+use crate::system::{KernelFile, Origin, System};
 use event::wire::CgroupFrame;
 use event::WorkloadText;
 use std::borrow::Cow;
@@ -20,6 +20,8 @@ pub(crate) struct Host {
     pub(crate) all_caps: u64,
     /// Id of this start of the system; empty if it is not known.
     pub(crate) boot: Vec<u8>,
+    /// Time of the frame that is taken now, or the greatest for an operation that waited: [`Origin::made_ns`].
+    pub(crate) frame_ns: u64,
     clock: Clock,
     cgroups: Cgroups,
     read_labels: RefCell<ReadLabels>,
@@ -31,6 +33,7 @@ impl Host {
         let boot = system.kernel_file(KernelFile::BootId).unwrap_or_default();
         Host {
             boot: boot.trim_ascii().to_vec(),
+            frame_ns: 0,
             clock: Clock::now(&*system),
             labels: Labels::now(&*system),
             all_caps: fcaps::all_caps(&*system),
@@ -38,6 +41,15 @@ impl Host {
             read_labels: RefCell::default(),
             system,
         }
+    }
+
+    /// Begins the look-ups of an event of this maker.
+    pub(crate) fn begin_event(&self, uid: u32, cgroup_id: u64) {
+        self.system.begin_event(Origin {
+            uid,
+            cgroup_id,
+            made_ns: self.frame_ns,
+        });
     }
 
     /// Reads clocks and labels again.

@@ -352,6 +352,7 @@ impl Daemon {
             ..
         } = self;
         recording.service.stopping();
+        recording.hurry();
         let pipeline = &mut recording.pipeline;
         if !keeps {
             pipeline.engine.disarm();

@@ -23,13 +23,11 @@ impl Warnings {
     pub(super) fn tend(&mut self, pipeline: &mut Pipeline) {
         pipeline.lookups.tend();
         let counts = pipeline.lookups.counts();
-        let is_same = (counts.unanswered, counts.names_unanswered, counts.replaced)
-            == (
-                self.told.unanswered,
-                self.told.names_unanswered,
-                self.told.replaced,
-            );
-        if is_same
+        let told = |counts: &Counts| {
+            let unanswered = counts.unanswered + counts.names_unanswered;
+            (unanswered, counts.replaced, counts.out_of_time)
+        };
+        if told(&counts) == told(&self.told)
             || self
                 .last
                 .is_some_and(|last| last.elapsed() < WARNING_INTERVAL)
@@ -38,14 +36,23 @@ impl Warnings {
         }
         let before = std::mem::replace(&mut self.told, counts);
         self.last = Some(Instant::now());
+        let out_of_time = counts.out_of_time - before.out_of_time;
+        if out_of_time > 0 {
+            say!(
+                "tarsier: look-ups for {out_of_time} events took longer than their time: such an event is recorded if a \
+                 rule may select it. tarsier status --by uid tells who makes most events"
+            );
+        }
         let objects = counts.unanswered - before.unanswered;
         let names = counts.names_unanswered - before.names_unanswered;
         let replaced = counts.replaced - before.replaced;
+        if (objects, names, replaced) == (0, 0, 0) {
+            return;
+        }
         say!(
-            "tarsier: {objects} objects and {names} names could not be looked up within {} ms, \
+            "tarsier: {objects} objects and {names} names could not be looked up in time, \
              and records lack them; {replaced} helpers were replaced, {} hang. Does a file system \
              (NFS, FUSE, autofs) or a directory service (LDAP) not answer? More in tarsier status",
-            lookup::DEADLINE.as_millis(),
             counts.stuck
         );
         let [objects, names, replaced] = [objects, names, replaced].map(|count| count.to_string());

@@ -143,6 +143,13 @@ impl Recording {
         frames
     }
 
+    /// Has the daemon run before all other tasks until it ends.
+    pub(super) fn hurry(&mut self) {
+        let pipeline = &self.pipeline;
+        let others = [pipeline.output.sync_thread(), pipeline.lookups.pid()];
+        self.scheduling.hurry(others);
+    }
+
     /// Applies `priority_boost`: if the daemon is not scheduled, its rings overflow.
     pub(super) fn boost_priority(&mut self) {
         let settings = &self.settings;

@@ -157,6 +157,12 @@ impl Scheduling {
         }
     }
 
+    /// Has the daemon, and the `others` for which it waits, run before all other tasks: the recording ends, which must not
+    /// wait for those whom it recorded.
+    pub(super) fn hurry(&mut self, others: [Option<Pid>; 2]) {
+        self.set(NICE_MIN, others);
+    }
+
     fn begin_window(&mut self) {
         self.window = Some(Window {
             start: Instant::now(),

@@ -13,8 +13,7 @@ pub(super) fn of(recording: &Recording) -> Status {
     let (engine, journal) = (&pipeline.engine, pipeline.output.journal());
     let counters = engine.counters();
     let plan = &pipeline.generation.plan;
-    let log = journal.counters();
-    let totals = pipeline.totals();
+    let (log, totals) = (journal.counters(), pipeline.totals());
     let kernel = pipeline.kernel.as_ref();
     let lookups = pipeline.lookups.counts();
     let audited = recording.contexts.count();

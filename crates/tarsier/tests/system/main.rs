@@ -14,6 +14,7 @@ mod ancestors;
 mod arguments;
 mod at_rest;
 mod auditctl;
+mod bounded;
 mod chaos;
 mod confinement;
 mod endurance;
