@@ -28,7 +28,9 @@ pub use perm::{
 };
 pub use record_type::{record_type_name, record_type_names, record_type_number};
 pub use syscall::{syscall_name, syscall_number, syscalls, twin_of_x32, x32_twins, X32_BIT};
-pub use uring::{uring_op_calls, uring_op_is_audited, uring_op_name, uring_op_number, uring_ops};
+pub use uring::{
+    uring_op_calls, uring_op_is_audited, uring_op_name, uring_op_number, uring_opcode, uring_ops,
+};
 pub use values::{
     file_type_name, file_type_number, fs_type_name, fs_type_number, PERM_ATTR, PERM_EXEC,
     PERM_READ, PERM_WRITE,

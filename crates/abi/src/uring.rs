@@ -4,10 +4,38 @@
 use crate::by_number;
 use crate::generated::uring;
 
+/// Added to the number of a socket command, so that it is matched as an operation of its own: commands of
+/// `IORING_OP_URING_CMD` on sockets do what several system calls do.
+const SOCKET_COMMAND: u32 = 128;
+
+/// Commands on sockets (`enum io_uring_socket_op` of linux/io_uring.h) with system calls of their own, by number.
+/// `SIOCINQ`, `SIOCOUTQ` and `TX_TIMESTAMP` are like ioctl.
+#[rustfmt::skip]
+const SOCKET_COMMANDS: &[(u32, &[&str])] = &[
+    (2, &["getsockopt", "ioctl"]),
+    (3, &["setsockopt", "ioctl"]),
+    (5, &["getsockname", "getpeername", "ioctl"]),
+];
+
+/// The opcode of an operation: `IORING_OP_URING_CMD` for a socket command, which is matched under a number of its own.
+pub fn uring_opcode(op: u32) -> u32 {
+    const URING_CMD: u32 = 46;
+    match socket_command(op) {
+        Some(_) => URING_CMD,
+        None => op,
+    }
+}
+
+fn socket_command(op: u32) -> Option<&'static [&'static str]> {
+    let command = op.checked_sub(SOCKET_COMMAND)?;
+    let row = SOCKET_COMMANDS.iter().find(|row| row.0 == command);
+    row.map(|row| row.1)
+}
+
 /// The name of an io_uring operation: `IORING_OP_*` of linux/io_uring.h in lower case, as in
 /// audit-userspace (lib/uringop_table.h), which knows fewer of them.
 pub fn uring_op_name(op: u32) -> Option<&'static str> {
-    by_number(uring::BY_NUMBER, op)
+    by_number(uring::BY_NUMBER, uring_opcode(op))
 }
 
 /// The inverse of [`uring_op_name`].
@@ -46,6 +74,7 @@ const CALLS: &[(&str, &[&str])] = &[
     ("fallocate", &["fallocate"]),
     ("openat", &["openat"]),
     ("close", &["close"]),
+    ("files_update", &["io_uring_register"]),
     ("statx", &["statx"]),
     ("read", &["pread", "read"]),
     ("write", &["pwrite", "write"]),
@@ -80,16 +109,37 @@ const CALLS: &[(&str, &[&str])] = &[
     ("bind", &["bind"]),
     ("listen", &["listen"]),
     ("recv_zc", &["recvfrom"]),
-    ("epoll_wait", &["epoll_wait"]),
+    ("epoll_wait", &["epoll_wait", "epoll_pwait", "epoll_pwait2"]),
     ("readv_fixed", &["preadv2", "preadv", "readv"]),
     ("writev_fixed", &["pwritev2", "pwritev", "writev"]),
     ("pipe", &["pipe2", "pipe"]),
     ("uring_cmd128", &["ioctl"]),
 ];
 
+/// Operations that do what no system call does, each with the reason.
+#[cfg(test)]
+#[rustfmt::skip]
+const WITHOUT_CALL: &[(&str, &str)] = &[
+    ("nop", "does nothing"),
+    ("nop128", "does nothing"),
+    ("poll_add", "waits until a file is ready, as io_uring_enter does, and transfers nothing"),
+    ("poll_remove", "ends a request of the ring"),
+    ("timeout", "waits, as io_uring_enter does"),
+    ("timeout_remove", "ends or changes a request of the ring"),
+    ("link_timeout", "limits the time of another request"),
+    ("async_cancel", "ends a request of the ring"),
+    ("provide_buffers", "gives the ring memory of the process"),
+    ("remove_buffers", "takes that memory back"),
+    ("msg_ring", "posts a completion to another ring of the process, or gives it a registered file"),
+    ("fixed_fd_install", "gives a descriptor to a file that the process has opened, and that is recorded"),
+];
+
 /// The system calls that do what operation `op` does. Empty for operations on the ring itself,
 /// timeouts, polling, and unknown operations.
 pub fn uring_op_calls(op: u32) -> &'static [&'static str] {
+    if let Some(calls) = socket_command(op) {
+        return calls;
+    }
     let row = uring_op_name(op).and_then(|name| CALLS.iter().find(|row| row.0 == name));
     row.map_or(&[], |row| row.1)
 }
@@ -110,6 +160,32 @@ mod tests {
         // Since 6.16, and since 6.19.
         let late: Vec<u32> = (58..70).filter(|&op| uring_op_is_audited(op)).collect();
         assert_eq!(late, [62, 64]);
+    }
+
+    #[test]
+    fn each_operation_has_a_call_that_does_the_same_or_a_reason_why_not() {
+        for (op, name) in uring_ops() {
+            let reason = WITHOUT_CALL.iter().find(|row| row.0 == name);
+            assert_ne!(uring_op_calls(op).is_empty(), reason.is_none(), "{name}");
+        }
+        for (name, _) in WITHOUT_CALL {
+            assert!(uring_op_number(name).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn commands_on_sockets_are_operations_like_calls_of_their_own() {
+        assert_eq!(uring_op_calls(128 + 3)[0], "setsockopt");
+        assert_eq!((uring_opcode(128 + 3), uring_opcode(18)), (46, 18));
+        assert_eq!(uring_op_name(128 + 2), Some("uring_cmd"));
+        for (command, calls) in SOCKET_COMMANDS {
+            assert!(uring_op_number("uring_cmd") == Some(uring_opcode(128 + command)));
+            for call in *calls {
+                assert!(syscall_number(Arch::X86_64, call).is_some(), "{call}");
+            }
+        }
+        // Others are ioctl, or not known.
+        assert_eq!(uring_opcode(128), 128);
     }
 
     #[test]

@@ -27,6 +27,7 @@ use plan::{Decision, Shape, WorkloadClass, WorkloadNames};
 use rules::Rule;
 use std::sync::Arc;
 
+mod of_operations;
 mod of_processes;
 
 const NS_PER_S: u64 = 1_000_000_000;
@@ -254,9 +255,12 @@ impl<T: Tally> Composer<T> {
         self.host.cgroup_counts()
     }
 
-    /// Adds a rule set. The seven before it are kept for events that are still in the rings.
+    /// Adds a rule set. Earlier ones are kept for events that are still in the rings, or wait for their results.
     pub fn add_generation(&mut self, generation: Arc<Generation>) {
-        self.generations.add(generation);
+        let now_ns = self.host.system.monotonic_ns();
+        let operations = &self.operations;
+        self.generations
+            .add(generation, now_ns, |number| operations.need(number));
     }
 
     /// Takes a frame from the ring of CPU number `cpu`, appends the records of its event, if it completes one, to `out`
@@ -295,41 +299,22 @@ impl<T: Tally> Composer<T> {
             }
             FrameKind::Result => {
                 let result = OperationResult::parse(frame)?;
-                let Some(frame) = self.operations.completed(&result, frame)? else {
-                    return Ok(Outcome::Part);
-                };
-                Ok(self.event(cpu, &Event::parse(&frame)?, out, live))
+                match self.operations.completed(&result, frame)? {
+                    Some(completed) => self.completed(cpu, &completed, out, live),
+                    None => Ok(Outcome::Part),
+                }
             }
             FrameKind::Event => {
                 let event = Event::parse(frame)?;
                 if !event.has_flag(wire::TARSIER_PENDING) {
                     return Ok(self.event(cpu, &event, out, live));
                 }
-                let Some(frame) = self.operations.submitted(&event, frame)? else {
-                    return Ok(Outcome::Part);
-                };
-                Ok(self.event(cpu, &Event::parse(&frame)?, out, live))
+                match self.operations.submitted(&event, frame)? {
+                    Some(completed) => self.completed(cpu, &completed, out, live),
+                    None => Ok(Outcome::Part),
+                }
             }
         }
-    }
-
-    /// Appends the io_uring operations that have waited long enough for a result; with `at_end`, all that wait. Returns
-    /// the number of events recorded.
-    pub fn overdue(&mut self, at_end: bool, out: &mut Vec<u8>) -> u64 {
-        let frames = match at_end {
-            true => self.operations.take_all(),
-            false => self.operations.overdue(),
-        };
-        let mut recorded = 0;
-        // They are late for no fault of the daemon.
-        self.host.frame_ns = u64::MAX;
-        for frame in frames {
-            if let Ok(event) = Event::parse(&frame) {
-                let outcome = self.event(0, &event, out, None::<&mut ()>);
-                recorded += u64::from(matches!(outcome, Outcome::Recorded | Outcome::Urgent));
-            }
-        }
-        recorded
     }
 
     /// Whether exclude rules, the budget of the rule and the limit of the records allow another event.
@@ -389,9 +374,12 @@ impl<T: Tally> Composer<T> {
 
     /// Finds the names of an event and the rule that selects it; `None` before the first rule set.
     fn decide(&mut self, event: &Event<'_>, shape: &Shape) -> Option<(Arc<Generation>, Decision)> {
-        let known = self.generations.of(event.header().generation)?;
-        let generation = Arc::clone(&known.generation);
         self.resolver.resolve(event, shape);
+        let Some(known) = self.generations.of(event.header().generation) else {
+            let generation = self.generations.in_place_of_unknown()?;
+            return Some((generation, Decision::Record(wire::TARSIER_NO_RULE)));
+        };
+        let generation = Arc::clone(&known.generation);
         let mut path = None;
         if generation.asks_cgroup(event) {
             let cgroup = event.header().cgroup_id;
@@ -412,7 +400,7 @@ impl<T: Tally> Composer<T> {
     }
 
     /// The rule that selects the event, with its rule set and the label that exclude rules have seen.
-    fn judge(&mut self, event: &Event<'_>, shape: &Shape) -> Result<Judged, Outcome> {
+    fn judge(&mut self, event: &Event<'_>, shape: &Shape) -> Result<Selected, Outcome> {
         let (generation, decision) = self.decide(event, shape).ok_or(Outcome::Dropped)?;
         let (rule, is_unsure) = match decision {
             Decision::Record(rule) => (rule, false),
@@ -429,11 +417,12 @@ impl<T: Tally> Composer<T> {
         if is_unsure {
             self.costs.unsure(generation.plan.generation, rule);
         }
-        Ok(Judged {
+        Ok(Selected {
             generation,
             rule,
             is_unsure,
             task_label,
+            result_of: None,
         })
     }
 
@@ -479,19 +468,34 @@ impl<T: Tally> Composer<T> {
         live: Option<&mut W>,
     ) -> Outcome {
         let call = self.texts.calls.of(event);
+        match self.judge(event, &call.shape) {
+            Ok(selected) => self.record(cpu, event, selected, out, live).0,
+            Err(outcome) => {
+                self.chunks.take(cpu, event);
+                outcome
+            }
+        }
+    }
+
+    /// Appends the records of an event whose names have been found. Returns its stamp, too.
+    fn record<W: Watcher>(
+        &mut self,
+        cpu: usize,
+        event: &Event<'_>,
+        selected: Selected,
+        out: &mut Vec<u8>,
+        live: Option<&mut W>,
+    ) -> (Outcome, Stamp) {
+        let call = self.texts.calls.of(event);
         let arguments = self.chunks.take(cpu, event);
-        let judged = match self.judge(event, &call.shape) {
-            Ok(judged) => judged,
-            Err(outcome) => return outcome,
-        };
-        let (generation, rule) = (&*judged.generation, judged.rule);
+        let (generation, rule) = (&*selected.generation, selected.rule);
         let rules = &generation.plan.rules;
         let key = rules.get(rule as usize).and_then(Rule::key);
         let unix_ns = self.host.unix_ns(event.header().frame.time_ns);
         let stamp = Stamp::from_unix_ns(unix_ns, self.serials.next());
         let is_cut = event.has_flag(wire::TARSIER_TRUNCATED) || arguments.cut_bytes > 0;
         self.cut_events += u64::from(is_cut);
-        self.unsure_events += u64::from(judged.is_unsure);
+        self.unsure_events += u64::from(selected.is_unsure);
         let before = out.len();
         let beside = self.beside(event, generation.labels.get(&rule));
         let exe = event.exe().map(|part| self.texts.exe.of(&part));
@@ -499,7 +503,7 @@ impl<T: Tally> Composer<T> {
         let names = self.processes.label_names();
         let cwd = self.resolver.cwd();
         beside.put(&mut writer, &self.host.boot, exe, cwd, names);
-        if judged.is_unsure {
+        if selected.is_unsure {
             writer.unsure();
         }
         let records = Records {
@@ -513,7 +517,8 @@ impl<T: Tally> Composer<T> {
             is_cut,
             arguments: &arguments,
             host: &self.host,
-            task_label: judged.task_label,
+            task_label: selected.task_label,
+            result_of: selected.result_of,
         };
         records.write(&mut self.texts.proctitles);
         if let Some(live) = live {
@@ -531,17 +536,20 @@ impl<T: Tally> Composer<T> {
         self.rate.count(&out[before..]);
         let place = (generation.plan.generation, rule);
         self.count(event, place, out.len() - before);
-        Outcome::recorded(generation.urgent.contains(&rule))
+        let is_urgent = generation.urgent.contains(&rule);
+        (Outcome::recorded(is_urgent), stamp)
     }
 }
 
-/// An event that a rule selects.
-struct Judged {
+/// What is known of an event that a rule selects.
+struct Selected {
     generation: Arc<Generation>,
     rule: u32,
     /// Not everything that the rule asks about is known.
     is_unsure: bool,
     task_label: TaskLabel,
+    /// The pending event whose result it has.
+    result_of: Option<Stamp>,
 }
 
 /// Facts about an event that the log tells beside its records, if the encoder tells them.

@@ -1,7 +1,7 @@
 //! A rule set, with what is needed to compose its events.
 
 use event::wire::{Event, TARSIER_UNDECIDED};
-use plan::{asks_cgroup, asks_past, Identities, Plan, RecordFilter, ShapeKind};
+use plan::{asks_cgroup, asks_past, Capabilities, Identities, Plan, RecordFilter, ShapeKind};
 use rules::{Action, Rule};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,6 +36,14 @@ impl Generation {
             plan,
             identities,
         }
+    }
+
+    /// A rule set with this one's number and no rules.
+    pub(crate) fn without_rules(&self) -> Generation {
+        // Without rules, the architecture does not matter.
+        let capabilities = Capabilities::assumed(abi::Arch::X86_64);
+        let plan = Plan::for_kernel(&[], &capabilities, self.plan.generation);
+        Generation::new(plan, Identities::default(), BTreeSet::new())
     }
 
     /// Sets the budgets of rules.

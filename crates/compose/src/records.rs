@@ -13,7 +13,7 @@ use event::record::{
     PathItem, Proctitle, Sockaddr, Socketcall, Syscall, UringOp, Written,
 };
 use event::wire::{self, Event};
-use event::{EventWriter, RecordType};
+use event::{EventWriter, RecordType, Stamp};
 
 const MAP_ANONYMOUS: u64 = 0x20;
 const PTRACE_ATTACH: u64 = 16;
@@ -49,6 +49,8 @@ pub(crate) struct Records<'w, 'e> {
     pub(crate) host: &'e Host,
     /// The task's label, for exclude rules.
     pub(crate) task_label: TaskLabel,
+    /// The pending event whose result this one has.
+    pub(crate) result_of: Option<Stamp>,
 }
 
 impl Records<'_, '_> {
@@ -82,7 +84,10 @@ impl Records<'_, '_> {
         let subj = self.host.label(header.pid, header.frame.time_ns);
         let subj = subj.as_deref();
         if event.has_flag(wire::TARSIER_URING) {
-            self.put(&UringOp::from_event(event, items, exe, subj, key));
+            self.put(&UringOp {
+                result_of: self.result_of,
+                ..UringOp::from_event(event, items, exe, subj, key)
+            });
         } else {
             // No exclude rule drops this record: it would have dropped the whole event.
             let record = Syscall {

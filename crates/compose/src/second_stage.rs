@@ -15,26 +15,53 @@ use rules::{List, Rule};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Number of rule sets kept, the current one included, whose events may still be in the rings.
+/// Number of the newest rule sets, the current one included, that are kept in any case.
 const KEPT: usize = 8;
+/// Time for which others are kept after they were replaced: a task that is preempted in the middle of a call may send
+/// its event late.
+const KEPT_NS: u64 = 60_000_000_000;
+/// Largest number of rule sets kept of which no event waits for a result.
+const KEPT_MAX: usize = 64;
 
-/// The rule sets whose events may still be in the rings, newest first.
+/// The rule sets whose events may still come, newest first.
 #[derive(Default)]
 pub(crate) struct Generations(VecDeque<Known>);
 
 impl Generations {
-    /// Adds a rule set, and forgets the oldest one.
-    pub(crate) fn add(&mut self, generation: Arc<Generation>) {
-        let known = Known::new(generation, self.0.front());
+    /// Adds a rule set at this time of the monotonic clock, and forgets those whose events cannot be expected any more:
+    /// none waits for a result, so that it is not needed.
+    pub(crate) fn add(
+        &mut self,
+        generation: Arc<Generation>,
+        now_ns: u64,
+        is_needed: impl Fn(u64) -> bool,
+    ) {
+        let mut known = Known::new(generation, self.0.front());
+        known.since_ns = now_ns;
         self.0.push_front(known);
-        self.0.truncate(KEPT);
+        // Each was replaced when the one before it in the list was added.
+        let mut replaced_ns = now_ns;
+        let mut place = 0;
+        self.0.retain(|known| {
+            let is_recent = place < KEPT_MAX && now_ns.saturating_sub(replaced_ns) < KEPT_NS;
+            let is_kept = place < KEPT || is_recent || is_needed(known.generation.plan.generation);
+            replaced_ns = known.since_ns;
+            place += 1;
+            is_kept
+        });
     }
 
-    /// The rule set with this number, or else the newest one; `None` before the first.
+    /// The rule set with this number, if it is kept.
     pub(crate) fn of(&mut self, number: u64) -> Option<&mut Known> {
-        let has_number = |known: &Known| known.generation.plan.generation == number;
-        let place = self.0.iter().position(has_number).unwrap_or(0);
-        self.0.get_mut(place)
+        let mut all = self.0.iter_mut();
+        all.find(|known| known.generation.plan.generation == number)
+    }
+
+    /// A rule set without rules, for an event whose own is not kept: what selected it is not known, and no other set may
+    /// decide it. `None` before the first rule set.
+    pub(crate) fn in_place_of_unknown(&self) -> Option<Arc<Generation>> {
+        let newest = &self.0.front()?.generation;
+        Some(Arc::new(newest.without_rules()))
     }
 }
 
@@ -45,6 +72,8 @@ pub(crate) struct Known {
     pub(crate) identities: Identities,
     /// Whether the filesystem list has rules, which may leave out names.
     leaves_out: bool,
+    /// When it was added, by the monotonic clock.
+    since_ns: u64,
 }
 
 impl Known {
@@ -59,6 +88,7 @@ impl Known {
             leaves_out: generation.plan.rules.iter().any(is_about),
             generation,
             identities,
+            since_ns: 0,
         }
     }
 
@@ -229,20 +259,40 @@ mod tests {
         Arc::new(Generation::new(plan, Identities::default(), urgent))
     }
 
+    fn found(generations: &mut Generations, number: u64) -> Option<u64> {
+        let known = generations.of(number)?;
+        Some(known.generation.plan.generation)
+    }
+
     #[test]
-    fn the_newest_rule_sets_are_found_by_number_and_the_oldest_are_forgotten() {
+    fn rule_sets_are_found_by_number_and_no_other_one_takes_their_place() {
         let mut generations = Generations::default();
-        assert!(generations.of(1).is_none());
-        let newest = KEPT as u64 + 1;
+        assert!(generations.of(1).is_none() && generations.in_place_of_unknown().is_none());
+        let newest = 3 * KEPT as u64;
         for number in 1..=newest {
-            generations.add(generation(number));
+            generations.add(generation(number), number * KEPT_NS, |_| false);
         }
-        let mut found = |number| {
-            let known = generations.of(number).expect("a rule set");
-            known.generation.plan.generation
-        };
-        assert_eq!([found(newest), found(2)], [newest, 2]);
-        // The events of a rule set that is forgotten are those of the newest.
-        assert_eq!(found(1), newest);
+        assert_eq!(found(&mut generations, newest), Some(newest));
+        let oldest = newest - KEPT as u64 + 1;
+        assert_eq!(found(&mut generations, oldest), Some(oldest));
+        assert_eq!(found(&mut generations, oldest - 1), None);
+        let stand_in = generations.in_place_of_unknown().expect("a rule set");
+        assert!(stand_in.plan.rules.is_empty());
+    }
+
+    #[test]
+    fn a_rule_set_is_kept_while_an_event_of_it_waits_or_may_come() {
+        let mut generations = Generations::default();
+        for number in 1..=1_000 {
+            generations.add(generation(number), 0, |number| number == 5);
+        }
+        assert_eq!(found(&mut generations, 5), Some(5));
+        assert_eq!(
+            found(&mut generations, 1_000 - KEPT_MAX as u64 + 2),
+            Some(938)
+        );
+        assert!(generations.0.len() <= KEPT_MAX + 1);
+        generations.add(generation(1_001), 0, |_| false);
+        assert_eq!(found(&mut generations, 5), None);
     }
 }

@@ -193,7 +193,11 @@ impl Daemon {
             (true, false) => POLL_INTERVAL,
             (false, _) => TIDY_INTERVAL,
         };
-        let due = [pipeline.output.due_in(), self.recording.integrity.due_in()];
+        let due = [
+            pipeline.output.due_in(),
+            pipeline.recorder.operations.due_in(),
+            self.recording.integrity.due_in(),
+        ];
         if let Some(due) = due.into_iter().flatten().min() {
             longest = longest.min(due);
         }

@@ -377,14 +377,14 @@ impl Pipeline {
         }
     }
 
-    /// Records io_uring operations whose result will not come: operations that succeed without a
-    /// completion event, and those still running at the end of the recording. Operations whose
-    /// result was lost are already counted.
+    /// Records io_uring operations that have waited long enough for their results, as pending, and
+    /// at the end of the recording all that wait.
     pub(super) fn operations_without_result(&mut self, at_end: bool) {
-        if !at_end && !self.recorder.operations.is_due() {
+        let is_due = self.recorder.operations.due_in() == Some(Duration::ZERO);
+        if !at_end && !is_due {
             return;
         }
-        if at_end || self.recorder.operations.has_orphans() {
+        if self.recorder.operations.has_orphans() {
             let in_flight = self.engine.in_flight();
             self.recorder.operations.keep(&in_flight);
         }

@@ -38,6 +38,15 @@ impl Stamp {
         out.push(b':');
     }
 
+    /// Appends `SEC.MSEC:SERIAL`, by which a record names another event.
+    pub(crate) fn write_id(self, out: &mut Vec<u8>) {
+        put::decimal(out, self.sec);
+        out.push(b'.');
+        put::padded(out, self.msec.into(), 3);
+        out.push(b':');
+        put::decimal(out, self.serial.into());
+    }
+
     pub(crate) fn write_serial(self, out: &mut Vec<u8>) {
         put::decimal(out, self.serial.into());
         put::text(out, "): ");

@@ -166,6 +166,8 @@ fn write_operation(encoder: &mut Encoder, out: &mut Vec<u8>) {
         result: Some((false, -13)),
         items: 0,
         is_cut: false,
+        is_pending: true,
+        result_of: Some(stamp(4)),
         ppid: 1,
         pid: 2,
         uid: 0,

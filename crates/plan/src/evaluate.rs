@@ -64,9 +64,17 @@ pub fn decide_operation(
     )
 }
 
-/// Whether the conditions on the result of a call hold.
+/// Whether the conditions on the result of an io_uring operation hold. While it is not known, they hold for rules that
+/// record, and for no others.
 pub(crate) fn result_holds(rule: &Rule, facts: &Facts<'_>) -> bool {
     let on_result = |c: &&Condition| matches!(c.field, Field::Exit | Field::Success);
+    if facts.result.is_none() {
+        let asks = rule
+            .conditions
+            .iter()
+            .any(|condition| on_result(&condition));
+        return !asks || rule.action == Action::Always;
+    }
     rule.conditions.iter().filter(on_result).all(|condition| {
         task_condition_holds(
             rule,

@@ -103,7 +103,7 @@ pub fn explain(plan: &Plan) -> Explanation {
             source: rule.source.place(),
             hooks: hooks_of(&plan.hooks, rule.list, note),
             calls: note.calls,
-            operations: note.operations.iter().map(|&op| operation(op)).collect(),
+            operations: operations(&note.operations),
             decided_in: decided_in.unwrap_or(DecidedIn::Kernel),
             cost: decided_in.map_or("none", DecidedIn::cost),
             exactness: note.exactness.clone(),
@@ -115,7 +115,7 @@ pub fn explain(plan: &Plan) -> Explanation {
         hooks: plan.hooks.clone(),
         unwatched_ns: plan.hooks.unwatched_ns(),
         watched_calls: plan.calls.keys().filter(|k| k.0 != Entry::Uring).count(),
-        watched_operations: plan.calls.keys().filter(|k| k.0 == Entry::Uring).count(),
+        watched_operations: watched_operations(plan),
         table_rows: plan.rows.len(),
         notes: notes(plan),
         gaps: plan.platform.gaps.clone(),
@@ -183,8 +183,21 @@ fn hooks_of(hooks: &Hooks, list: List, note: &RuleNote) -> Vec<&'static str> {
     names
 }
 
-fn operation(op: u32) -> String {
-    abi::uring_op_name(op).map_or_else(|| op.to_string(), str::to_owned)
+fn watched_operations(plan: &Plan) -> usize {
+    let watched = plan.watched_operations();
+    watched.iter().map(|bits| bits.count_ones() as usize).sum()
+}
+
+/// Names of operations. Commands on sockets have that of their operation, which is there already.
+fn operations(ops: &[u32]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for &op in ops {
+        let name = abi::uring_op_name(op).map_or_else(|| op.to_string(), str::to_owned);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
 }
 
 fn hook_names(hooks: &Hooks) -> Vec<&'static str> {

@@ -80,7 +80,7 @@ pub struct Facts<'a> {
     pub nr: u32,
     /// The first four arguments, as of the entry.
     pub args: [u64; 4],
-    /// Result as the kernel returned it; `None` if the call does not return.
+    /// Result as the kernel returned it; `None` if the call does not return, or the operation goes on.
     pub result: Option<i64>,
     /// Thread group id.
     pub pid: u32,

@@ -235,7 +235,10 @@ impl Plan {
     pub fn watched_operations(&self) -> [u64; uring::OPERATIONS / 64] {
         let mut bits = [0; uring::OPERATIONS / 64];
         for (_, op) in self.calls.keys().filter(|(e, _)| *e == Entry::Uring) {
-            bits[*op as usize / 64] |= 1 << (op % 64);
+            // A command on a socket is submitted as any command, of either size.
+            for opcode in uring::opcodes_of(*op) {
+                bits[opcode as usize / 64] |= 1 << (opcode % 64);
+            }
         }
         bits
     }

@@ -7,16 +7,24 @@
 use crate::entries::{calls_of, Entries};
 use crate::facts::{Entry, Facts};
 use crate::shape::{shape_of_name, Shape, ShapeKind, NONE};
-use abi::{syscall_number, uring_op_calls};
+use abi::{syscall_number, uring_op_calls, uring_opcode};
 use rules::{List, Rule};
 
-/// Number of operation numbers: `opcode` of a submission queue entry has 8 bits.
+/// Number of operation numbers: `opcode` of a submission queue entry has 8 bits. Commands on sockets have numbers of
+/// their own among them: see [`abi::uring_opcode`].
 pub const OPERATIONS: usize = 256;
 /// Numbers of the operations that this program has no names for, in a kernel with `operations`
 /// operations.
 pub(crate) fn unnamed(operations: u32) -> std::ops::Range<u32> {
     let named = abi::uring_ops().map(|(op, _)| op + 1).max().unwrap_or(0);
     named..operations.max(named)
+}
+
+/// The opcodes with which operation `op` is submitted.
+pub(crate) fn opcodes_of(op: u32) -> impl Iterator<Item = u32> {
+    let opcode = uring_opcode(op);
+    let large = abi::uring_op_number("uring_cmd128");
+    std::iter::once(opcode).chain(large.filter(|_| opcode != op))
 }
 
 /// Stands for the call of an operation if no call does the same.
@@ -49,7 +57,7 @@ pub fn shape_of_op(op: u32) -> Shape {
 /// Whether `rule` applies to operation `op`: as a rule of the io_uring list, or as a twin.
 pub fn selects(rule: &Rule, op: u32, entries: Entries, twins: bool) -> bool {
     match rule.list {
-        List::IoUring => rule.syscalls.contains(op),
+        List::IoUring => rule.syscalls.contains(uring_opcode(op)),
         List::Exit if twins => is_twin(rule, op, entries),
         _ => false,
     }

@@ -129,14 +129,21 @@ fn the_result_of_an_operation_is_asked_for_when_it_is_known() {
     let facts = |result| Facts {
         entry: Entry::Uring,
         nr: op("connect"),
-        result: Some(result),
+        result,
         ..common::plain_call()
     };
-    assert_eq!(
-        plan.decide(&facts(-111), &identities()),
-        Decision::Record(0)
-    );
-    assert_eq!(plan.decide(&facts(0), &identities()), Decision::Drop);
+    let decide = |plan: &Plan, result| plan.decide(&facts(result), &identities());
+    assert_eq!(decide(&plan, Some(-111)), Decision::Record(0));
+    assert_eq!(decide(&plan, Some(0)), Decision::Drop);
+    // What is not known records, and excludes nothing.
+    assert_eq!(decide(&plan, None), Decision::Record(0));
+    let rules = ruleset(&[
+        "-a never,exit -F arch=b64 -S connect -F success=0",
+        "-a always,exit -F arch=b64 -S connect -F uid=0",
+    ]);
+    let plan = plan_of(&rules, IoUring::Twins);
+    assert_eq!(decide(&plan, Some(-111)), Decision::Drop);
+    assert_eq!(decide(&plan, None), Decision::Record(1));
 }
 
 #[test]
@@ -164,4 +171,30 @@ fn objects_of_an_operation_are_seen_where_any_call_that_does_the_same_is_watched
         plan_of(&ruleset(&[alone]), IoUring::Twins).operation_classes()[op],
         0
     );
+}
+
+#[test]
+fn a_rule_on_a_socket_call_sees_the_commands_that_do_the_same_and_no_others() {
+    const COMMAND: u32 = 128;
+    let commands = |rule: &str| -> Vec<u32> {
+        let plan = plan_of(&ruleset(&[rule]), IoUring::Twins);
+        let operations = plan.calls.keys().filter(|key| key.0 == Entry::Uring);
+        let found = operations.map(|key| key.1).collect();
+        // The hooks are those of the operation.
+        for name in ["uring_cmd", "uring_cmd128"] {
+            let number = op(name);
+            let bits = plan.watched_operations()[number as usize / 64];
+            assert_ne!(bits >> (number % 64) & 1, 0, "{name}");
+        }
+        found
+    };
+    let call = |name: &str| commands(&format!("-a always,exit -F arch=b64 -S {name} -F uid=0"));
+    assert_eq!(call("getsockopt"), [COMMAND + 2]);
+    assert_eq!(call("setsockopt"), [COMMAND + 3]);
+    assert_eq!(call("getpeername"), [COMMAND + 5]);
+    let all = [COMMAND + 2, COMMAND + 3, COMMAND + 5];
+    let ioctl = [&[op("uring_cmd"), op("uring_cmd128")][..], &all].concat();
+    assert_eq!(call("ioctl"), ioctl);
+    let of_list = commands("-a always,io_uring -S uring_cmd -S uring_cmd128");
+    assert_eq!(of_list, ioctl);
 }

@@ -84,10 +84,15 @@ impl Resolver {
         self.items.count()
     }
 
-    /// Finds the items of `event`, whose call has this shape.
-    pub(crate) fn resolve(&mut self, event: &Event<'_>, shape: &Shape) {
+    /// Forgets the items and directories of the event before.
+    pub(crate) fn forget(&mut self) {
         self.items.clear();
         self.directories.clear();
+    }
+
+    /// Finds the items of `event`, whose call has this shape.
+    pub(crate) fn resolve(&mut self, event: &Event<'_>, shape: &Shape) {
+        self.forget();
         let Some(cwd) = event.cwd().filter(|_| collects_names(event, self.kernel)) else {
             return;
         };

@@ -1,7 +1,7 @@
 //! SYSCALL and URINGOP: the first records of events that rules selected.
 
 use super::Body;
-use crate::{put, wire, RecordType};
+use crate::{put, wire, RecordType, Stamp};
 
 const ERESTARTSYS: i64 = 512;
 const ENOIOCTLCMD: i64 = 515;
@@ -256,6 +256,12 @@ pub struct UringOp<'a> {
     pub items: u32,
     /// Whether something of the event did not fit and is missing: `cut=yes`. The kernel's records have no such field.
     pub is_cut: bool,
+    /// Whether the operation goes on, so that an event of its own will have its result: `pending=yes`. The kernel's
+    /// records have no such field.
+    pub is_pending: bool,
+    /// The pending event whose result this one has: `result_of=SEC.MSEC:SERIAL`. The kernel's records have no such
+    /// field.
+    pub result_of: Option<Stamp>,
     /// Thread group id of the real parent.
     pub ppid: u32,
     /// Thread group id.
@@ -296,10 +302,12 @@ impl<'a> UringOp<'a> {
     ) -> UringOp<'a> {
         let header = event.header();
         UringOp {
-            op: header.nr,
+            op: abi::uring_opcode(header.nr as u32) as i32,
             result: event.exit().map(|exit| (is_success(exit), exit)),
             items,
             is_cut: event.has_flag(wire::TARSIER_TRUNCATED),
+            is_pending: event.has_flag(wire::TARSIER_PENDING),
+            result_of: None,
             ppid: header.ppid,
             pid: header.pid,
             uid: header.uid,
@@ -334,6 +342,13 @@ impl Body for UringOp<'_> {
             write_result(out, success, exit);
         }
         write_items(out, self.items, self.is_cut);
+        if self.is_pending {
+            put::text(out, " pending=yes");
+        }
+        if let Some(stamp) = self.result_of {
+            put::text(out, " result_of=");
+            stamp.write_id(out);
+        }
         put::field(out, " ppid=", self.ppid);
         put::field(out, " pid=", self.pid);
         put::field(out, " uid=", self.uid);

@@ -95,6 +95,19 @@ pub fn parse_message(message: &[u8]) -> Result<(Stamp, &[u8]), TextError> {
 /// Parses `audit(S.mmm:N):` and one blank, which may be missing if the body is empty.
 fn stamp(cursor: &mut Cursor<'_>) -> Result<Stamp, TextError> {
     cursor.literal("audit(")?;
+    let id = stamp_id(cursor)?;
+    cursor.literal("):")?;
+    if !cursor.skip(" ") && !cursor.is_empty() {
+        return Err(TextError {
+            at: cursor.at(),
+            expected: "a blank before the first field",
+        });
+    }
+    Ok(id)
+}
+
+/// `SEC.MSEC:SERIAL`.
+fn stamp_id(cursor: &mut Cursor<'_>) -> Result<Stamp, TextError> {
     let sec = cursor.number(10, "seconds since 1970")?;
     cursor.literal(".")?;
     let (digits_at, msec) = (
@@ -109,13 +122,6 @@ fn stamp(cursor: &mut Cursor<'_>) -> Result<Stamp, TextError> {
     }
     cursor.literal(":")?;
     let serial = cursor.number(10, "the serial of the event")?;
-    cursor.literal("):")?;
-    if !cursor.skip(" ") && !cursor.is_empty() {
-        return Err(TextError {
-            at: cursor.at(),
-            expected: "a blank before the first field",
-        });
-    }
     Ok(Stamp { sec, msec, serial })
 }
 

@@ -1,7 +1,7 @@
 //! Parses bodies into the structs of [`crate::record`].
 
 use super::cursor::{Cursor, Scratch};
-use super::{Record, TextError};
+use super::{stamp_id, Record, TextError};
 use crate::record::*;
 use crate::RecordType;
 
@@ -259,6 +259,11 @@ fn uring_op<'a>(c: &mut Cursor<'a>, scratch: &mut Scratch<'a>) -> Result<UringOp
         result: result(c)?,
         items: decimal(c, " items=")?,
         is_cut: c.skip(" cut=yes"),
+        is_pending: c.skip(" pending=yes"),
+        result_of: match c.skip(" result_of=") {
+            true => Some(stamp_id(c)?),
+            false => None,
+        },
         ppid: decimal(c, " ppid=")?,
         pid: decimal(c, " pid=")?,
         uid: decimal(c, " uid=")?,

@@ -513,18 +513,31 @@ impl<'a> OperationResult<'a> {
         self.header.flags & flag == flag
     }
 
-    /// Completes the PENDING EVENT frame `event` in place: sets the result and its time, and appends the parts.
-    pub fn complete(&self, event: &mut Vec<u8>) -> Result<(), WireError> {
+    /// Whether it has objects that the operation used, as hooks on kernel functions saw them.
+    pub fn has_objects(&self) -> bool {
+        Parts::new(self.parts).any(|part| part.tag == TARSIER_PART_OBJECT)
+    }
+
+    /// Completes the PENDING EVENT frame `event` in place: sets the result, appends the parts and, if it is given, sets the time.
+    pub fn complete(&self, event: &mut Vec<u8>, time_ns: Option<u64>) -> Result<(), WireError> {
         let is_known = !self.has_flag(TARSIER_RESULT_UNKNOWN);
         end_pending(event, is_known.then_some(self.header.exit))?;
         let mut header: tarsier_event = read(event)?;
-        header.frame.time_ns = self.header.frame.time_ns;
+        header.frame.time_ns = time_ns.unwrap_or(header.frame.time_ns);
         header.parts += self.header.parts;
         event.extend_from_slice(self.parts);
         header.frame.size = event.len() as u32;
         event[..size_of::<tarsier_event>()].copy_from_slice(header.as_bytes());
         Ok(())
     }
+}
+
+/// Marks a PENDING EVENT frame as having no result so far. It stays PENDING.
+pub fn without_result(event: &mut [u8]) -> Result<(), WireError> {
+    let mut header: tarsier_event = read(event)?;
+    header.flags |= TARSIER_NO_RETURN;
+    event[..size_of::<tarsier_event>()].copy_from_slice(header.as_bytes());
+    Ok(())
 }
 
 /// Ends the wait of a PENDING EVENT frame for its result: sets `exit`, or marks it as having no result.
