@@ -135,6 +135,9 @@ int count_main(const char *rules_path, const char *log_path, const char *made_pa
 		return 1;
 	}
 	while (getline(&line, &size, log) > 0) {
+		/* The result of an operation that was recorded as pending is not another one. */
+		if (strstr(line, " result_of="))
+			continue;
 		if (!strncmp(line, "type=SYSCALL ", 13) || !strncmp(line, "type=URINGOP ", 13))
 			count_event(line);
 		else if (!strncmp(line, "type=DAEMON_ERR ", 16) &&

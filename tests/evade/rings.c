@@ -9,6 +9,10 @@
 
 #define ENTRIES 64
 
+/* enum io_uring_socket_op; headers of distributions may lack it. */
+#define COMMAND_GETSOCKOPT 2
+#define COMMAND_SETSOCKOPT 3
+
 static struct ring {
 	int fd;
 	unsigned flags;
@@ -90,7 +94,7 @@ static int take(const char *what)
 		sched_yield();
 	result = ring.cqes[head & *ring.cq_mask].res;
 	__atomic_store_n(ring.cq_head, head + 1, __ATOMIC_RELEASE);
-	if (result == -EINVAL)
+	if (result == -EINVAL || result == -EOPNOTSUPP)
 		skip("the kernel has no operation %s", what);
 	if (result < 0)
 		fail("%s: %s", what, strerror(-result));
@@ -357,6 +361,185 @@ static void ring_left(int count)
 	}
 }
 
+/* Results are posted only when this task fetches them. */
+#define WHEN_FETCHED (IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN)
+
+/* Gives the link a new text at once. */
+static void swap_link(const char *text)
+{
+	expect("symlink", symlink(text, "new-link"), 0);
+	expect("rename", rename("new-link", "link"), 0);
+}
+
+static void prepare_link(void)
+{
+	prepare_tree();
+	make_dir("other");
+}
+
+static void await_gone(const char *path)
+{
+	while (exists(path))
+		sched_yield();
+}
+
+/* The operation is done, but its result is fetched when its name leads elsewhere. */
+static void ring_link_swapped(int count)
+{
+	ring_open(WHEN_FETCHED);
+	for (int i = 0; i < count; i++) {
+		write_file("tree/new", "", 0600);
+		swap_link("tree");
+		select_calls();
+		unlinkat_entry("link/new", 0);
+		submit(0);
+		unselect_calls();
+		await_gone("tree/new");
+		swap_link("other");
+		submit(1);
+		take("unlinkat");
+		made(1);
+	}
+}
+
+/* The name leads elsewhere when it is submitted, and when the result is fetched; not when it is used. */
+static void ring_link_later(int count)
+{
+	char byte;
+	int ends[2];
+
+	expect("pipe", pipe(ends), 0);
+	ring_open(WHEN_FETCHED);
+	for (int i = 0; i < count; i++) {
+		struct io_uring_sqe *sqe;
+
+		write_file("tree/new", "", 0600);
+		swap_link("other");
+		select_calls();
+		sqe = entry(IORING_OP_READ, ends[0], &byte);
+		sqe->len = 1;
+		sqe->off = -1;
+		sqe->flags = IOSQE_IO_LINK | IOSQE_ASYNC;
+		unlinkat_entry("link/new", 0);
+		submit(0);
+		unselect_calls();
+		swap_link("tree");
+		expect("write", write(ends[1], "x", 1), 1);
+		/* The operation is begun when the task asks for results. */
+		while (exists("tree/new"))
+			syscall(SYS_io_uring_enter, ring.fd, 0, 0, IORING_ENTER_GETEVENTS, NULL, 0);
+		swap_link("other");
+		submit(2);
+		take("read");
+		take("unlinkat");
+		made(1);
+	}
+}
+
+static void prepare_hard_link(void)
+{
+	prepare_tree();
+	write_file("other", "text", 0600);
+	expect("link", link("tree/file", "hard"), 0);
+}
+
+/* Of one submission, the last operation gives the first one's descriptor to another file. */
+static void ring_batch(int count)
+{
+	struct open_how how = { .flags = O_WRONLY };
+	int fd = dup(0);
+
+	close(fd);
+	ring_open(0);
+	/* The ring has taken that one. */
+	fd = dup(0);
+	close(fd);
+	select_calls();
+	for (int i = 0; i < count; i++) {
+		struct io_uring_sqe *sqe;
+
+		openat_entry("hard", 0);
+		entry(IORING_OP_CLOSE, fd, NULL);
+		/* Not the call of the rule. */
+		sqe = entry(IORING_OP_OPENAT2, AT_FDCWD, "other");
+		sqe->len = sizeof(how);
+		sqe->off = (uintptr_t)&how;
+		submit(3);
+		expect("descriptor", take("openat"), fd);
+		take("close");
+		expect("descriptor", take("openat2"), fd);
+		close(fd);
+		made(1);
+	}
+}
+
+/* The result is the number of a slot, which as a descriptor stands for another file. */
+static void ring_slot_hard(int count)
+{
+	int none[1] = { -1 };
+
+	ring_open(0);
+	if (syscall(SYS_io_uring_register, ring.fd, IORING_REGISTER_FILES, none, 1))
+		fail("IORING_REGISTER_FILES: %s", strerror(errno));
+	select_calls();
+	for (int i = 0; i < count; i++) {
+		openat_entry("hard", 0);
+		ring.sqes[(*ring.sq_tail + ring.waiting - 1) & *ring.sq_mask].file_index = 1;
+		submit(1);
+		take("openat with a slot");
+		made(1);
+	}
+}
+
+/* level and optname, optlen and optval are where other operations have these members. */
+static void socket_command(int count, unsigned command, const char *what)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0), value = 1;
+
+	ring_open(0);
+	select_calls();
+	for (int i = 0; i < count; i++) {
+		struct io_uring_sqe *sqe = entry(IORING_OP_URING_CMD, fd, NULL);
+
+		sqe->off = command;
+		sqe->addr = (uint64_t)SO_PASSCRED << 32 | SOL_SOCKET;
+		sqe->file_index = sizeof(value);
+		sqe->addr3 = (uintptr_t)&value;
+		submit(1);
+		take(what);
+		made(1);
+	}
+}
+
+static void ring_setsockopt(int count)
+{
+	socket_command(count, COMMAND_SETSOCKOPT, "setsockopt");
+}
+
+static void ring_getsockopt(int count)
+{
+	socket_command(count, COMMAND_GETSOCKOPT, "getsockopt");
+}
+
+/* Nobody fetches the results while the rules are armed for as long as an event may wait. */
+static void ring_withheld(int count)
+{
+	char path[32];
+
+	ring_open(WHEN_FETCHED);
+	for (int i = 0; i < count; i++) {
+		snprintf(path, sizeof(path), "tree/new%d", i);
+		write_file(path, "", 0600);
+		select_calls();
+		unlinkat_entry(path, 0);
+		submit(0);
+		unselect_calls();
+		await_gone(path);
+		made(1);
+	}
+	sleep(2);
+}
+
 const struct technique ring_techniques[] = {
 	{ "ring-openat", ring_openat, 5, prepare_tree },
 	{ "ring-worker", ring_worker, 5, prepare_tree },
@@ -373,5 +556,12 @@ const struct technique ring_techniques[] = {
 	{ "ring-silent", ring_silent, 5, prepare_tree },
 	{ "ring-personality", ring_personality, 5, prepare_tree },
 	{ "ring-left", ring_left, 5, prepare_tree },
+	{ "ring-withheld", ring_withheld, 5, prepare_tree },
+	{ "ring-link-swapped", ring_link_swapped, 5, prepare_link },
+	{ "ring-link-later", ring_link_later, 5, prepare_link },
+	{ "ring-batch", ring_batch, 5, prepare_hard_link },
+	{ "ring-slot-hard", ring_slot_hard, 5, prepare_hard_link },
+	{ "ring-setsockopt", ring_setsockopt, 5 },
+	{ "ring-getsockopt", ring_getsockopt, 5 },
 	{ 0 },
 };

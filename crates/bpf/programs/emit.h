@@ -57,10 +57,9 @@ static __always_inline void part_bytes(struct work *w, __u16 tag, const void *da
 	part_end(w, part, len);
 }
 
-static __always_inline void part_file(struct work *w, struct task_struct *task, __u32 fd,
-				      __u8 index, __u16 tag)
+/* Adds a file. `tag` is that of the part, with its flags << 24. */
+static __always_inline void part_of_file(struct work *w, struct file *file, __u8 index, __u32 tag)
 {
-	struct file *file = file_of(task, fd);
 	struct inode *inode;
 	__u32 flags = 0;
 
@@ -69,12 +68,18 @@ static __always_inline void part_file(struct work *w, struct task_struct *task, 
 	inode = READ(file, f_inode);
 	if (READ(file, f_mode) & FMODE_CREATED)
 		flags = TARSIER_PART_CREATED;
-	if (tag == TARSIER_PART_FILE && !has_own_files(task))
-		flags |= TARSIER_PART_SHARED;
-	if (flags)
+	if (flags || tag >> 24)
 		w->find.is_doubted = 1;
 	walk_path(w, tag | (__u32)index << 16 | flags << 24, (__u64)&file->f_path, (__u64)inode,
 		  true);
+}
+
+static __always_inline void part_file(struct work *w, struct task_struct *task, __u32 fd,
+				      __u8 index, __u32 tag)
+{
+	if (tag == TARSIER_PART_FILE && !has_own_files(task))
+		tag |= TARSIER_PART_UNSURE << 24;
+	part_of_file(w, file_of(task, fd), index, tag);
 }
 
 /* Adds bytes from user space: `len` of them, but at most `max`, which FRAME_SLACK has to exceed. */

@@ -428,35 +428,48 @@ static __always_inline void part_found(struct work *w, __u8 index, __u8 flags,
 	part_end(w, part, sizeof(*found));
 }
 
-/* Adds what path argument `i`, whose text is at w->find.path_at[i] of the frame, leads to. */
-__noinline int find_path(struct work *w, __u32 i)
+/* Puts the text of path argument `i`, at w->find.path_at[i] of the frame, in place; false if there is none. */
+static __always_inline bool find_take_text(struct work *w, __u32 i)
 {
-	struct find *f;
-	__u32 reached;
-	__u64 len;
-
-	if (!w)
-		return 0;
-	i &= 1;
-	f = &w->find;
-	len = f->path_len[i];
+	struct find *f = &w->find;
+	__u64 len = f->path_len[i];
 
 	if (!len || len >= FIND_TEXT - FIND_START)
-		return 0;
+		return false;
 	AT_MOST(len, FIND_TEXT - FIND_START - 1);
 	if (bpf_probe_read_kernel(find_text(f, FIND_START), len, frame_at(w, f->path_at[i])))
-		return 0;
+		return false;
 	*find_text(f, FIND_START + len) = 0;
-	find_text_of(w, i, !i && w->spec.flags & SPEC_REMOVES && !w->ret);
-	/* Where a mount shows a directory that a rule names, the path does not tell. */
-	reached = TARSIER_FOUND_TARGET | TARSIER_FOUND_PARENT;
+	return true;
+}
+
+/*
+ * Adds the directories above what was found, if `reached` is known of it: where a mount shows a
+ * directory that a rule names, the path does not tell.
+ */
+static __always_inline void find_directories(struct work *w, __u32 reached)
+{
+	struct find *f = &w->find;
+
 	if (event_of(w)->flags & TARSIER_UNDECIDED && f->found.known & reached) {
 		struct walk walk = { .w = w, .shown = (struct dentry *)f->dentry };
 
 		if (part_above(w, &walk))
 			f->found.known |= TARSIER_FOUND_ABOVE;
 	}
-	part_found(w, i, 0, &f->found);
+}
+
+/* Adds what path argument `i` leads to. */
+__noinline int find_path(struct work *w, __u32 i)
+{
+	if (!w)
+		return 0;
+	i &= 1;
+	if (!find_take_text(w, i))
+		return 0;
+	find_text_of(w, i, !i && w->spec.flags & SPEC_REMOVES && !w->ret);
+	find_directories(w, TARSIER_FOUND_TARGET | TARSIER_FOUND_PARENT);
+	part_found(w, i, 0, &w->find.found);
 	return 0;
 }
 

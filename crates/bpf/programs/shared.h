@@ -270,7 +270,8 @@ struct uring_request {
 	__u32 tgid; /* process to which a descriptor in the result belongs */
 	__u8 opens; /* its result is a descriptor */
 	__u8 silent; /* posts a completion only if it fails */
-	__u8 pad[6];
+	__u8 has_file; /* it acts on a file, which is recorded */
+	__u8 pad[5];
 	struct maker maker;
 };
 

@@ -12,6 +12,7 @@
 
 #include "base.h"
 #include "call.h"
+#include "find.h"
 #include "objects.h"
 #include "parts.h"
 #include "uring_args.h"
@@ -99,6 +100,7 @@ static __always_inline void part_name(struct work *w, struct task_struct *task,
 	char *data;
 	long n;
 
+	w->find.path_len[i & 1] = 0;
 	if (!text)
 		return;
 	part = part_begin(w, TARSIER_PART_PATH, i);
@@ -110,6 +112,8 @@ static __always_inline void part_name(struct work *w, struct task_struct *task,
 	}
 	data = frame_at(w, w->len + sizeof(*part));
 	n = bpf_probe_read_kernel_str(data, TARSIER_PATH_MAX, text);
+	w->find.path_at[i & 1] = w->len + sizeof(*part);
+	w->find.path_len[i & 1] = n > 0 ? n - 1 : 0;
 	if (n > 0 && data[0] != '/' && names->dir[i] != AT_FDCWD) {
 		part_end(w, part, n - 1);
 		part_file(w, task, names->dir[i], i, TARSIER_PART_DIR);
@@ -129,9 +133,13 @@ static __always_inline void uring_objects(struct work *w, struct task_struct *ta
 		part_cwd(w, task);
 	part_name(w, task, names, 0);
 	part_name(w, task, names, 1);
-	/* The number of a registered file is not a descriptor. */
+	/*
+	 * The number of a registered file is not a descriptor; and a descriptor may stand for another
+	 * file when the operation is carried out.
+	 */
 	if (w->spec.fd < 6 && !(uring_flags(req) & 1))
-		part_file(w, task, w->args[w->spec.fd], 1, TARSIER_PART_FILE);
+		part_of_file(w, file_of(task, w->args[w->spec.fd]), 1,
+			     TARSIER_PART_FILE | TARSIER_PART_UNSURE << 24);
 	len = sockaddr_place(w, &addr);
 	if (len)
 		part_user_bytes(w, TARSIER_PART_SOCKADDR, addr, len, 128);
@@ -142,6 +150,28 @@ static __always_inline void uring_objects(struct work *w, struct task_struct *ta
 
 		part_bytes(w, TARSIER_PART_OPEN_HOW, how, sizeof(how));
 	}
+}
+
+/*
+ * Adds what the names lead to now. Operations that are carried out later may find other objects
+ * there; the daemon records those of which nobody knows.
+ */
+__noinline int uring_found(struct work *w, __u32 i)
+{
+	struct find *f;
+
+	if (!NAMES_ARE_KNOWN || !w)
+		return 0;
+	i &= 1;
+	if (!i && w->spec.flags & SPEC_TEXT_FIRST)
+		return 0;
+	f = &w->find;
+	if (!find_take_text(w, i))
+		return 0;
+	find_text_of(w, i, 0);
+	find_directories(w, TARSIER_FOUND_TARGET | TARSIER_FOUND_PARENT);
+	part_found(w, i, TARSIER_PART_BEFORE, &f->found);
+	return 0;
 }
 
 /* Adds the objects that the request touched, if this task carried it out. */
@@ -172,9 +202,14 @@ static __always_inline void uring_result(struct work *w, struct cpu_state *cpu,
 	w->len = sizeof(*result);
 	w->parts = 0;
 	w->ret = exit;
+	/* Of one submission, a later operation may have given the descriptor to another file. */
 	if (request->opens && exit >= 0 && !(flags & TARSIER_RESULT_UNKNOWN) &&
 	    request->tgid == (__u32)(bpf_get_current_pid_tgid() >> 32))
-		part_file(w, bpf_get_current_task_btf(), exit, 0, TARSIER_PART_FILE);
+		part_of_file(w, file_of(bpf_get_current_task_btf(), exit), 0,
+			     TARSIER_PART_FILE | TARSIER_PART_UNSURE << 24);
+	/* The file that the kernel has taken for the operation, whatever its descriptor stands for. */
+	if (request->has_file && req && HAS((struct io_kiocb *)req, file))
+		part_of_file(w, READ((struct io_kiocb *)req, file), 1, TARSIER_PART_FILE);
 	/* Through memory, where the verifier forgets that it may be a pointer. */
 	*(volatile __u64 *)&w->own[0] = req;
 	uring_note(w, *(volatile __u64 *)&w->own[0]);
@@ -255,10 +290,17 @@ static __always_inline bool uring_has_room(struct maker *maker)
 }
 
 enum memory {
-	MEMORY_NONE,
+	MEMORY_USED_UP, /* by this maker or by all: the operation is recorded without its result */
 	MEMORY_REMEMBERED,
-	MEMORY_USED_UP, /* by this maker, whose operations are recorded without their results */
 };
+
+/* Whether the file that is opened gets a slot of the ring: then the result is no descriptor. */
+static __always_inline bool has_slot(struct io_kiocb *req)
+{
+	struct io_open *open = (struct io_open *)req;
+
+	return HAS(open, file_slot) && READ(open, file_slot);
+}
 
 static __always_inline enum memory uring_remember(struct work *w, struct io_kiocb *req, __u64 flags)
 {
@@ -268,7 +310,8 @@ static __always_inline enum memory uring_remember(struct work *w, struct io_kioc
 		.user_data = READ(req, cqe.user_data),
 		.rule = w->rule,
 		.tgid = w->fact[FACT_PID],
-		.opens = w->spec.kind == KIND_OPEN,
+		.opens = w->spec.kind == KIND_OPEN && !has_slot(req),
+		.has_file = w->spec.fd < 6,
 		.silent = flags >> (uring_control.skip_bit & 63) & 1,
 		.maker = maker_of(w->fact[FACT_UID]),
 	};
@@ -282,7 +325,7 @@ static __always_inline enum memory uring_remember(struct work *w, struct io_kioc
 		count = bpf_map_lookup_elem(&uring_makers, &request.maker);
 		if (count)
 			__sync_fetch_and_add(count, -1);
-		return MEMORY_NONE;
+		return MEMORY_USED_UP;
 	}
 	__sync_fetch_and_add(&uring_under_way, 1);
 	/* Needed to recognise a completion that overflows its ring. */
@@ -305,7 +348,10 @@ static __always_inline int uring_submitted(struct io_kiocb *req, __u32 op)
 
 	if (!REQUESTS_ARE_KNOWN)
 		return 0;
-	if (!uring_has(uring_control.watched, op) || !find_call(&call, ENTRY_URING, op))
+	if (!uring_has(uring_control.watched, op))
+		return 0;
+	op = uring_number(req, op);
+	if (!find_call(&call, ENTRY_URING, op))
 		return 0;
 	cpu = state_of_cpu();
 	if (!cpu || !audited(task))
@@ -331,17 +377,14 @@ static __always_inline int uring_submitted(struct io_kiocb *req, __u32 op)
 		goto out;
 	w->id = next_id(cpu);
 	memory = uring_remember(w, req, flags);
-	if (memory == MEMORY_NONE) {
-		count_lost(cpu, TARSIER_LOSS_NO_MEMORY);
-		count_rule(w->rule, FATE_LOST);
-		goto out;
-	}
 	event_begin(w, call.generation,
 		    TARSIER_URING |
 			    (memory == MEMORY_USED_UP ? TARSIER_NO_RETURN : TARSIER_PENDING) |
 			    (flags >> (uring_control.skip_bit & 63) & 1 ? TARSIER_SILENT : 0) |
 			    (verdict == VERDICT_UNDECIDED ? TARSIER_UNDECIDED : 0));
 	uring_objects(w, task, req, &names);
+	uring_found(w, 0);
+	uring_found(w, 1);
 	if (verdict == VERDICT_UNDECIDED)
 		event_candidates(w);
 	if (!event_end(w) && memory == MEMORY_REMEMBERED)

@@ -37,9 +37,33 @@ enum uring_op {
 	OP_SETXATTR = 42,
 	OP_GETXATTR = 44,
 	OP_SOCKET = 45,
+	OP_URING_CMD = 46,
 	OP_SEND_ZC = 47,
 	OP_SENDMSG_ZC = 48,
+	OP_URING_CMD128 = 64,
+	/* Added to the number of a command on a socket: see abi::uring_opcode(). */
+	OP_SOCKET_COMMAND = 128,
+	OP_GETSOCKOPT = OP_SOCKET_COMMAND + 2,
+	OP_SETSOCKOPT = OP_SOCKET_COMMAND + 3,
+	OP_GETSOCKNAME = OP_SOCKET_COMMAND + 5,
 };
+
+/*
+ * The number of the operation in the tables. Whether the file is a socket is not asked: its
+ * descriptor may stand for another one when the command is carried out.
+ */
+static __always_inline __u32 uring_number(struct io_kiocb *req, __u32 op)
+{
+	struct io_uring_cmd *command = (struct io_uring_cmd *)req;
+	__u32 number;
+
+	if ((op != OP_URING_CMD && op != OP_URING_CMD128) || !HAS(command, cmd_op))
+		return op;
+	number = OP_SOCKET_COMMAND + READ(command, cmd_op);
+	if (number == OP_GETSOCKOPT || number == OP_SETSOCKOPT || number == OP_GETSOCKNAME)
+		return number;
+	return op;
+}
 
 /* The names of an operation, as kernel copies, and the directories they are relative to. */
 struct uring_names {
@@ -74,12 +98,14 @@ static __always_inline void uring_open_args(struct work *w, struct uring_names *
 	w->args[3] = READ(open, how.mode);
 }
 
-static __always_inline void uring_two_names(struct uring_names *names, struct io_rename *rename)
+static __always_inline void uring_two_names(struct work *w, struct uring_names *names,
+					    struct io_rename *rename)
 {
 	names->name[0] = URING_NAME(io_rename, rename, oldpath);
 	names->name[1] = URING_NAME(io_rename, rename, newpath);
 	names->dir[0] = READ_FD(rename, old_dfd);
 	names->dir[1] = READ_FD(rename, new_dfd);
+	w->args[2] = names->dir[1];
 }
 
 static __always_inline void uring_net_args(struct work *w, struct io_kiocb *req, __u32 op)
@@ -87,8 +113,19 @@ static __always_inline void uring_net_args(struct work *w, struct io_kiocb *req,
 	struct io_connect *connect = (struct io_connect *)req;
 	struct io_sr_msg *message = (struct io_sr_msg *)req;
 	struct io_socket *made = (struct io_socket *)req;
+	struct io_uring_cmd *command = (struct io_uring_cmd *)req;
+	const struct io_uring_sqe *sqe;
 
 	switch (op) {
+	case OP_GETSOCKOPT:
+	case OP_SETSOCKOPT:
+		if (!HAS(command, sqe))
+			break;
+		sqe = READ(command, sqe);
+		w->args[1] = READ(sqe, level);
+		w->args[2] = READ(sqe, optname);
+		w->args[3] = READ(sqe, optval);
+		break;
 	case OP_CONNECT:
 		w->args[1] = (__u64)READ(connect, addr);
 		w->args[2] = READ(connect, addr_len);
@@ -136,7 +173,7 @@ static __always_inline void uring_file_args(struct work *w, struct uring_names *
 		w->args[2] = READ(mkdir, mode);
 		break;
 	case OP_RENAMEAT:
-		uring_two_names(names, rename);
+		uring_two_names(w, names, rename);
 		w->args[4] = READ(rename, flags);
 		break;
 	case OP_LINKAT:
@@ -145,6 +182,7 @@ static __always_inline void uring_file_args(struct work *w, struct uring_names *
 		names->name[1] = URING_NAME(io_link, link, newpath);
 		names->dir[0] = READ_FD(link, old_dfd);
 		names->dir[1] = READ_FD(link, new_dfd);
+		w->args[op == OP_SYMLINKAT ? 1 : 2] = names->dir[1];
 		if (op == OP_SYMLINKAT)
 			names->dir[0] = AT_FDCWD;
 		w->args[4] = READ(link, flags);

@@ -383,6 +383,7 @@ struct io_cqe {
 };
 struct io_ring_ctx;
 struct io_kiocb {
+	struct file *file;
 	__u8 opcode;
 	__u64 flags; /* 32 bits in some kernels */
 	struct io_cqe cqe;
@@ -400,6 +401,7 @@ struct open_how {
 struct io_open {
 	int dfd;
 	struct filename *filename;
+	__u32 file_slot;
 	struct open_how how;
 };
 struct io_close {
@@ -476,6 +478,14 @@ struct io_sr_msg {
 };
 struct io_socket {
 	int domain, type, protocol;
+};
+struct io_uring_sqe {
+	__u32 level, optname;
+	__u64 optval;
+};
+struct io_uring_cmd {
+	const struct io_uring_sqe *sqe;
+	__u32 cmd_op;
 };
 
 enum bpf_func_id {

@@ -506,7 +506,8 @@ pub struct uring_request {
     pub tgid: __u32,
     pub opens: __u8,
     pub silent: __u8,
-    pub pad: [__u8; 6usize],
+    pub has_file: __u8,
+    pub pad: [__u8; 5usize],
     pub maker: maker,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
@@ -525,7 +526,9 @@ const _: () = {
         [::core::mem::offset_of!(uring_request, opens) - 32usize];
     ["Offset of field: uring_request::silent"]
         [::core::mem::offset_of!(uring_request, silent) - 33usize];
-    ["Offset of field: uring_request::pad"][::core::mem::offset_of!(uring_request, pad) - 34usize];
+    ["Offset of field: uring_request::has_file"]
+        [::core::mem::offset_of!(uring_request, has_file) - 34usize];
+    ["Offset of field: uring_request::pad"][::core::mem::offset_of!(uring_request, pad) - 35usize];
     ["Offset of field: uring_request::maker"]
         [::core::mem::offset_of!(uring_request, maker) - 40usize];
 };

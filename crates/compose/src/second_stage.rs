@@ -2,7 +2,7 @@
 
 use crate::generation::Generation;
 use crate::past::Past;
-use crate::resolve::{unknown, Item, Resolver};
+use crate::resolve::{used_later, Item, Resolver};
 use abi::Field;
 use event::record::NameType;
 use event::wire::{self, Event};
@@ -202,7 +202,7 @@ fn decide(
     }
     // What is not known now may be what a rule names.
     if resolver.was_refused() {
-        names.push(unknown());
+        names.push(Name::unknown());
     }
     let facts = Facts {
         entry: if event.has_flag(wire::TARSIER_URING) {
@@ -242,9 +242,22 @@ fn decide(
         are_above_used,
         workload,
     };
-    generation
-        .plan
-        .decide_remaining(generation.remaining(event), &facts, identities)
+    let decide = |facts: &Facts<'_>| {
+        let remaining = generation.remaining(event);
+        generation
+            .plan
+            .decide_remaining(remaining, facts, identities)
+    };
+    let decision = decide(&facts);
+    if decision != Decision::Drop || !used_later(event, shape) {
+        return decision;
+    }
+    // What the names lead to is not what the operation used, or not for sure.
+    let names = [&names[..], &[Name::unknown()]].concat();
+    decide(&Facts {
+        names: &names,
+        ..facts
+    })
 }
 
 #[cfg(test)]

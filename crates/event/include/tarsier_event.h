@@ -70,7 +70,7 @@ enum tarsier_event_flags {
 	TARSIER_ENTRY_ARGS = 1 << 5,
 	/* The result comes in a RESULT frame with the same id. */
 	TARSIER_PENDING = 1 << 6,
-	/* With PENDING: no RESULT frame is sent if the operation succeeds. */
+	/* With PENDING: no RESULT frame may be sent if the operation succeeds. */
 	TARSIER_SILENT = 1 << 7,
 };
 
@@ -227,8 +227,9 @@ enum tarsier_part_flags {
 	/* FOUND: what the argument led to when the call began; the target is that of the descriptor of a
 	 * call that has no path */
 	TARSIER_PART_BEFORE = 1 << 5,
-	/* FILE: another task could give the descriptor to another file during the call */
-	TARSIER_PART_SHARED = 1 << 6,
+	/* FILE: found by a number that may stand for another file when the call uses it, or has ended:
+	 * other tasks share the descriptors, or it is that of an io_uring operation */
+	TARSIER_PART_UNSURE = 1 << 6,
 };
 
 /* The role of an object in the call. */

@@ -278,7 +278,7 @@ fn task_condition_holds(
     let op = condition.op;
     let value = match &condition.value {
         Value::Number(value) => *value,
-        Value::Text(text) => return text_condition_holds(rule, condition, text, facts, identities),
+        Value::Text(_) => return text_condition_holds(rule, condition, facts, identities),
     };
     let number = |left: u32| op.holds(left, value);
     match condition.field {
@@ -320,7 +320,6 @@ fn task_condition_holds(
 fn text_condition_holds(
     rule: &Rule,
     condition: &Condition,
-    text: &[u8],
     facts: &Facts<'_>,
     identities: &Identities,
 ) -> bool {

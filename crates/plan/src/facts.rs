@@ -71,6 +71,17 @@ pub struct Executable<'a> {
     pub at: Option<&'a [u8]>,
 }
 
+impl Name {
+    /// A name that led to an object of which nothing is known.
+    pub fn unknown() -> Name {
+        Name {
+            existed: true,
+            is_unknown: true,
+            ..Name::default()
+        }
+    }
+}
+
 /// The facts of a task and its call.
 #[derive(Clone, Debug)]
 pub struct Facts<'a> {

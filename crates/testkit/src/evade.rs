@@ -20,8 +20,11 @@ const HOST_SKIPS: [Skip; 2] = [
     ("x32-", "the kernel has no x32"),
     ("int80-", "no 32-bit entry here"),
 ];
-const GUEST_SKIPS: [Skip; 8] = [
+const GUEST_SKIPS: [Skip; 10] = [
     ("x32-", "the kernel has no x32"),
+    // Since Linux 6.7.
+    ("ring-setsockopt", "the kernel has no operation"),
+    ("ring-getsockopt", "the kernel has no operation"),
     ("exe-btrfs", "no btrfs: "),
     ("path-btrfs", "no btrfs: "),
     ("chmod-btrfs", "no btrfs: "),

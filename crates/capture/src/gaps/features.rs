@@ -155,6 +155,8 @@ const MEMBERS: &[(&str, &[&str], &str, Need)] = &[
     ("io_connect", &[], "SOCKADDR records of io_uring's connect", Useful),
     ("io_sr_msg", &[], "arguments of io_uring's send and recv", Useful),
     ("io_socket", &[], "arguments of io_uring's socket", Useful),
+    ("io_uring_cmd", &[], "io_uring's commands on sockets", Useful),
+    ("io_uring_sqe", &[], "arguments of io_uring's commands on sockets", Useful),
     ("bpf_func_id", &[], "TIME_INJOFFSET records of settimeofday", Trampoline),
 ];
 

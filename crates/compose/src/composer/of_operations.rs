@@ -20,7 +20,8 @@ impl<T: Tally> Composer<T> {
             return Ok(self.event(cpu, &event, out, live));
         };
         let call = self.texts.calls.of(&event);
-        self.host.begin_event(event.header().uid, event.header().cgroup_id);
+        self.host
+            .begin_event(event.header().uid, event.header().cgroup_id);
         match completed.has_objects {
             true => self.resolver.resolve(&event, &call.shape),
             // The names are those of the pending event; by now they may lead elsewhere.
@@ -81,7 +82,8 @@ impl<T: Tally> Composer<T> {
     /// Appends an operation as pending. Its result is not known, so that conditions on it hold.
     fn pending(&mut self, event: &Event<'_>, out: &mut Vec<u8>) -> (Outcome, Option<PendingEvent>) {
         let call = self.texts.calls.of(event);
-        self.host.begin_event(event.header().uid, event.header().cgroup_id);
+        self.host
+            .begin_event(event.header().uid, event.header().cgroup_id);
         let selected = match self.judge(event, &call.shape) {
             Ok(selected) => selected,
             Err(outcome) => return (outcome, None),

@@ -74,6 +74,9 @@ fn tell_before(view: &mut View, event: &Event<'_>, arg: &Arg<'_>, after: Option<
     let Some(before) = event.before(arg.index) else {
         return;
     };
+    if event.has_flag(wire::TARSIER_URING) {
+        tell_submitted(view, arg, &before);
+    }
     let is_gone = matches!(call_name(event), Some("umount" | "umount2"));
     let of = [
         (wire::TARSIER_FOUND_TARGET, true),
@@ -89,6 +92,17 @@ fn tell_before(view: &mut View, event: &Event<'_>, arg: &Arg<'_>, after: Option<
         if was.is_some() && is_it && !changes_entries(arg) {
             view.know(&arg.path, follow, was);
         }
+    }
+}
+
+/// Tells what a path of an io_uring operation led to when that was submitted: nothing later is known.
+fn tell_submitted(view: &mut View, arg: &Arg<'_>, found: &tarsier_found) {
+    if found.known & wire::TARSIER_FOUND_PARENT != 0 {
+        let parent = Inode::from_wire(&found.parent);
+        view.know(&arg.directory(), true, parent);
+    }
+    if found.known & wire::TARSIER_FOUND_DIRECT != 0 {
+        view.know_direct(&arg.directory());
     }
 }
 

@@ -3,6 +3,7 @@
 use super::arg::text_of;
 use super::calls::looks_up;
 use super::items::{is_link, Item};
+use super::operations::opened_by_name;
 use super::proof::Evidence;
 use super::text;
 use super::view::View;
@@ -36,7 +37,8 @@ impl Matched<'_> {
             reached.extend(self.behind_link(item, name));
         }
         if shape.kind == ShapeKind::Open {
-            reached.extend(event.file(0).map(|file| self.file(&file, &evidence)));
+            let file = event.file(0).filter(|_| opened_by_name(event));
+            reached.extend(file.map(|file| self.file(&file, &evidence)));
         }
         for index in [0, 1] {
             if shape.paths[index].is_some() {
@@ -48,7 +50,7 @@ impl Matched<'_> {
         let is_unknown =
             |item: &Item| item.existed && !item.is_real && (!is_reached || is_lost(item));
         if evidence.lacks_names() || items.iter().any(is_unknown) {
-            reached.push(unknown());
+            reached.push(Name::unknown());
         }
         names.extend(reached);
         names
@@ -169,7 +171,7 @@ impl Matched<'_> {
             role(wire::TARSIER_OBJECT_TARGET).or_else(|| role(wire::TARSIER_OBJECT_OPENED));
         let Some(object) = object else {
             let is_opened = index == 0 && event.file(0).is_some();
-            return (!is_opened).then(unknown);
+            return (!is_opened).then(Name::unknown);
         };
         let (inode, path) = super::objects::place(&object);
         Some(Name {
@@ -183,15 +185,6 @@ impl Matched<'_> {
                 false => Proven::InCall,
             },
         })
-    }
-}
-
-/// A name that leads to something that is not known.
-pub(crate) fn unknown() -> Name {
-    Name {
-        existed: true,
-        is_unknown: true,
-        ..Name::default()
     }
 }
 

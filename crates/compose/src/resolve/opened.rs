@@ -5,6 +5,7 @@ use super::calls::LookupOutcome;
 use super::items::{is_link, Item, Items};
 use super::kernel::Kernel;
 use super::objects;
+use super::operations::opened_by_name;
 use event::record::{Inode, NameType};
 use event::wire::{self, Event};
 use plan::Shape;
@@ -47,7 +48,7 @@ pub(super) fn add(
         };
         return items.item(arg, nametype, inode);
     }
-    let file = event.file(0).filter(|_| succeeded);
+    let file = event.file(0).filter(|_| succeeded && opened_by_name(event));
     let is_made = file
         .as_ref()
         .is_some_and(|f| u32::from(f.flags) & wire::TARSIER_PART_CREATED != 0);

@@ -6,7 +6,7 @@
 use super::items::Item;
 use super::view::View;
 use event::record::{Inode, NameType};
-use event::wire::{tarsier_inode, DirPart, Event, ObjectPart};
+use event::wire::{tarsier_found, tarsier_inode, DirPart, Event, ObjectPart};
 use plan::{Proven, Shape, ShapeKind, NONE};
 
 const EBADF: i64 = -9;
@@ -78,9 +78,11 @@ impl<'e, 'f> Evidence<'e, 'f> {
     pub(super) fn of_file(&self, index: u8, file: &DirPart<'_>) -> (Proven, Proven) {
         let inode = Inode::from_wire(&file.inode);
         let is_target = |found: Option<tarsier_inode>| found.is_some_and(|f| is_same(inode, &f));
-        let object = match (file.is_shared(), index) {
+        let target = |found: Option<tarsier_found>| found.map(|found| found.target);
+        let object = match (file.is_unsure(), index) {
             (false, _) => Proven::InCall,
-            (true, 0) if is_target(self.event.found(0).map(|found| found.target)) => Proven::AtEnd,
+            (true, 0) if is_target(target(self.event.found(0))) => Proven::AtEnd,
+            (true, 0) if is_target(target(self.event.before(0))) => Proven::AtEnd,
             (true, 0) => Proven::Later,
             (true, _) if is_target(self.event.before(0).map(|found| found.target)) => {
                 Proven::InCall

@@ -314,9 +314,12 @@ impl<'a> Event<'a> {
         self.indexed(TARSIER_PART_DIR, index)?.inode_and_walk()
     }
 
-    /// The file that the call opened (`index` 0), or that a descriptor argument refers to (`index` 1).
+    /// The file that the call opened (`index` 0), or that a descriptor argument refers to (`index` 1): the last such part,
+    /// since the event of an io_uring operation has the file that was used after the one that its descriptor stood for.
     pub fn file(&self, index: u8) -> Option<DirPart<'a>> {
-        self.indexed(TARSIER_PART_FILE, index)?.inode_and_walk()
+        let files = self.with_tag(TARSIER_PART_FILE);
+        let file = files.filter(|part| part.index == index).last()?;
+        file.inode_and_walk()
     }
 
     /// The bytes of a `struct sockaddr`: the last such part, since the event of an io_uring operation has the address

@@ -141,9 +141,9 @@ impl DirPart<'_> {
         u32::from(self.flags) & (TARSIER_PART_CUT | TARSIER_PART_UNREADABLE) != 0
     }
 
-    /// Whether another task could give the descriptor to another file during the call.
-    pub fn is_shared(&self) -> bool {
-        u32::from(self.flags) & TARSIER_PART_SHARED != 0
+    /// Whether the descriptor may stand for another file than when the call used it.
+    pub fn is_unsure(&self) -> bool {
+        u32::from(self.flags) & TARSIER_PART_UNSURE != 0
     }
 
     /// Appends the path: see [`walked_path`].
