@@ -9,7 +9,7 @@
 
 #define ON_DEMAND                                                                         \
 	(1U << FACT_EXE | 1U << FACT_ACCESS | 1U << FACT_COMPARE | 1U << FACT_SADDR_FAM | \
-	 1U << FACT_MARKS | WORKLOAD_FACTS | PAST_FACTS)
+	 1U << FACT_SOCKET_NAME | 1U << FACT_MARKS | WORKLOAD_FACTS | PAST_FACTS)
 
 static __always_inline void task_facts(struct work *w, struct task_struct *task)
 {

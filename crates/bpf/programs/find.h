@@ -10,6 +10,7 @@
 #include "base.h"
 #include "emit.h"
 #include "files.h"
+#include "match.h"
 #include "objects.h"
 #include "walk.h"
 
@@ -476,6 +477,8 @@ __noinline int find_path(struct work *w, __u32 i)
 /* Whether event_names() may have anything to add: the objects of opened files are known. */
 static __always_inline bool has_names(struct work *w)
 {
+	if (takes_address(w) && w->find.name_len)
+		return true;
 	/* Hooks on functions note nothing of what a call that fails early would have reached. */
 	if (w->find.is_noted && w->ret >= 0)
 		return false;
@@ -496,6 +499,10 @@ __noinline int event_names(struct work *w)
 	for (i = 0; note && i < 2; i++) {
 		if (note->has_before & 1 << i)
 			part_found(w, i, TARSIER_PART_BEFORE, &note->before[i]);
+	}
+	if (takes_address(w) && w->find.name_len) {
+		w->find.path_at[0] = w->find.name_at;
+		w->find.path_len[0] = w->find.name_len;
 	}
 	if (!(w->spec.flags & SPEC_TEXT_FIRST))
 		find_path(w, 0);

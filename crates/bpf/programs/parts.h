@@ -218,18 +218,59 @@ static __always_inline void part_capset(struct work *w, struct task_struct *task
 	part_bytes(w, TARSIER_PART_CAPSET, &caps, sizeof(caps));
 }
 
+/* Ends a part with a socket address. A path in it is found as those of arguments are: see find.h. */
+static __always_inline void address_end(struct work *w, struct tarsier_part *part, __u64 at,
+					__u32 len)
+{
+	if (len > 2 && w->fact[FACT_SOCKET_NAME] == NAMES_SOCKET) {
+		w->find.name_at = at + sizeof(*part) + 2;
+		w->find.name_len = len - 2;
+	}
+	part_end(w, part, len);
+}
+
 static __always_inline void part_address(struct work *w, struct object_note *note)
 {
-	struct tarsier_part *part = part_begin(w, TARSIER_PART_SOCKADDR, 0);
-	__u32 len = note->address_len;
+	struct tarsier_part *part;
+	__u32 at = w->len, len = note->address_len;
 
+	part = part_begin(w, TARSIER_PART_SOCKADDR, 0);
 	if (!part)
 		return;
 	if (len > sizeof(note->address))
 		len = sizeof(note->address);
 	if (bpf_probe_read_kernel(part + 1, len, note->address))
 		len = 0;
-	part_end(w, part, len);
+	address_end(w, part, at, len);
+}
+
+/* Adds the address that is in user memory, unless the kernel's copy is there. */
+static __always_inline void part_user_address(struct work *w, struct object_note *note)
+{
+	/* The addresses of all messages are added later. */
+	bool may_be_other =
+		w->fact[FACT_SOCKET_NAME] == MAY_NAME_SOCKET && w->spec.kind != KIND_MESSAGES;
+	__u32 at = w->len, len;
+	struct tarsier_part *part;
+	const void *addr;
+
+	if (note && note->address_len)
+		return;
+	len = sockaddr_place(w, &addr);
+	if (!len && !may_be_other)
+		return;
+	part = part_begin(w, TARSIER_PART_SOCKADDR, 0);
+	if (!part)
+		return;
+	if (len > 128)
+		len = 128;
+	if (!len || bpf_probe_read_user(part + 1, len, addr)) {
+		part->flags |= TARSIER_PART_UNREADABLE;
+		len = 0;
+	}
+	if (may_be_other)
+		part->flags |= TARSIER_PART_OTHER_USED;
+	address_end(w, part, at, len);
 }
 
 /* A block of a note, which is copied at once. */
@@ -290,13 +331,13 @@ static __always_inline void part_note(struct work *w, struct object_note *note)
 		part_bytes(w, TARSIER_PART_TIME, note->time, sizeof(note->time));
 }
 
-/* Whether the socket address of the call may contain a path. */
+/* Whether the call may have been given the path of a UNIX socket. */
 static __always_inline bool names_socket(struct work *w)
 {
-	if (w->spec.sockaddr >= 6 || (w->spec.flags & SPEC_SOCKADDR_OUT))
-		return false;
-	find_fact(w, FACT_SADDR_FAM);
-	return !(w->absent & (1U << FACT_SADDR_FAM)) && w->fact[FACT_SADDR_FAM] == AF_UNIX;
+	w->fact[FACT_SOCKET_NAME] = NAMES_NO_SOCKET;
+	if (w->spec.sockaddr < 6 || w->spec.kind == KIND_SOCKETCALL)
+		find_socket_name(w);
+	return w->fact[FACT_SOCKET_NAME] != NAMES_NO_SOCKET;
 }
 
 static __always_inline void part_how(struct work *w)
@@ -347,45 +388,65 @@ static __always_inline void part_loaded_module(struct work *w)
 	note->module[0] = 0;
 }
 
-/* Notes where the call of a socketcall(2) has its address. Numbers: SYS_* of linux/net.h. */
-static __always_inline bool socketcall_shape(struct table_spec *spec, __u32 call)
-{
-	bool is_message = call == 16 || call == 17, is_datagram = call == 11 || call == 12;
-	bool fills = (call >= 5 && call <= 7) || call == 12 || call == 17 || call == 18;
+/* The most messages of a sendmmsg(2) whose addresses are added. */
+#define MESSAGES_MAX 16
 
-	if (!fills && !is_message && !is_datagram && call != 2 && call != 3)
-		return false;
-	spec->sockaddr = is_datagram ? 4 : 1;
-	spec->sockaddr_len = is_message ? 0xff : spec->sockaddr + 1;
-	spec->flags = (is_message ? SPEC_MSGHDR : 0) | (fills ? SPEC_SOCKADDR_OUT : 0) |
-		      (fills && !is_message ? SPEC_SOCKADDR_LEN_PTR : 0);
-	return true;
+struct messages {
+	struct work *w;
+	__u32 used;
+};
+
+/* Adds the address of the next message, if that is the path of a UNIX socket. */
+static long message_step(__u32 i, struct messages *messages)
+{
+	struct work *w = messages->w;
+	struct tarsier_part *part;
+	const void *addr = 0;
+	__u32 len;
+
+	if (i >= messages->used)
+		return 1;
+	len = address_of_message(w, (void *)(w->args[1] + (__u64)i * MESSAGE_BYTES(w->arch)),
+				 &addr);
+	if (!addr || len <= 2)
+		return 0;
+	part = part_begin(w, TARSIER_PART_SOCKADDR, 1);
+	if (!part)
+		return 1;
+	if (len > 128)
+		len = 128;
+	if (bpf_probe_read_user(part + 1, len, addr)) {
+		part->flags |= TARSIER_PART_UNREADABLE;
+		len = 0;
+	}
+	part_end(w, part, len);
+	return 0;
 }
 
-/* Adds the address of a socketcall(2), unless the kernel's copy is there. Replaces w->args. */
-static __always_inline void part_socketcall_address(struct work *w)
+/* Adds the addresses of the messages of a sendmmsg(2), or as many as fit. */
+static __always_inline void part_messages(struct work *w)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct object_note *note = w->noted ? note_at_end(task, w->given_nr) : 0;
-	__u32 args[6] = {}, i, len;
-	const void *addr;
+	struct messages messages = { .w = w, .used = messages_used(w) };
+	struct tarsier_part *part;
 
-	if ((note && note->address_len) || !socketcall_shape(&w->spec, w->args[0]) ||
-	    bpf_probe_read_user(args, sizeof(args), (void *)(__u64)(__u32)w->args[1]))
+	if (w->fact[FACT_SOCKET_NAME] == NAMES_NO_SOCKET)
 		return;
-	for (i = 0; i < 6; i++)
-		w->args[i] = args[i];
-	len = sockaddr_place(w, &addr);
-	if (len)
-		part_user_bytes(w, TARSIER_PART_SOCKADDR, addr, len, 128);
+	bpf_loop(MESSAGES_MAX, message_step, &messages, 0);
+	if (messages.used <= MESSAGES_MAX)
+		return;
+	part = part_begin(w, TARSIER_PART_SOCKADDR, 1);
+	if (!part)
+		return;
+	part->flags |= TARSIER_PART_CUT;
+	part_end(w, part, 0);
 }
 
 /* Whether event_memory() has anything to add. */
 static __always_inline bool has_memory(struct work *w)
 {
 	return w->spec.memory < 6 || w->spec.how < 6 || w->spec.kind == KIND_SOCKETCALL ||
-	       w->spec.kind == KIND_BPF || w->spec.kind == KIND_MODULE ||
-	       (w->spec.target < 6 && !w->noted);
+	       w->spec.kind == KIND_MESSAGES || w->spec.kind == KIND_BPF ||
+	       w->spec.kind == KIND_MODULE || (w->spec.target < 6 && !w->noted);
 }
 
 /*
@@ -414,8 +475,8 @@ __noinline int event_memory(struct work *w)
 		part_program(w);
 	if (w->spec.kind == KIND_MODULE)
 		part_loaded_module(w);
-	if (w->spec.kind == KIND_SOCKETCALL)
-		part_socketcall_address(w);
+	if (w->spec.kind == KIND_MESSAGES)
+		part_messages(w);
 	return 0;
 }
 
@@ -450,17 +511,18 @@ __noinline int event_objects(struct work *w)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct object_note *note;
-	const void *addr;
-	__u32 len;
+	bool is_named;
 
 	if (!w)
 		return 0;
+	w->find.name_len = 0;
+	is_named = names_socket(w);
 	note = w->noted ? note_at_end(task, w->given_nr) : 0;
 	w->find.is_noted = note && !note->at_entry;
 	if (note)
 		part_note(w, note);
 	if (w->spec.path[0] < 6 || w->spec.path[1] < 6 || w->spec.fd < 6 ||
-	    w->spec.kind == KIND_OPEN || names_socket(w))
+	    w->spec.kind == KIND_OPEN || is_named)
 		part_cwd(w, task);
 	w->find.is_doubted = 0;
 	part_path(w, task, 0);
@@ -469,9 +531,7 @@ __noinline int event_objects(struct work *w)
 		part_file(w, task, w->ret, 0, TARSIER_PART_FILE);
 	if (w->spec.fd < 6)
 		part_file(w, task, w->args[w->spec.fd], 1, TARSIER_PART_FILE);
-	len = sockaddr_place(w, &addr);
-	if (len && !(note && note->address_len))
-		part_user_bytes(w, TARSIER_PART_SOCKADDR, addr, len, 128);
+	part_user_address(w, note);
 	if (w->spec.fd_pair < 6 && w->ret == 0)
 		part_user_bytes(w, TARSIER_PART_FD_PAIR, (void *)w->args[w->spec.fd_pair], 8, 8);
 	if (w->spec.fd_pair < 6 && w->ret == -EFAULT)

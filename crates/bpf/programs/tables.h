@@ -107,6 +107,7 @@ enum table_kind {
 	KIND_SOCKETCALL = 6,
 	KIND_BPF = 7, /* bpf(2) */
 	KIND_MODULE = 8, /* loads a module */
+	KIND_MESSAGES = 9, /* sockaddr is the first of several struct mmsghdr */
 };
 
 enum table_spec_flags {
@@ -193,6 +194,7 @@ enum table_field { /* in a gate, 0 is GATE_OPEN */
 	FACT_ACCESS, /* AUDIT_PERM_* bits of the open flags */
 	FACT_COMPARE, /* bit AUDIT_COMPARE_x: the two ids are equal */
 	FACT_SADDR_FAM,
+	FACT_SOCKET_NAME, /* whether the call is given the path of a UNIX socket: 0 no, 1 yes, 2 perhaps */
 	FACT_UNIT, /* numbers of names (workloads.h); absent if the cgroup is not known */
 	FACT_SLICE,
 	FACT_CONTAINER,

@@ -66,6 +66,8 @@ struct lookup {
 struct find {
 	__u32 path_at[2]; /* of the path arguments in the frame */
 	__u32 path_len[2]; /* 0: not known in full */
+	__u32 name_at; /* of the path of a UNIX socket in the frame */
+	__u32 name_len; /* 0: the call has none */
 	__u32 is_noted; /* hooks on functions have seen what the call reached */
 	__u32 is_doubted; /* the call has created the file that it opened, or shares its descriptors */
 	__u32 at; /* of the rest of the text */

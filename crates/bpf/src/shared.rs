@@ -619,7 +619,7 @@ const _: () = {
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct test_call {
-    pub fact: [__u64; 29usize],
+    pub fact: [__u64; 30usize],
     pub args: [__u64; 6usize],
     pub ret: __s64,
     pub absent: __u32,
@@ -632,18 +632,18 @@ pub struct test_call {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of test_call"][::core::mem::size_of::<test_call>() - 784usize];
+    ["Size of test_call"][::core::mem::size_of::<test_call>() - 792usize];
     ["Alignment of test_call"][::core::mem::align_of::<test_call>() - 8usize];
     ["Offset of field: test_call::fact"][::core::mem::offset_of!(test_call, fact) - 0usize];
-    ["Offset of field: test_call::args"][::core::mem::offset_of!(test_call, args) - 232usize];
-    ["Offset of field: test_call::ret"][::core::mem::offset_of!(test_call, ret) - 280usize];
-    ["Offset of field: test_call::absent"][::core::mem::offset_of!(test_call, absent) - 288usize];
-    ["Offset of field: test_call::given"][::core::mem::offset_of!(test_call, given) - 292usize];
-    ["Offset of field: test_call::arch"][::core::mem::offset_of!(test_call, arch) - 296usize];
-    ["Offset of field: test_call::pad"][::core::mem::offset_of!(test_call, pad) - 300usize];
-    ["Offset of field: test_call::spec"][::core::mem::offset_of!(test_call, spec) - 304usize];
-    ["Offset of field: test_call::what"][::core::mem::offset_of!(test_call, what) - 320usize];
-    ["Offset of field: test_call::marks"][::core::mem::offset_of!(test_call, marks) - 336usize];
+    ["Offset of field: test_call::args"][::core::mem::offset_of!(test_call, args) - 240usize];
+    ["Offset of field: test_call::ret"][::core::mem::offset_of!(test_call, ret) - 288usize];
+    ["Offset of field: test_call::absent"][::core::mem::offset_of!(test_call, absent) - 296usize];
+    ["Offset of field: test_call::given"][::core::mem::offset_of!(test_call, given) - 300usize];
+    ["Offset of field: test_call::arch"][::core::mem::offset_of!(test_call, arch) - 304usize];
+    ["Offset of field: test_call::pad"][::core::mem::offset_of!(test_call, pad) - 308usize];
+    ["Offset of field: test_call::spec"][::core::mem::offset_of!(test_call, spec) - 312usize];
+    ["Offset of field: test_call::what"][::core::mem::offset_of!(test_call, what) - 328usize];
+    ["Offset of field: test_call::marks"][::core::mem::offset_of!(test_call, marks) - 344usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]

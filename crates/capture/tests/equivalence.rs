@@ -12,7 +12,9 @@ use common::{event, exit_rule, plan};
 use event::wire::{tarsier_candidates, TARSIER_NO_RULE};
 use libbpf_rs::{MapCore, MapFlags, Object, ProgramInput};
 use plan::tables::{self, Values, Verdict};
-use plan::{CallPlan, Fact, Facts, Identities, ObjectId, PathIdentity, Plan, Seen, FACTS, NONE};
+use plan::{
+    CallPlan, Fact, Facts, Identities, ObjectId, PathIdentity, Plan, Seen, ShapeKind, FACTS, NONE,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -120,7 +122,15 @@ impl Harness {
                 args[shape.sockaddr_len as usize] = len;
             }
         }
-        let on_demand = [Fact::Access, Fact::Compare, Fact::SaddrFam];
+        if shape.kind == ShapeKind::Messages {
+            args[2] = 1;
+        }
+        let on_demand = [
+            Fact::Access,
+            Fact::Compare,
+            Fact::SaddrFam,
+            Fact::SocketName,
+        ];
         let is_found = |i: usize| on_demand.iter().any(|&fact| fact as usize == i);
         let absent = values.fact.iter().enumerate();
         let is_absent = |i: usize, value: &Option<u32>| match i == Fact::Marks as usize {

@@ -150,7 +150,8 @@ enum tarsier_part_tag {
 	/* struct tarsier_inode, then the walked path of the file that the call
 	 * opened (index 0) or that a descriptor argument refers to (index 1) */
 	TARSIER_PART_FILE = 5,
-	/* bytes of a struct sockaddr, of the length that user space passed */
+	/* bytes of a struct sockaddr, of the length that user space passed; index 1: that of a message of
+	 * sendmmsg(2), one of several */
 	TARSIER_PART_SOCKADDR = 6,
 	/* start of the command line, at most TARSIER_PROCTITLE_MAX bytes */
 	TARSIER_PART_PROCTITLE = 7,
@@ -230,6 +231,8 @@ enum tarsier_part_flags {
 	/* FILE: found by a number that may stand for another file when the call uses it, or has ended:
 	 * other tasks share the descriptors, or it is that of an io_uring operation */
 	TARSIER_PART_UNSURE = 1 << 6,
+	/* SOCKADDR: the kernel may have used another address, the path of a UNIX socket */
+	TARSIER_PART_OTHER_USED = 1 << 7,
 };
 
 /* The role of an object in the call. */

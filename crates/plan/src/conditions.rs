@@ -6,6 +6,7 @@ use crate::evaluate::{compare_of, is_inode_rule, is_label, is_task_field, needs_
 use crate::executables::Executables;
 use crate::facts::{Entry, Identities};
 use crate::marks::Marks;
+use crate::shape::CallNames;
 use crate::workload::WorkloadNames;
 use abi::Field;
 use rules::{Action, Condition, Op, Rule, Value};
@@ -39,6 +40,8 @@ pub enum Fact {
     Access,
     Compare,
     SaddrFam,
+    /// Whether the call is given the path of a UNIX socket: 0 no, 1 yes, 2 perhaps.
+    SocketName,
     /// Numbers of the names of the task's cgroup that rules ask about; not known for some cgroups.
     Unit,
     Slice,
@@ -79,6 +82,7 @@ impl Fact {
         Fact::Access,
         Fact::Compare,
         Fact::SaddrFam,
+        Fact::SocketName,
         Fact::Unit,
         Fact::Slice,
         Fact::Container,
@@ -218,9 +222,10 @@ pub(crate) fn candidate(
     position: u32,
     entry: Entry,
     nr: u32,
-    has_names: bool,
+    names: CallNames,
     context: Context<'_>,
 ) -> Option<Candidate> {
+    let has_names = names != CallNames::None;
     let mut tests = Vec::new();
     let mut on_names = Vec::new();
     for condition in &rule.conditions {
@@ -238,6 +243,10 @@ pub(crate) fn candidate(
             Known::Fails | Known::Depends(Test::Never) => return None,
             Known::Depends(test) => tests.push(test),
         }
+    }
+    let needs_one = |condition: &&Condition| !is_no_file_type(condition);
+    if names == CallNames::OfSocket && on_names.iter().any(needs_one) {
+        tests.push(compare(Fact::SocketName, Op::Ne, 0));
     }
     let of = |condition: &&Condition| context.marks.of(condition, context.identities);
     let marks = on_names.iter().find_map(of);
@@ -267,7 +276,7 @@ pub(crate) fn task_candidate(
     {
         return None;
     }
-    candidate(rule, position, Entry::Native, 0, false, context)
+    candidate(rule, position, Entry::Native, 0, CallNames::None, context)
 }
 
 /// Whether the condition is `filetype!=`, which holds if there are no names.
@@ -499,6 +508,7 @@ pub(crate) fn field_name(fact: u32) -> &'static str {
         Some(Fact::Access) => "perm",
         Some(Fact::Compare) => "-C",
         Some(Fact::SaddrFam) => "saddr_fam",
+        Some(Fact::SocketName) => "name of a socket",
         Some(Fact::Unit) => "unit",
         Some(Fact::Slice) => "slice",
         Some(Fact::Container) => "container",

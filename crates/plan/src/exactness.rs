@@ -170,7 +170,6 @@ fn reason(condition: &Condition, labels: &'static str, trampoline: bool) -> Opti
         _ if needs_names(condition) => {
             Some("objects that the call itself removes are no longer known and do not match")
         }
-        Field::SaddrFam => Some("addresses passed through 32-bit socketcall(2) are not seen"),
         _ => None,
     }
 }

@@ -69,7 +69,7 @@ pub use past::{
 pub use plan::{records_something, Plan, Platform, RuleNote};
 pub use price::{predict, CallPrice, CallRates, Prediction, EVENT_NS, NULL_CALL_NS};
 pub use records::{excluded, user_drops, RecordFilter, Sender};
-pub use shape::{shape, shape_of_name, NameUse, PathArg, Shape, ShapeKind, NONE};
+pub use shape::{shape, shape_of_name, CallNames, NameUse, PathArg, Shape, ShapeKind, NONE};
 pub use subject::{SecurityModule, Subject};
 pub use task::{RunExe, TaskPast, TaskWorkload, WorkloadName};
 pub use workload::{

@@ -12,7 +12,7 @@ use crate::gate::{self, Gate};
 use crate::hooks::Hooks;
 use crate::marks::{Marks, Seen};
 use crate::shadow::shadowing;
-use crate::shape::{shape, Shape};
+use crate::shape::{shape, CallNames, Shape};
 use crate::tables::{self, Builder, Row, TooLarge, Values, Verdict};
 use crate::uring;
 use crate::workload::{self, WorkloadNames};
@@ -371,7 +371,7 @@ struct Planner {
 struct CallClass {
     /// Positions of the exit rules that name the call.
     rules: Vec<u32>,
-    has_names: bool,
+    names: CallNames,
     access: (u32, bool),
 }
 
@@ -398,12 +398,12 @@ impl Planner {
             let in_call = exit_rules.iter().filter(|(_, calls)| calls.contains(nr));
             let class = CallClass {
                 rules: in_call.map(|&(i, _)| i).collect(),
-                has_names: shape.has_names(),
+                names: shape.names(),
                 access: (perm.bits(), perm.open.is_some() || perm.socketcall),
             };
             let candidates = classes.entry(class).or_insert_with_key(|class| {
                 reachable(class.rules.iter().filter_map(|&i| {
-                    candidate(&rules[i as usize], i, entry, nr, class.has_names, context)
+                    candidate(&rules[i as usize], i, entry, nr, class.names, context)
                 }))
             });
             if !candidates.is_empty() {
@@ -419,14 +419,14 @@ impl Planner {
         for op in 0..uring::OPERATIONS as u32 {
             let shape = uring::shape_of_op(op);
             let call = uring::call_of_op(op, context.entries).unwrap_or(uring::NO_CALL);
-            let has_names = shape.has_names();
+            let names = shape.names();
             let candidates = reachable(
                 rules
                     .iter()
                     .enumerate()
                     .filter(|(_, rule)| uring::selects(rule, op, context.entries, twins))
                     .filter_map(|(i, rule)| {
-                        candidate(rule, i as u32, Entry::Native, call, has_names, context)
+                        candidate(rule, i as u32, Entry::Native, call, names, context)
                     })
                     .map(Candidate::with_result_later),
             );

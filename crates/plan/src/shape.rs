@@ -31,6 +31,19 @@ pub enum ShapeKind {
     Bpf = 7,
     /// init_module(2), finit_module(2): the name of a module that they load is recorded.
     Module = 8,
+    /// sendmmsg(2): each of its messages may have an address.
+    Messages = 9,
+}
+
+/// When audit collects names (PATH records) of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CallNames {
+    /// Never.
+    None,
+    /// If it is given the path of a UNIX socket.
+    OfSocket,
+    /// For its arguments.
+    Always,
 }
 
 /// Use that a call makes of the name in a path argument. It decides the PATH records.
@@ -127,9 +140,21 @@ impl Shape {
         memory_len: 0,
     };
 
-    /// Whether audit collects names (PATH records) of such a call.
-    pub fn has_names(&self) -> bool {
-        self.paths[0].is_some() || self.fd != NONE || self.kind == ShapeKind::Open
+    /// When audit collects names (PATH records) of such a call.
+    pub fn names(&self) -> CallNames {
+        if self.paths[0].is_some() || self.fd != NONE || self.kind == ShapeKind::Open {
+            CallNames::Always
+        } else if self.may_name_socket() {
+            CallNames::OfSocket
+        } else {
+            CallNames::None
+        }
+    }
+
+    /// Whether the call is given a socket address, which for a UNIX socket may be a path: unix_find_bsd() and
+    /// unix_bind_bsd(), net/unix/af_unix.c.
+    pub fn may_name_socket(&self) -> bool {
+        self.sockaddr != NONE && !self.sockaddr_out || self.kind == ShapeKind::Socketcall
     }
 
     fn path(mut self, path: u8, dir: u8, use_: NameUse, follow: bool) -> Shape {
@@ -298,6 +323,10 @@ fn sockets(name: &str) -> Option<Shape> {
             msghdr: true,
             ..plain.sockaddr(1, NONE)
         },
+        "sendmmsg" => Shape {
+            msghdr: true,
+            ..plain.kind(ShapeKind::Messages).sockaddr(1, NONE)
+        },
         "recvmsg" => Shape {
             msghdr: true,
             sockaddr_out: true,
@@ -400,7 +429,25 @@ mod tests {
         let shape = shape_of_name("renameat2");
         assert_eq!(shape.paths[0].map(|p| (p.dir, p.path)), Some((0, 1)));
         assert_eq!(shape.paths[1].map(|p| (p.dir, p.path)), Some((2, 3)));
-        assert!(!shape_of_name("read").has_names());
-        assert!(shape_of_name("fchmod").has_names());
+        assert_eq!(shape_of_name("read").names(), CallNames::None);
+        assert_eq!(shape_of_name("fchmod").names(), CallNames::Always);
+    }
+
+    #[test]
+    fn calls_that_take_a_socket_address_may_have_the_path_of_a_socket() {
+        let calls = [
+            "bind",
+            "connect",
+            "sendto",
+            "sendmsg",
+            "sendmmsg",
+            "socketcall",
+        ];
+        for call in calls {
+            assert_eq!(shape_of_name(call).names(), CallNames::OfSocket, "{call}");
+        }
+        for call in ["accept", "recvfrom", "getpeername", "recvmsg"] {
+            assert_eq!(shape_of_name(call).names(), CallNames::None, "{call}");
+        }
     }
 }

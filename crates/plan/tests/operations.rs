@@ -4,7 +4,7 @@
 mod common;
 
 use common::{entries, event, exit_rule, identities, rule, ruleset};
-use plan::{uring, Capabilities, Decision, Entry, Facts, IoUring, Plan};
+use plan::{uring, CallNames, Capabilities, Decision, Entry, Facts, IoUring, Plan};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use rules::{List, Rule, SyscallSet};
@@ -78,10 +78,15 @@ proptest! {
                 result: Some(call.result.unwrap_or(0)),
                 open_flags: flag_arg,
                 saddr_fam: call.saddr_fam.filter(|_| shape.sockaddr != plan::NONE),
-                names: if shape.has_names() { call.names } else { &[] },
-                above: if shape.has_names() { call.above } else { &[] },
+                names: match shape.names() {
+                    CallNames::Always => call.names,
+                    CallNames::OfSocket if call.saddr_fam == Some(1) => call.names,
+                    _ => &[],
+                },
                 ..call
             };
+            let above = if facts.names.is_empty() { &[] } else { facts.above };
+            let facts = Facts { above, ..facts };
             let expected =
                 plan::decide_operation(&rules, entries(), twins, &facts, &identities());
             prop_assert_eq!(plan.decide(&facts, &identities()), expected, "{:?}", facts);

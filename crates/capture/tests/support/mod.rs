@@ -84,7 +84,10 @@ impl LowMemory {
         let Some(family) = family else {
             return (0, 0);
         };
-        let address = self.put(512, &(family as u16).to_ne_bytes());
+        let mut bytes = (family as u16).to_ne_bytes().to_vec();
+        // A path, in a UNIX socket's address.
+        bytes.push(b'x');
+        let address = self.put(512, &bytes);
         let len = 16u32;
         if shape.msghdr {
             let header = if compat {

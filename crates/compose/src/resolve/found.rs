@@ -34,6 +34,13 @@ pub(super) fn tell(view: &mut View, event: &Event<'_>, args: [&Option<Arg<'_>>; 
     }
 }
 
+/// Tells `view` what the path in the call's socket address, `arg`, led to.
+pub(super) fn tell_socket(view: &mut View, event: &Event<'_>, arg: &Arg<'_>) {
+    if let Some(found) = event.found(0) {
+        tell_one(view, event, arg, &found);
+    }
+}
+
 /// Whether the kernel refused to follow the symbolic link at the end of a path: may_follow_link(), fs/namei.c, where
 /// `fs.protected_symlinks` is set.
 fn refuses_link(event: &Event<'_>, found: &tarsier_found) -> bool {

@@ -5,8 +5,8 @@ use super::calls::looks_up;
 use super::items::{is_link, Item};
 use super::operations::opened_by_name;
 use super::proof::Evidence;
-use super::text;
 use super::view::View;
+use super::{sockets, text};
 use event::record::{Inode, NameType};
 use event::wire::{self, DirPart, Event};
 use plan::{Name, ObjectId, Proven, Shape, ShapeKind};
@@ -49,7 +49,8 @@ impl Matched<'_> {
         let is_lost = |item: &Item| item.inode.is_none() && item.path.starts_with(b"/proc/");
         let is_unknown =
             |item: &Item| item.existed && !item.is_real && (!is_reached || is_lost(item));
-        if evidence.lacks_names() || items.iter().any(is_unknown) {
+        let is_missing = evidence.lacks_names() || sockets::has_unknown(event, shape);
+        if is_missing || items.iter().any(is_unknown) {
             reached.push(Name::unknown());
         }
         names.extend(reached);

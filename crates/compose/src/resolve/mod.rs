@@ -109,7 +109,7 @@ impl Resolver {
         if shape.fd != plan::NONE && event.exit() != Some(EBADF) {
             reached::by_descriptor(&mut self.items, event);
         }
-        if shape.sockaddr != plan::NONE {
+        if shape.may_name_socket() {
             sockets::add(&mut self.items, &self.directories, event);
         }
         if event.exit() == Some(0) {

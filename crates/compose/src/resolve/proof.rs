@@ -7,7 +7,7 @@ use super::items::Item;
 use super::view::View;
 use event::record::{Inode, NameType};
 use event::wire::{tarsier_found, tarsier_inode, DirPart, Event, ObjectPart};
-use plan::{Proven, Shape, ShapeKind, NONE};
+use plan::{CallNames, Proven, Shape, ShapeKind, NONE};
 
 const EBADF: i64 = -9;
 
@@ -29,7 +29,7 @@ impl<'e, 'f> Evidence<'e, 'f> {
             && self.event.exit() != Some(EBADF)
             && self.event.file(1).is_none()
             && self.event.objects().next().is_none();
-        let lacks_directory = self.shape.has_names() && self.event.cwd().is_none();
+        let lacks_directory = self.shape.names() == CallNames::Always && self.event.cwd().is_none();
         lacks_file || lacks_directory
     }
 

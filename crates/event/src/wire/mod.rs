@@ -325,7 +325,15 @@ impl<'a> Event<'a> {
     /// The bytes of a `struct sockaddr`: the last such part, since the event of an io_uring operation has the address
     /// that was used after the address that it was submitted with.
     pub fn sockaddr(&self) -> Option<Part<'a>> {
-        self.with_tag(TARSIER_PART_SOCKADDR).last()
+        let addresses = self.with_tag(TARSIER_PART_SOCKADDR);
+        addresses.filter(|part| part.index == 0).last()
+    }
+
+    /// The addresses of the messages of a sendmmsg(2) on a UNIX socket, in their order; the last one is cut if there
+    /// are more.
+    pub fn message_addresses(&self) -> impl Iterator<Item = Part<'a>> {
+        let addresses = self.with_tag(TARSIER_PART_SOCKADDR);
+        addresses.filter(|part| part.index != 0)
     }
 
     /// Start of the command line: arguments separated by NUL.

@@ -83,6 +83,11 @@ impl<'a> Part<'a> {
         self.has(TARSIER_PART_BEFORE)
     }
 
+    /// Whether the kernel may have used another socket address than this one, with the path of a UNIX socket.
+    pub fn is_other_used(&self) -> bool {
+        self.has(TARSIER_PART_OTHER_USED)
+    }
+
     /// Whether the walk did not end at the root of the mount namespace.
     pub fn is_unreachable(&self) -> bool {
         self.has(TARSIER_PART_UNREACHABLE)

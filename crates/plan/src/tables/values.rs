@@ -10,6 +10,9 @@ use crate::task::TaskWorkload;
 use crate::workload::WorkloadNames;
 use abi::Field;
 
+/// Family of UNIX sockets: linux/socket.h.
+const AF_UNIX: u32 = 1;
+
 /// Facts as the programs have them: one value each, `None` if the call does not have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Values {
@@ -57,6 +60,8 @@ impl Values {
         set(Fact::Compare, equal_ids(facts));
         values.exe_by_name = exe_by_name;
         values.fact[Fact::SaddrFam as usize] = facts.saddr_fam;
+        let is_unix = shape.may_name_socket() && facts.saddr_fam == Some(AF_UNIX);
+        values.fact[Fact::SocketName as usize] = Some(is_unix.into());
         let TaskWorkload {
             unit,
             slice,

@@ -2,9 +2,9 @@
 #![allow(dead_code)] // every test file uses some of it
 
 use abi::{Arch, Field};
-use plan::{Capabilities, Entries, Entry, Executable, Facts, Identities, Inode, Name, ObjectId};
+use plan::{CallNames, Capabilities, Entries, Entry, Executable, Facts, Identities};
+use plan::{Inode, Name, ObjectId, Proven, ShapeKind};
 use plan::{Marks, PathIdentity, Plan, RunExe, Seen, TaskPast, TaskWorkload, WorkloadName, NONE};
-use plan::{Proven, ShapeKind};
 use proptest::prelude::*;
 use proptest::sample::select;
 use rules::{Action, Condition, List, Op, Rule, Source, SyscallSet, Value};
@@ -548,7 +548,12 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
                     are_above_used: true,
                     workload,
                 };
-                let names = if shape.has_names() { names } else { Vec::new() };
+                let is_unix = facts.saddr_fam == Some(1);
+                let names = match shape.names() {
+                    CallNames::Always => names,
+                    CallNames::OfSocket if is_unix => names,
+                    _ => Vec::new(),
+                };
                 let above = above(&names);
                 Event {
                     facts,
