@@ -18,8 +18,21 @@ static __always_inline bool same_place(const struct call_place *one, const struc
 	       one->args[2] == other->args[2] && one->args[3] == other->args[3];
 }
 
+/*
+ * The number at the end of a call that has replaced all registers: restore_sigcontext() of x86,
+ * forget_syscall() of arm64.
+ */
+#define NO_CALL (~0U)
+
 #if defined(__TARGET_ARCH_x86)
 #define TS_COMPAT 2
+#define NR_RT_SIGRETURN 15
+#define NR_COMPAT_SIGRETURN 119
+#define NR_COMPAT_RT_SIGRETURN 173
+#define NR_EXECVE 59
+#define NR_EXECVEAT 322
+#define NR_COMPAT_EXECVE 11
+#define NR_COMPAT_EXECVEAT 358
 
 /*
  * The number of the call as the kernel takes it: the low half of the register
@@ -110,6 +123,12 @@ static __always_inline __u64 probe_result(const struct pt_regs *regs)
 	return regs->ax;
 }
 
+/* The result that the call has left for its caller. */
+static __always_inline long call_value(const struct pt_regs *regs)
+{
+	return regs->ax;
+}
+
 /* The return value of a call's function as audit uses it. */
 static __always_inline long call_result(long result, __u32 compat)
 {
@@ -117,6 +136,13 @@ static __always_inline long call_result(long result, __u32 compat)
 }
 #elif defined(__TARGET_ARCH_arm64)
 #define TIF_32BIT_MASK (1UL << 22)
+#define NR_RT_SIGRETURN 139
+#define NR_COMPAT_SIGRETURN 119
+#define NR_COMPAT_RT_SIGRETURN 173
+#define NR_EXECVE 221
+#define NR_EXECVEAT 281
+#define NR_COMPAT_EXECVE 11
+#define NR_COMPAT_EXECVEAT 387
 
 static __always_inline __u32 call_number(const struct pt_regs *regs)
 {
@@ -181,11 +207,25 @@ static __always_inline __u64 probe_result(const struct user_pt_regs *regs)
 	return regs->regs[0];
 }
 
+/* The result that the call has left for its caller. */
+static __always_inline long call_value(const struct pt_regs *regs)
+{
+	return regs->regs[0];
+}
+
 /* The return value of a call's function as audit uses it: 32 bits for 32-bit programs. */
 static __always_inline long call_result(long result, __u32 compat)
 {
 	return compat ? (__s32)result : result;
 }
 #endif
+
+/* Whether a call executes a program. */
+static __always_inline bool is_exec_number(__u32 nr, bool compat)
+{
+	if (compat)
+		return nr == NR_COMPAT_EXECVE || nr == NR_COMPAT_EXECVEAT;
+	return nr == NR_EXECVE || nr == NR_EXECVEAT;
+}
 
 #endif /* TARSIER_ARCH_H */

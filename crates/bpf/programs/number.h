@@ -16,6 +16,17 @@ static const __u16 x32_twins[] = {
 	273, 274, 278, 279, 295, 296, 297, 299, 307, 310, 311, 54,  55,	 206, 209, 322, 327, 328,
 };
 
+/* The call that has left no number: the one that returns from a signal's handler. */
+static __always_inline __u32 sigreturn_number(void)
+{
+	__u64 bits = control.watched[NR_COMPAT_RT_SIGRETURN / 64];
+
+	if (!entered_compat(bpf_get_current_task_btf()))
+		return NR_RT_SIGRETURN;
+	return bits & 1ULL << NR_COMPAT_RT_SIGRETURN % 64 ? NR_COMPAT_RT_SIGRETURN
+							  : NR_COMPAT_SIGRETURN;
+}
+
 /*
  * The number of the 64-bit call that does the same as this one of x32, or
  * TABLE_CALLS. Not inline, so that the verifier goes through it once.
@@ -24,6 +35,8 @@ __noinline __u32 x32_twin(__u32 given)
 {
 	__u32 own = given & ~X32_BIT;
 
+	if (given == NO_CALL)
+		return sigreturn_number();
 	if (!X32_BIT || own == given || !control.x32 || entered_compat(bpf_get_current_task_btf()))
 		return TABLE_CALLS;
 	if (own < X32_FIRST)

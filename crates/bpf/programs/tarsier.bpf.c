@@ -19,6 +19,17 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
+/* Says that the call has a name, which is not known. */
+static __always_inline void part_unread_path(struct work *w)
+{
+	struct tarsier_part *part = part_begin(w, TARSIER_PART_PATH, 0);
+
+	if (!part)
+		return;
+	part->flags |= TARSIER_PART_UNREADABLE;
+	part_end(w, part, 0);
+}
+
 /* Makes the event of an execve. `bprm`, `note`: NULL if the hooks that provide them were missed. */
 static __noinline int exec_event(struct linux_binprm *bprm, struct work *w, struct task_note *note,
 				 __u64 generation, struct cpu_state *cpu)
@@ -33,6 +44,8 @@ static __noinline int exec_event(struct linux_binprm *bprm, struct work *w, stru
 		if (HAS(bprm, filename))
 			part_kernel_string(w, TARSIER_PART_PATH, bprm->filename);
 		part_exec_file(w, bprm);
+	} else {
+		part_unread_path(w);
 	}
 	if (note)
 		part_fcaps(w, task, note);
@@ -82,6 +95,28 @@ static __always_inline bool fork_was_seen(struct task_struct *task, long child)
 	return true;
 }
 
+#define AT_EXECVE_CHECK 0x10000
+
+/*
+ * Whether an execveat(2) that returns 0 was asked only whether it may execute the file. One that executes
+ * it has cleared the registers.
+ */
+static __always_inline bool only_checks(const struct pt_regs *regs, __u32 compat)
+{
+	__u64 args[6];
+
+	call_args(args, regs, compat);
+	return args[4] & AT_EXECVE_CHECK;
+}
+
+/* Whether an execve fails whose task cannot go on: exec_broke() records it when the task ends. */
+static __always_inline bool exec_is_broken(struct task_struct *task)
+{
+	struct task_note *note = bpf_task_storage_get(&task_notes, task, 0, 0);
+
+	return note && note->exec_valid == EXEC_BEGUN;
+}
+
 /* Whether a result is that of a call that has succeeded, for rules too: they compare its low half. */
 static __always_inline bool succeeded(long ret)
 {
@@ -100,8 +135,13 @@ static __always_inline int call_returned(struct task_struct *task, struct pt_reg
 
 	if (nr == control.canary_call)
 		answer_canary(call_arg(regs, compat, 1));
-	if (!find_call(&call, compat, nr))
-		return 0;
+	if (!find_call(&call, compat, nr)) {
+		if (given != NO_CALL || !compat || !find_call(&call, compat, NR_COMPAT_SIGRETURN))
+			return 0;
+		nr = NR_COMPAT_SIGRETURN;
+	}
+	if (given == NO_CALL)
+		given = nr;
 	ret = call_result(ret, compat);
 	ended = 0;
 	if (has_objects(nr, compat))
@@ -117,9 +157,14 @@ static __always_inline int call_returned(struct task_struct *task, struct pt_reg
 	if (!w)
 		return 0;
 	find_spec(&call, w);
-	if (probed && ret == 0 && w->spec.kind == KIND_EXEC)
-		exec_unseen(&call, w, task, cpu, compat, nr, given);
-	if (ret == 0 && (w->spec.kind == KIND_FORK || w->spec.kind == KIND_EXEC))
+	if (w->spec.kind == KIND_EXEC && ret == 0 && !only_checks(regs, compat)) {
+		if (probed)
+			exec_unseen(&call, w, task, cpu, compat, nr, given);
+		goto out;
+	}
+	if (w->spec.kind == KIND_EXEC && ret < 0 && exec_is_broken(task))
+		goto out;
+	if (ret == 0 && w->spec.kind == KIND_FORK)
 		goto out;
 	if (ret > 0 && w->spec.kind == KIND_FORK && fork_was_seen(task, ret))
 		goto out;
@@ -338,6 +383,46 @@ static __always_inline int exec_ended(__u64 *ctx)
 }
 
 COPIES("tp_btf/sched_process_exec", exec_done, exec_ended(ctx))
+
+/*
+ * An execve that fails after the old image is gone kills its task. Its call may have another number and
+ * entry by then, those of the new image (SET_PERSONALITY2() of x86), so that its end is not watched.
+ */
+static __always_inline int exec_broke(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_note *note = bpf_task_storage_get(&task_notes, task, 0, 0);
+	struct pt_regs *regs;
+	struct call call = {};
+	struct cpu_state *cpu;
+	struct work *w;
+	__u32 compat;
+
+	if (!note || note->exec_valid != EXEC_BEGUN)
+		return 0;
+	note->exec_valid = 0;
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	/* If this is another call, the execve has succeeded. */
+	if (!is_exec_number(call_number(regs) & ~X32_BIT, entered_compat(task)))
+		return 0;
+	cpu = state_of_cpu();
+	compat = note->exec_compat & 1;
+	if (!cpu || !audited(task) || !find_call(&call, compat, note->exec_nr))
+		return 0;
+	w = work_for(cpu);
+	if (!w)
+		return 0;
+	find_spec(&call, w);
+	set_call(w, compat, note->exec_nr, note->exec_given);
+	w->ret = call_result(call_value(regs), compat);
+	__builtin_memcpy(w->args, note->exec_args, sizeof(w->args));
+	if (recorded(matched(&call, w, task, cpu, true), w))
+		exec_event(0, w, 0, call.generation, cpu);
+	work_leave(w);
+	return 0;
+}
+
+COPIES("tp_btf/sched_process_exit", exec_broken, exec_broke())
 
 /* Tasks whose exit has already been recorded by one of the copies. */
 struct exit_key {

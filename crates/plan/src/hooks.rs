@@ -247,10 +247,17 @@ fn tracepoints(calls: &[(Entry, u32)], capabilities: &Capabilities) -> (SysExit,
         .any(|nr| capabilities.untraced_calls.contains(nr))
     {
         every("a watched call has no tracepoint of its own in this kernel")
+    } else if native.iter().any(|&nr| leaves_no_number(nr, capabilities)) {
+        every("a watched call has no number any more when it is over")
     } else if capabilities.compat_entry {
         (SysExit::PerSyscall(native), "no 32-bit call is watched")
     } else {
         let reason = "32-bit entry is impossible here";
         (SysExit::PerSyscall(native), reason)
     }
+}
+
+/// Whether the call replaces the register with its number: per-syscall tracepoints then do not see its end.
+fn leaves_no_number(nr: u32, capabilities: &Capabilities) -> bool {
+    abi::syscall_name(capabilities.arch, nr) == Some("rt_sigreturn")
 }

@@ -86,7 +86,7 @@ impl Hooks {
         }
         let mut new_exec = Vec::new();
         if hooks.exec && self.armed.exec.is_empty() {
-            for program in ["exec_done", "exec_entry"] {
+            for program in ["exec_broken", "exec_done", "exec_entry"] {
                 new_exec.extend(self.programs.attach_copies(program)?);
             }
         }

@@ -7,7 +7,8 @@ use plan::Form;
 use std::os::fd::AsFd;
 
 /// Programs that have copies.
-const COPIED: [&str; 10] = [
+const COPIED: [&str; 11] = [
+    "exec_broken",
     "exec_entry",
     "exec_done",
     "exit_call",

@@ -32,7 +32,7 @@ impl<'p> Needs<'p> {
             "sys_exit_one" => self.per_syscall,
             "sys_enter" => self.entries.contains(&None),
             "call_entry" => self.entries.iter().any(Option::is_some),
-            "exec_done" | "exec_entry" => hooks.exec,
+            "exec_broken" | "exec_done" | "exec_entry" => hooks.exec,
             "exit_call" | "exit_entry" => hooks.exit,
             "fork_done" => hooks.fork,
             "task_made" => hooks.task_list,
