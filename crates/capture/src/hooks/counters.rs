@@ -245,12 +245,12 @@ fn read_rules(
 
 /// Events lost, by real uid of the task.
 fn read_uids(map: &impl MapCore) -> Result<BTreeMap<u32, u64>, CaptureError> {
-    let mut counts = BTreeMap::new();
-    for key in map.keys() {
-        let value = map.get(&key).map_err(refused("counters"))?;
-        counts.insert(filled_up(&key), filled_up(&value.unwrap_or_default()));
-    }
-    Ok(counts)
+    // Not one by one: how many there are is up to users.
+    let counts = map.contents().map_err(refused("counters"))?;
+    let counts = counts
+        .iter()
+        .map(|(key, value)| (filled_up(key), filled_up(value)));
+    Ok(counts.collect())
 }
 
 fn per_cpu<T: FromBytes + IntoBytes>(
