@@ -16,10 +16,10 @@ pub(crate) const EVENT_NS: u64 = 20_000_000;
 const MAKER_NS: u64 = SECOND_NS / 20;
 /// Time of a maker in each second up to which it is one that hardly asks.
 const SMALL_NS: u64 = 1_000_000;
-/// Age of a frame from which the daemon is behind.
-const BEHIND_NS: u64 = 20_000_000;
+/// Age of a frame from which the daemon is behind: a little more than one that was in a ring when the daemon rested.
+const BEHIND_NS: u64 = 12_000_000;
 /// What a share saves up.
-const BURST_NS: u64 = 10_000_000;
+const BURST_NS: u64 = 5_000_000;
 /// Time for all look-ups of the daemon's own regular work at a time.
 const OWN_NS: u64 = 500_000_000;
 /// Limit of the makers that are told apart; the others count as one.
@@ -310,7 +310,7 @@ mod tests {
     fn the_look_ups_of_an_event_have_twenty_milliseconds_together() {
         let mut budgets = Budgets::default();
         assert_eq!(budgets.limit(0), Limit::None);
-        begin(&mut budgets, 1, 5 * MS);
+        begin(&mut budgets, 1, 20 * MS);
         for (now, left) in [(5 * MS, 20), (12 * MS, 13), (24 * MS, 1)] {
             let expected = Limit::Within(Duration::from_millis(left));
             assert_eq!(budgets.limit(now), expected);

@@ -189,11 +189,14 @@ impl Client {
         take: impl FnOnce(Content<'_>) -> Option<T>,
     ) -> Result<Option<T>, Refused> {
         self.counts.asked += 1;
+        let begin = Instant::now();
         let found = self.exchange(question, asker);
         // The reply has been parsed before.
         let reply = found.and_then(|len| Reply::parse(&self.buffer[..len]).ok_or(Refused));
         match reply.map(|reply| reply.content) {
             Ok(Content::Denied) => Err(Refused),
+            // The helper has stopped in time, which is no fault of a file system.
+            Ok(Content::NotNow) if asker.has_run_out(begin) => Err(Refused),
             Ok(Content::NotNow) | Err(Refused) => {
                 self.counts.unanswered += 1;
                 Err(Refused)

@@ -9,6 +9,7 @@ use crate::digest::{DigestQuestion, ANSWER_BYTES_MAX, OWN_BYTES};
 use event::record::Inode;
 use event::HashedFile;
 use plan::ObjectId;
+use std::time::{Duration, Instant};
 
 /// Length of the longest path in a question, in bytes. It is eight times PATH_MAX, so that a long
 /// path below a long current directory has room.
@@ -93,6 +94,14 @@ pub struct Asker {
     pub pid: u32,
     /// Bytes of the path that lead to the root directory of the process; 0: to that of the helper.
     pub prefix: u32,
+}
+
+impl Asker {
+    /// Whether the time for an answer to a question of this time is over.
+    pub(crate) fn has_run_out(&self, asked: Instant) -> bool {
+        let limit = Duration::from_micros(self.limit_us.into());
+        self.limit_us > 0 && asked.elapsed() >= limit
+    }
 }
 
 /// Message from the daemon to a helper.
