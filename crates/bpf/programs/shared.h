@@ -271,7 +271,8 @@ struct uring_request {
 	__u8 opens; /* its result is a descriptor */
 	__u8 silent; /* posts a completion only if it fails */
 	__u8 has_file; /* it acts on a file, which is recorded */
-	__u8 pad[5];
+	__u8 has_result; /* the first of several results has been sent, or was lost */
+	__u8 pad[4];
 	struct maker maker;
 };
 

@@ -192,12 +192,13 @@ __noinline int uring_note(struct work *w, __u64 req)
 
 /* Sends a result. `req` is the address of the request, or 0 if its end was not seen. */
 static __always_inline void uring_result(struct work *w, struct cpu_state *cpu,
-					 const struct uring_request *request, __u64 req, __s64 exit,
+					 struct uring_request *request, __u64 req, __s64 exit,
 					 __u32 flags)
 {
 	struct tarsier_result *result = (struct tarsier_result *)w->frame;
 	__u32 cpu_nr = bpf_get_smp_processor_id(), size;
 	void *ring = bpf_map_lookup_elem(&rings, &cpu_nr);
+	bool is_lost;
 
 	w->len = sizeof(*result);
 	w->parts = 0;
@@ -224,11 +225,15 @@ static __always_inline void uring_result(struct work *w, struct cpu_state *cpu,
 	result->exit = exit;
 	result->flags = flags;
 	result->parts = w->parts;
-	if (!ring || bpf_ringbuf_output(ring, w->frame, size, BPF_RB_NO_WAKEUP)) {
+	/* Without its first result, an operation is recorded as pending; each further one is an event. */
+	is_lost = !ring || bpf_ringbuf_output(ring, w->frame, size, BPF_RB_NO_WAKEUP);
+	if (is_lost && request->has_result) {
 		count_lost(cpu, TARSIER_LOSS_RING_FULL);
 		count_rule(request->rule, FATE_LOST);
-		return;
 	}
+	request->has_result |= !!(flags & TARSIER_RESULT_MORE);
+	if (is_lost)
+		return;
 	record_went(cpu, ring, size, BOUND_LACKS_FRAME, false);
 }
 

@@ -507,7 +507,8 @@ pub struct uring_request {
     pub opens: __u8,
     pub silent: __u8,
     pub has_file: __u8,
-    pub pad: [__u8; 5usize],
+    pub has_result: __u8,
+    pub pad: [__u8; 4usize],
     pub maker: maker,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
@@ -528,7 +529,9 @@ const _: () = {
         [::core::mem::offset_of!(uring_request, silent) - 33usize];
     ["Offset of field: uring_request::has_file"]
         [::core::mem::offset_of!(uring_request, has_file) - 34usize];
-    ["Offset of field: uring_request::pad"][::core::mem::offset_of!(uring_request, pad) - 35usize];
+    ["Offset of field: uring_request::has_result"]
+        [::core::mem::offset_of!(uring_request, has_result) - 35usize];
+    ["Offset of field: uring_request::pad"][::core::mem::offset_of!(uring_request, pad) - 36usize];
     ["Offset of field: uring_request::maker"]
         [::core::mem::offset_of!(uring_request, maker) - 40usize];
 };

@@ -2,22 +2,18 @@
 
 use crate::daemon::Setup;
 use crate::{machine, programs};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use testkit::evade::{Place, Verdict};
-
-/// The program of tests/evade.
-fn evade() -> PathBuf {
-    let mut build = Command::new(programs::checkout().join("scripts/build-evade"));
-    let (path, _) = programs::output_of(&mut build);
-    path.trim().into()
-}
 
 /// Uses a set of techniques while their rules are armed.
 fn attack(setup: &Setup, set: &str) -> Verdict {
     let bin = setup.path("bin");
     std::fs::create_dir(&bin).expect("a directory");
-    for (program, name) in [(evade(), "evade"), (programs::tarsier(), "tarsier")] {
+    for (program, name) in [
+        (programs::evade(), "evade"),
+        (programs::tarsier(), "tarsier"),
+    ] {
         std::os::unix::fs::symlink(program, bin.join(name)).expect("a link");
     }
     let suite = programs::checkout().join("tests/evade");

@@ -34,6 +34,13 @@ pub(crate) fn workload() -> PathBuf {
     path.trim().into()
 }
 
+/// The program of tests/evade.
+pub(crate) fn evade() -> PathBuf {
+    let mut build = Command::new(checkout().join("scripts/build-evade"));
+    let (path, _) = output_of(&mut build);
+    path.trim().into()
+}
+
 /// One of the distribution's audit programs.
 pub(crate) fn peer(program: &str) -> Command {
     let mut command = Command::new(checkout().join("scripts/peer"));

@@ -210,11 +210,65 @@ fn under_a_storm_of_rings_what_was_submitted_is_recorded_or_counted_as_lost() {
         let status = daemon.status();
         let ended = daemon.stop();
         let events = log::events(&ended.log);
-        let recorded = log::records(&events, "URINGOP").len();
+        let recorded = log::records(&events, "URINGOP");
+        // The result of an operation that was recorded as pending has an event of its own.
+        let is_first = |record: &&&log::Record| record.field("result_of").is_none();
+        let recorded = recorded.iter().filter(is_first).count();
         let lost = status["lost"].as_object().expect("causes");
         let lost: u64 = lost.values().filter_map(serde_json::Value::as_u64).sum();
         let lost = lost as usize;
         assert_eq!(recorded + lost, made, "{}", ended.said);
+    });
+}
+
+/// The records of operations.
+fn removals(log: &std::path::Path) -> Vec<log::Record> {
+    let events = log::events(log);
+    let of_event = |event: log::Event| event.records.into_iter().find(|r| r.kind == "URINGOP");
+    events.into_iter().filter_map(of_event).collect()
+}
+
+#[test]
+fn an_operation_whose_result_nobody_fetches_is_in_the_log_within_a_second() {
+    machine::test("withheld results", |setup| {
+        let evade = programs::evade();
+        let on = |words: &[&str]| {
+            let mut command = Command::new(&evade);
+            command
+                .arg(words[0])
+                .arg(setup.path("mnt"))
+                .args(&words[1..]);
+            command
+        };
+        programs::output_of(&mut on(&["prepare"]));
+        let rule = "-a always,exit -F arch=b64 -S unlinkat -F success=1 -k withheld\n";
+        let daemon = setup.tarsier(rule).format("raw").start();
+        let mut maker = on(&["make", "ring-withheld"])
+            .spawn()
+            .expect("evade starts");
+        let log = setup.path("audit.log");
+        let pending = |records: &[log::Record]| {
+            let is_pending = |r: &&log::Record| r.field("pending") == Some("yes");
+            records.iter().filter(is_pending).count()
+        };
+        // The technique sleeps for two seconds when it has made its operations.
+        while pending(&removals(&log)) < 5 {
+            let is_over = maker.try_wait().expect("its state").is_some();
+            assert!(
+                !is_over,
+                "the results came before the operations were in the log"
+            );
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        assert!(maker.wait().expect("it ends").success());
+        drop(daemon.stop());
+        let records = removals(&log);
+        assert_eq!((records.len(), pending(&records)), (10, 5), "{records:#?}");
+        let results = records.iter().filter(|r| r.field("result_of").is_some());
+        for record in results {
+            assert_eq!(record.field("success"), Some("yes"), "{record:?}");
+        }
+        programs::output_of(&mut on(&["clean"]));
     });
 }
 
