@@ -300,7 +300,7 @@ impl<T: Tally> Composer<T> {
             FrameKind::Result => {
                 let result = OperationResult::parse(frame)?;
                 match self.operations.completed(&result, frame)? {
-                    Some(completed) => self.completed(cpu, &completed, out, live),
+                    Some(completed) => of_operations::completed(self, cpu, &completed, out, live),
                     None => Ok(Outcome::Part),
                 }
             }
@@ -310,11 +310,17 @@ impl<T: Tally> Composer<T> {
                     return Ok(self.event(cpu, &event, out, live));
                 }
                 match self.operations.submitted(&event, frame)? {
-                    Some(completed) => self.completed(cpu, &completed, out, live),
+                    Some(completed) => of_operations::completed(self, cpu, &completed, out, live),
                     None => Ok(Outcome::Part),
                 }
             }
         }
+    }
+
+    /// Appends the io_uring operations that have waited long enough for a result; with `at_end`, all that wait. Returns
+    /// the number of events recorded.
+    pub fn overdue(&mut self, at_end: bool, out: &mut Vec<u8>) -> u64 {
+        of_operations::overdue(self, at_end, out)
     }
 
     /// Whether exclude rules, the budget of the rule and the limit of the records allow another event.

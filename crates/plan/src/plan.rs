@@ -233,14 +233,8 @@ impl Plan {
 
     /// One bit per io_uring operation that some rule watches.
     pub fn watched_operations(&self) -> [u64; uring::OPERATIONS / 64] {
-        let mut bits = [0; uring::OPERATIONS / 64];
-        for (_, op) in self.calls.keys().filter(|(e, _)| *e == Entry::Uring) {
-            // A command on a socket is submitted as any command, of either size.
-            for opcode in uring::opcodes_of(*op) {
-                bits[opcode as usize / 64] |= 1 << (opcode % 64);
-            }
-        }
-        bits
+        let operations = self.calls.keys().filter(|(e, _)| *e == Entry::Uring);
+        uring::opcode_bits(operations.map(|(_, op)| *op))
     }
 
     pub(crate) fn call_row(&self, entry: Entry, nr: u32) -> tables::Call {

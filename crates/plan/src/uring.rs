@@ -20,11 +20,19 @@ pub(crate) fn unnamed(operations: u32) -> std::ops::Range<u32> {
     named..operations.max(named)
 }
 
-/// The opcodes with which operation `op` is submitted.
-pub(crate) fn opcodes_of(op: u32) -> impl Iterator<Item = u32> {
-    let opcode = uring_opcode(op);
+/// One bit for each opcode with which one of these operations is submitted. A command on a socket is submitted as any
+/// command, of either size.
+pub(crate) fn opcode_bits(operations: impl Iterator<Item = u32>) -> [u64; OPERATIONS / 64] {
     let large = abi::uring_op_number("uring_cmd128");
-    std::iter::once(opcode).chain(large.filter(|_| opcode != op))
+    let mut bits = [0; OPERATIONS / 64];
+    for op in operations {
+        let opcode = uring_opcode(op);
+        for opcode in [Some(opcode), large.filter(|_| opcode != op)] {
+            let Some(opcode) = opcode else { continue };
+            bits[opcode as usize / 64] |= 1 << (opcode % 64);
+        }
+    }
+    bits
 }
 
 /// Stands for the call of an operation if no call does the same.

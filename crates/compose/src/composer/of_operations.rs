@@ -6,98 +6,106 @@ use crate::pending_operations::{Completed, PendingEvent};
 use event::wire::{Event, WireError};
 use std::sync::Arc;
 
-impl<T: Tally> Composer<T> {
-    /// Appends an operation that has its result; if it was recorded as pending, its result.
-    pub(super) fn completed<W: Watcher>(
-        &mut self,
-        cpu: usize,
-        completed: &Completed,
-        out: &mut Vec<u8>,
-        live: Option<&mut W>,
-    ) -> Result<Outcome, WireError> {
-        let event = Event::parse(&completed.frame)?;
-        let Some(pending) = &completed.of else {
-            return Ok(self.event(cpu, &event, out, live));
-        };
-        let call = self.texts.calls.of(&event);
-        self.host
-            .begin_event(event.header().uid, event.header().cgroup_id);
-        match completed.has_objects {
-            true => self.resolver.resolve(&event, &call.shape),
-            // The names are those of the pending event; by now they may lead elsewhere.
-            false => self.resolver.forget(),
-        }
-        let selected = Selected {
-            task_label: TaskLabel::of(
-                &event,
-                &pending.generation,
-                self.host.labels,
-                &*self.host.system,
-            ),
-            generation: Arc::clone(&pending.generation),
-            rule: pending.rule,
-            is_unsure: false,
-            result_of: Some(pending.stamp),
-        };
-        let outcome = self.record(cpu, &event, selected, out, live).0;
-        self.host.system.end_event();
-        Ok(outcome)
+/// Appends an operation that has its result; if it was recorded as pending, its result.
+pub(super) fn completed<T: Tally, W: Watcher>(
+    composer: &mut Composer<T>,
+    cpu: usize,
+    completed: &Completed,
+    out: &mut Vec<u8>,
+    live: Option<&mut W>,
+) -> Result<Outcome, WireError> {
+    let event = Event::parse(&completed.frame)?;
+    let Some(pending) = &completed.of else {
+        return Ok(composer.event(cpu, &event, out, live));
+    };
+    let header = event.header();
+    composer.host.begin_event(header.uid, header.cgroup_id);
+    let call = composer.texts.calls.of(&event);
+    match completed.has_objects {
+        true => composer.resolver.resolve(&event, &call.shape),
+        // The names are those of the pending event; by now they may lead elsewhere.
+        false => composer.resolver.forget(),
     }
+    let selected = Selected {
+        task_label: TaskLabel::of(
+            &event,
+            &pending.generation,
+            composer.host.labels,
+            &*composer.host.system,
+        ),
+        generation: Arc::clone(&pending.generation),
+        rule: pending.rule,
+        is_unsure: false,
+        result_of: Some(pending.stamp),
+    };
+    let (outcome, _) = composer.record(cpu, &event, selected, out, live);
+    composer.host.system.end_event();
+    Ok(outcome)
+}
 
-    /// Appends the io_uring operations that have waited long enough for a result; with `at_end`, all that wait. Returns
-    /// the number of events recorded.
-    pub fn overdue(&mut self, at_end: bool, out: &mut Vec<u8>) -> u64 {
-        let mut recorded = 0;
-        // They are late for no fault of the daemon.
-        self.host.frame_ns = u64::MAX;
-        let mut count = |outcome| {
-            recorded += u64::from(matches!(outcome, Outcome::Recorded | Outcome::Urgent));
-        };
-        for completed in self.operations.left() {
-            if let Ok(outcome) = self.completed(0, &completed, out, None::<&mut ()>) {
-                count(outcome);
-            }
-        }
-        let at_end = if at_end {
-            self.operations.take_all()
-        } else {
-            Vec::new()
-        };
-        for frame in at_end {
-            if let Ok(event) = Event::parse(&frame) {
-                count(self.event(0, &event, out, None::<&mut ()>));
-            }
-        }
-        while let Some(frame) = self.operations.overdue() {
-            let Ok(event) = Event::parse(&frame) else {
-                continue;
-            };
-            let (outcome, pending) = self.pending(&event, out);
-            self.operations.recorded(event.header().frame.id, pending);
+/// Appends the io_uring operations that have waited long enough for a result; with `at_end`, all that wait. Returns
+/// the number of events recorded.
+pub(super) fn overdue<T: Tally>(
+    composer: &mut Composer<T>,
+    at_end: bool,
+    out: &mut Vec<u8>,
+) -> u64 {
+    // They are late for no fault of the daemon.
+    composer.host.frame_ns = u64::MAX;
+    let mut recorded = 0;
+    let mut count = |outcome| {
+        recorded += u64::from(matches!(outcome, Outcome::Recorded | Outcome::Urgent));
+    };
+    for completed_event in composer.operations.left() {
+        if let Ok(outcome) = completed(composer, 0, &completed_event, out, None::<&mut ()>) {
             count(outcome);
         }
-        recorded
     }
+    let at_end = if at_end {
+        composer.operations.take_all()
+    } else {
+        Vec::new()
+    };
+    for frame in at_end {
+        if let Ok(event) = Event::parse(&frame) {
+            count(composer.event(0, &event, out, None::<&mut ()>));
+        }
+    }
+    while let Some(frame) = composer.operations.overdue() {
+        let Ok(event) = Event::parse(&frame) else {
+            continue;
+        };
+        let header = event.header();
+        composer.host.begin_event(header.uid, header.cgroup_id);
+        let (outcome, recorded_as) = pending(composer, &event, out);
+        composer.host.system.end_event();
+        composer
+            .operations
+            .recorded(event.header().frame.id, recorded_as);
+        count(outcome);
+    }
+    recorded
+}
 
-    /// Appends an operation as pending. Its result is not known, so that conditions on it hold.
-    fn pending(&mut self, event: &Event<'_>, out: &mut Vec<u8>) -> (Outcome, Option<PendingEvent>) {
-        let call = self.texts.calls.of(event);
-        self.host
-            .begin_event(event.header().uid, event.header().cgroup_id);
-        let selected = match self.judge(event, &call.shape) {
-            Ok(selected) => selected,
-            Err(outcome) => return (outcome, None),
-        };
-        let (generation, rule) = (Arc::clone(&selected.generation), selected.rule);
-        let (outcome, stamp) = self.record(0, event, selected, out, None::<&mut ()>);
-        self.host.system.end_event();
-        let pending = PendingEvent {
-            stamp,
-            generation,
-            rule,
-        };
-        (outcome, Some(pending))
-    }
+/// Appends an operation as pending. Its result is not known, so that conditions on it hold.
+fn pending<T: Tally>(
+    composer: &mut Composer<T>,
+    event: &Event<'_>,
+    out: &mut Vec<u8>,
+) -> (Outcome, Option<PendingEvent>) {
+    let call = composer.texts.calls.of(event);
+    let selected = match composer.judge(event, &call.shape) {
+        Ok(selected) => selected,
+        Err(outcome) => return (outcome, None),
+    };
+    let (generation, rule) = (Arc::clone(&selected.generation), selected.rule);
+    let (outcome, stamp) = composer.record(0, event, selected, out, None::<&mut ()>);
+    let pending = PendingEvent {
+        stamp,
+        generation,
+        rule,
+    };
+    (outcome, Some(pending))
 }
 
 #[cfg(test)]
