@@ -351,6 +351,30 @@ static __always_inline void part_how(struct work *w)
 
 #define BPF_COMMAND_PROG_LOAD 5
 
+#define BPF_COMMAND_OBJ_PIN 6
+#define BPF_COMMAND_OBJ_GET 7
+#define BPF_FLAG_PATH_FD (1 << 14)
+
+/* Whether bpf(2) was given the path of an object. */
+static __always_inline bool has_object_path(struct work *w)
+{
+	__u32 command = w->args[0];
+
+	return w->spec.kind == KIND_BPF &&
+	       (command == BPF_COMMAND_OBJ_PIN || command == BPF_COMMAND_OBJ_GET);
+}
+
+/* Adds that path: { __u64 pathname; __u32 bpf_fd, file_flags; } of union bpf_attr. */
+static __always_inline void part_object_path(struct work *w)
+{
+	__u64 attr[2] = {};
+
+	if (bpf_probe_read_user(attr, sizeof(attr), (void *)w->args[1]) ||
+	    attr[1] >> 32 & BPF_FLAG_PATH_FD)
+		attr[0] = 0;
+	part_user_string(w, TARSIER_PART_PATH, 0, attr[0]);
+}
+
 /* Adds the id of the program that bpf(2) has loaded, if its descriptor still stands for it. */
 static __always_inline void part_program(struct work *w)
 {
@@ -473,6 +497,8 @@ __noinline int event_memory(struct work *w)
 		part_target(w);
 	if (w->spec.kind == KIND_BPF)
 		part_program(w);
+	if (has_object_path(w))
+		part_object_path(w);
 	if (w->spec.kind == KIND_MODULE)
 		part_loaded_module(w);
 	if (w->spec.kind == KIND_MESSAGES)
@@ -522,7 +548,7 @@ __noinline int event_objects(struct work *w)
 	if (note)
 		part_note(w, note);
 	if (w->spec.path[0] < 6 || w->spec.path[1] < 6 || w->spec.fd < 6 ||
-	    w->spec.kind == KIND_OPEN || is_named)
+	    w->spec.kind == KIND_OPEN || is_named || has_object_path(w))
 		part_cwd(w, task);
 	w->find.is_doubted = 0;
 	part_path(w, task, 0);

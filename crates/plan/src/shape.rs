@@ -381,7 +381,12 @@ fn processes(name: &str) -> Option<Shape> {
         "fork" | "vfork" | "clone" | "clone3" => plain.kind(ShapeKind::Fork),
         "exit" | "exit_group" => plain.kind(ShapeKind::Exit),
         "capset" => plain.kind(ShapeKind::Capset),
-        "bpf" => plain.kind(ShapeKind::Bpf),
+        // BPF_OBJ_PIN and BPF_OBJ_GET have a path in memory.
+        "bpf" => plain
+            .kind(ShapeKind::Bpf)
+            .path(NONE, NONE, NameUse::Lookup, true),
+        // Some file systems look up what their options name.
+        "fsconfig" => plain.path(NONE, NONE, NameUse::Lookup, true),
         "init_module" | "finit_module" => plain.kind(ShapeKind::Module),
         // The calls whose targets the kernel reports to audit: audit_signal_info(), audit_ptrace().
         "kill" | "tkill" | "rt_sigqueueinfo" => Shape { target: 0, ..plain },

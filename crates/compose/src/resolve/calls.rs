@@ -10,6 +10,9 @@ const AT_EMPTY_PATH: u64 = 0x1000;
 const MS_REMOUNT: u64 = 0x20;
 /// MS_SHARED and the like.
 const CHANGES_KIND: u64 = 0x1e_0000;
+/// Commands of bpf(2).
+const BPF_OBJ_PIN: u64 = 6;
+const BPF_OBJ_GET: u64 = 7;
 const ENOENT: i64 = -2;
 const E2BIG: i64 = -7;
 const EFAULT: i64 = -14;
@@ -87,7 +90,32 @@ pub(super) fn looks_up(event: &Event<'_>, index: u8) -> bool {
                 && (flags & MS_BIND != 0 || flags & MS_MOVE != 0 && flags & CHANGES_KIND == 0)
         }
         (Some("sysfs"), _) => args[0] == 1,
+        (Some("bpf"), _) => matches!(args[0], BPF_OBJ_PIN | BPF_OBJ_GET),
+        (Some("fsconfig"), _) => false,
         _ => true,
+    }
+}
+
+/// Whether the call makes the entry that its path names, although other calls of that name do not: bpf(2).
+pub(super) fn pins(event: &Event<'_>) -> bool {
+    call_name(event) == Some("bpf") && event.header().args[0] == BPF_OBJ_PIN
+}
+
+/// Whether a file system may have looked up names that are not among the arguments: the device of mount(2), and what
+/// options name (FSCONFIG_SET_STRING, _SET_PATH, _SET_PATH_EMPTY, _CMD_CREATE and _CMD_CREATE_EXCL of fsconfig(2)).
+pub(super) fn may_look_up_more(event: &Event<'_>) -> bool {
+    const MS_BIND: u64 = 0x1000;
+    const MS_MOVE: u64 = 0x2000;
+    const EPERM: i64 = -1;
+    const EBADF: i64 = -9;
+    let args = &event.header().args;
+    if matches!(event.exit(), Some(EPERM | EBADF | EFAULT)) {
+        return false;
+    }
+    match call_name(event) {
+        Some("mount") => args[3] & (MS_REMOUNT | MS_BIND | MS_MOVE | CHANGES_KIND) == 0,
+        Some("fsconfig") => matches!(args[1] as u32, 1 | 3 | 4 | 6 | 8),
+        _ => false,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The names by which rules are matched: those of the items, and what the call is known to have reached.
 
 use super::arg::text_of;
-use super::calls::looks_up;
+use super::calls::{looks_up, may_look_up_more};
 use super::items::{is_link, Item};
 use super::operations::opened_by_name;
 use super::proof::Evidence;
@@ -49,7 +49,9 @@ impl Matched<'_> {
         let is_lost = |item: &Item| item.inode.is_none() && item.path.starts_with(b"/proc/");
         let is_unknown =
             |item: &Item| item.existed && !item.is_real && (!is_reached || is_lost(item));
-        let is_missing = evidence.lacks_names() || sockets::has_unknown(event, shape);
+        let is_missing = evidence.lacks_names()
+            || sockets::has_unknown(event, shape)
+            || may_look_up_more(event);
         if is_missing || items.iter().any(is_unknown) {
             reached.push(Name::unknown());
         }

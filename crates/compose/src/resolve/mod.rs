@@ -29,7 +29,7 @@ mod view;
 
 use crate::system::System;
 use arg::{Arg, Reader};
-use calls::{call_name, collects_names, moves_directory};
+use calls::{call_name, collects_names, moves_directory, pins};
 use directories::Directories;
 use event::record::NameType;
 use event::wire::{self, Event};
@@ -191,7 +191,11 @@ impl Resolver {
     fn single(&mut self, event: &Event<'_>, shape: &Shape, arg: PathArg, mut found: Arg<'_>) {
         let succeeded = event.exit().is_none_or(event::record::is_success);
         let (kernel, items) = (self.kernel, &mut self.items);
-        match arg.use_ {
+        let use_ = match pins(event) {
+            true => NameUse::Create,
+            false => arg.use_,
+        };
+        match use_ {
             NameUse::Open => opened::add(items, kernel, (event, shape), &mut found, succeeded),
             NameUse::Exec => {
                 let (directories, interpreters) = (&self.directories, &mut self.interpreters);
