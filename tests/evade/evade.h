@@ -40,6 +40,7 @@ struct technique {
 /* The tables of techniques end with an entry without name. */
 extern const struct technique number_techniques[];
 extern const struct technique exec_techniques[];
+extern const struct technique chain_techniques[];
 extern const struct technique exe_techniques[];
 extern const struct technique path_techniques[];
 extern const struct technique tree_techniques[];

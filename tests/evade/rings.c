@@ -3,6 +3,7 @@
 #include "evade.h"
 #include <linux/io_uring.h>
 #include <linux/openat2.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -540,6 +541,36 @@ static void ring_withheld(int count)
 	sleep(2);
 }
 
+static void prepare_script(void)
+{
+	char text[sizeof(top) + 32];
+
+	snprintf(text, sizeof(text), "#!%s act\n", program());
+	write_file("file", text, 0755);
+}
+
+/* An execve cancels what a ring of the task is doing, for which the task does the work that it has put off. */
+static void execute_with_ring(void *unused)
+{
+	int ends[2];
+
+	(void)unused;
+	expect("pipe", pipe(ends), 0);
+	ring_open(0);
+	entry(IORING_OP_POLL_ADD, ends[0], NULL)->poll32_events = POLLIN;
+	submit(0);
+	select_calls();
+	execute("./file", 0);
+}
+
+static void ring_script(int count)
+{
+	for (int i = 0; i < count; i++) {
+		in_child(execute_with_ring, NULL);
+		made(1);
+	}
+}
+
 const struct technique ring_techniques[] = {
 	{ "ring-openat", ring_openat, 5, prepare_tree },
 	{ "ring-worker", ring_worker, 5, prepare_tree },
@@ -563,5 +594,6 @@ const struct technique ring_techniques[] = {
 	{ "ring-slot-hard", ring_slot_hard, 5, prepare_hard_link },
 	{ "ring-setsockopt", ring_setsockopt, 5 },
 	{ "ring-getsockopt", ring_getsockopt, 5 },
+	{ "ring-script", ring_script, 5, prepare_script },
 	{ 0 },
 };

@@ -99,6 +99,12 @@ static __always_inline struct call_place call_place(const struct pt_regs *regs)
 	return place;
 }
 
+/* Where the task goes on, or a new program begins. */
+static __always_inline __u64 program_counter(const struct pt_regs *regs)
+{
+	return regs->ip;
+}
+
 /* Argument of a probed function; below, its result, in a probe at its end. */
 static __always_inline __u64 probe_argument(const struct pt_regs *regs, __u32 i)
 {
@@ -194,6 +200,11 @@ static __always_inline struct call_place call_place(const struct pt_regs *regs)
 	};
 
 	return place;
+}
+
+static __always_inline __u64 program_counter(const struct pt_regs *regs)
+{
+	return regs->pc;
 }
 
 /* Argument of a probed function; below, its result, in a probe at its end. */

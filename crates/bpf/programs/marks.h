@@ -7,6 +7,7 @@
 #define TARSIER_MARKS_H
 
 #include "base.h"
+#include "chain.h"
 #include "files.h"
 #include "maps.h"
 #include "objects.h"
@@ -336,6 +337,32 @@ static __always_inline __u32 parent_of_open(__u64 flags)
 	return flags & O_CREAT ? MARK_PARENT : 0;
 }
 
+/* Adds the marks of a path, unless its address is 0. */
+static __always_inline void mark_struct_path(struct marks *m, __u64 path_at)
+{
+	const struct path *path = (const struct path *)path_at;
+
+	if (path)
+		mark_path(m, (__u64)READ(path, dentry), (__u64)READ(path, mnt), 0);
+}
+
+/* Finds the marks of the files of an execve. Unrolled: no frame of the stack is left for a loop. */
+static __always_inline void mark_chain(struct work *w)
+{
+	struct chain *c = &w->chain;
+	__u32 i;
+
+	find_chain(w);
+	if (!c->is_all)
+		return;
+#pragma unroll
+	for (i = 0; i < CHAIN_MAX; i++)
+		mark_struct_path(&w->marks, c->path[i]);
+	mark_struct_path(&w->marks, c->kept);
+	mark_struct_path(&w->marks, c->image);
+	mark_struct_path(&w->marks, c->loader);
+}
+
 /* Finds the marks at everything that the call has reached; FACT_MARKS is absent if not all is known. */
 __noinline int find_marks(struct work *w)
 {
@@ -366,6 +393,8 @@ __noinline int find_marks(struct work *w)
 		/* It may have failed at a file that was found and not opened. */
 		if (w->ret < 0 && spec->kind == KIND_EXEC)
 			m->known = 0;
+	} else if (spec->kind == KIND_EXEC) {
+		mark_chain(w);
 	} else if (!w->is_operation && has_own_files(task)) {
 		if (spec->kind == KIND_OPEN && w->ret >= 0) {
 			file = file_of(task, w->ret);

@@ -631,6 +631,55 @@ static __always_inline void part_exec_file(struct work *w, struct linux_binprm *
 	part_end(w, part, len);
 }
 
+struct part_chain {
+	struct work *w;
+	__u32 flags;
+};
+
+static __always_inline void part_executed(struct work *w, __u64 path_at, __u32 index, __u32 flags)
+{
+	const struct path *path = (const struct path *)path_at;
+
+	if (path)
+		walk_path(w, TARSIER_PART_EXECUTED | index << 16 | flags << 24, path_at,
+			  (__u64)READ(path, dentry, d_inode), true);
+}
+
+static long part_chain_step(__u32 i, struct part_chain *all)
+{
+	struct chain *c = &all->w->chain;
+	__u64 at = c->count - 1 - i;
+
+	if (i >= c->count || at >= CHAIN_MAX)
+		return 1;
+	asm volatile("%[at] &= %[mask]" : [at] "+r"(at) : [mask] "i"(CHAIN_MAX - 1));
+	part_executed(all->w, c->path[at], i & 0xff, all->flags);
+	return 0;
+}
+
+/* Adds the files of an execve. */
+__noinline int event_chain(struct work *w)
+{
+	struct part_chain all = { .w = w };
+	const struct path *image, *loader;
+	struct chain *c;
+
+	if (!w)
+		return 0;
+	find_chain(w);
+	c = &w->chain;
+	image = (const struct path *)c->image;
+	loader = (const struct path *)c->loader;
+	all.flags = c->is_all ? 0 : TARSIER_PART_MORE;
+	if (c->count)
+		bpf_loop(CHAIN_MAX, part_chain_step, &all, 0);
+	part_executed(w, c->kept, TARSIER_EXECUTED_KEPT, all.flags);
+	part_executed(w, c->image, TARSIER_EXECUTED_IMAGE, all.flags);
+	if (READ(loader, dentry) != READ(image, dentry))
+		part_executed(w, c->loader, TARSIER_EXECUTED_LOADER, all.flags);
+	return 0;
+}
+
 /* Adds the capabilities before and after; the daemon decides whether to make a BPRM_FCAPS. */
 static __always_inline void part_fcaps(struct work *w, struct task_struct *task,
 				       struct task_note *note)

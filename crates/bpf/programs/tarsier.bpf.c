@@ -44,6 +44,7 @@ static __noinline int exec_event(struct linux_binprm *bprm, struct work *w, stru
 		if (HAS(bprm, filename))
 			part_kernel_string(w, TARSIER_PART_PATH, bprm->filename);
 		part_exec_file(w, bprm);
+		event_chain(w);
 	} else {
 		part_unread_path(w);
 	}
@@ -183,6 +184,8 @@ static __always_inline int call_returned(struct task_struct *task, struct pt_reg
 		event_objects(w);
 	if (has_names(w))
 		event_names(w);
+	if (w->spec.kind == KIND_EXEC)
+		event_chain(w);
 	if (has_memory(w))
 		event_memory(w);
 	if (verdict == VERDICT_UNDECIDED)
@@ -375,6 +378,7 @@ static __always_inline int exec_ended(__u64 *ctx)
 	set_call(w, compat, nr, note->exec_given);
 	w->noted = has_objects(nr, compat) && exec_note_end(task, note->exec_given);
 	w->ret = 0;
+	w->bprm_at = (__u64)bprm;
 	__builtin_memcpy(w->args, note->exec_args, sizeof(w->args));
 	if (recorded(matched(&call, w, task, cpu, true), w))
 		exec_event(bprm, w, note, call.generation, cpu);

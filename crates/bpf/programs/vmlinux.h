@@ -165,12 +165,32 @@ struct path {
 	struct vfsmount *mnt;
 	struct dentry *dentry;
 };
+struct callback_head {
+	struct callback_head *next;
+};
+/* Before 6.5, f_task_work has another name. */
+struct file___rcuhead {
+	struct callback_head f_rcuhead;
+};
+struct vm_area_struct {
+	struct file *vm_file;
+};
 struct file {
+	struct callback_head f_task_work;
 	struct path f_path;
 	struct inode *f_inode;
 	__u32 f_mode;
 	unsigned int f_flags;
 	void *private_data;
+};
+/* The file of a layer that is mapped for one of overlayfs. */
+struct backing_file {
+	struct file file;
+	struct path user_path;
+};
+/* In 6.6 and 6.7, f_path is the user's path. */
+struct backing_file___real {
+	struct path real_path;
 };
 struct module {
 	char name[56]; /* MODULE_NAME_LEN */
@@ -340,6 +360,7 @@ struct task_struct {
 	struct nsproxy *nsproxy;
 	struct css_set *cgroups;
 	struct mm_struct *mm;
+	struct callback_head *task_works;
 };
 struct bpf_iter_meta {
 	struct seq_file *seq;
@@ -372,6 +393,7 @@ struct linux_binprm {
 	const char *filename;
 	const char *interp;
 	const char *fdpath;
+	int execfd;
 	int argc;
 };
 

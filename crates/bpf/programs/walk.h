@@ -96,6 +96,21 @@ struct find {
 	__u8 text[FIND_TEXT + FIND_LINK_MAX + 1];
 };
 
+/* The most files that an execve opens and lets go of: five levels of interpreters. */
+#define CHAIN_MAX 8
+
+/* The files of an execve: see chain.h. All but `next` are addresses of a struct path, or 0. */
+struct chain {
+	__u64 next; /* the work of the task that is looked at */
+	__u32 is_looked; /* find_chain() has been called */
+	__u32 is_all; /* none is missing */
+	__u64 count; /* of `path`; more than CHAIN_MAX: not all are there */
+	__u64 path[CHAIN_MAX]; /* scripts, and all files if the call failed; the last one first */
+	__u64 kept; /* the file that an interpreter of binfmt_misc gets as a descriptor */
+	__u64 image; /* what runs */
+	__u64 loader; /* where it begins: itself, if it has none */
+};
+
 /*
  * The work area for one call. A task takes one for the time of a hook. Each CPU
  * has several: a program on a kernel function may be preempted by one of another
@@ -130,6 +145,8 @@ struct work {
 	struct marks executable; /* at the task's executable */
 	struct sending sending;
 	struct find find;
+	__u64 bprm_at; /* of an execve that has succeeded: its struct linux_binprm */
+	struct chain chain;
 	struct title titles[TITLES]; /* kept after the call */
 	__u32 nundecided;
 	__u32 rule;
@@ -158,6 +175,8 @@ static __always_inline struct work *work_take(void)
 		if (w && !__sync_lock_test_and_set(&w->busy, 1)) {
 			w->noted = 0;
 			w->is_operation = 0;
+			w->bprm_at = 0;
+			w->chain.is_looked = 0;
 			return w;
 		}
 	}
@@ -441,7 +460,8 @@ __noinline int walk_path(struct work *w, __u32 tag_index, __u64 path_at, __u64 i
 	if (dentry)
 		bpf_loop(WALK_STEPS_MAX, walk_step, &walk, 0);
 	walk_finish(w, part, walk.off, walk.flags | tag_index >> 24);
-	if (walk.shown && (tag_index & 0xffff) == TARSIER_PART_FILE)
+	if (walk.shown && ((tag_index & 0xffff) == TARSIER_PART_FILE ||
+			   (tag_index & 0xffff) == TARSIER_PART_EXECUTED))
 		part_above(w, &walk);
 	return 0;
 }

@@ -211,6 +211,20 @@ enum tarsier_part_tag {
 	TARSIER_PART_PROGRAM = 27,
 	/* struct tarsier_found: what path argument `index` led to when the call was over */
 	TARSIER_PART_FOUND = 28,
+	/* struct tarsier_inode, then a walked path: a file that an execve has opened. The first one,
+	 * and the interpreters of scripts, have the indexes from 0 on in this order; for others
+	 * `index` is an enum tarsier_executed */
+	TARSIER_PART_EXECUTED = 29,
+};
+
+/* The index of an EXECUTED part that is not a script. */
+enum tarsier_executed {
+	/* a file that the kernel has kept open for an interpreter of binfmt_misc */
+	TARSIER_EXECUTED_KEPT = 64,
+	/* what runs */
+	TARSIER_EXECUTED_IMAGE = 65,
+	/* the loader of what runs */
+	TARSIER_EXECUTED_LOADER = 66,
 };
 
 enum tarsier_part_flags {
@@ -233,6 +247,8 @@ enum tarsier_part_flags {
 	TARSIER_PART_UNSURE = 1 << 6,
 	/* SOCKADDR: the kernel may have used another address, the path of a UNIX socket */
 	TARSIER_PART_OTHER_USED = 1 << 7,
+	/* EXECUTED: the call may have opened other files, too */
+	TARSIER_PART_MORE = 1 << 6,
 };
 
 /* The role of an object in the call. */

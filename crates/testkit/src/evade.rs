@@ -16,11 +16,13 @@ pub enum Place {
 /// Prefixes of a technique that may be skipped, and of the reason.
 type Skip = (&'static str, &'static str);
 
-const HOST_SKIPS: [Skip; 2] = [
+const HOST_SKIPS: [Skip; 3] = [
+    ("chain-document", "no binfmt_misc: "),
     ("x32-", "the kernel has no x32"),
     ("int80-", "no 32-bit entry here"),
 ];
-const GUEST_SKIPS: [Skip; 10] = [
+const GUEST_SKIPS: [Skip; 11] = [
+    ("chain-document", "no binfmt_misc: "),
     ("x32-", "the kernel has no x32"),
     // Since Linux 6.7.
     ("ring-setsockopt", "the kernel has no operation"),

@@ -16,6 +16,9 @@ pub(super) enum Need {
 /// What the programs find in the kernel's cache of names.
 const FOUND: &str = "objects of names as they were when the call was over";
 
+/// What the programs find of an execve.
+const EXECUTED: &str = "scripts, interpreters and loaders as an execve has opened them";
+
 pub(super) type Feature = (&'static str, Need);
 
 /// The feature that depends on a member of a type; `None` if the member has no entry here yet.
@@ -52,6 +55,7 @@ const MEMBERS: &[(&str, &[&str], &str, Need)] = &[
     ("task_struct", &["nsproxy"], "the mount namespace of an event", Useful),
     ("task_struct", &["cgroups"], "the cgroup of an event", Useful),
     ("task_struct", &["thread_pid", "pid_links"], "OBJ_PID records", Useful),
+    ("task_struct", &["task_works"], EXECUTED, Useful),
     ("task_struct", &["mm"], "exe of records, EXECVE and PROCTITLE records", Useful),
     ("cred", &["uid", "gid", "suid", "sgid", "euid", "egid", "fsuid", "fsgid"], "uids and gids of records", Essential),
     ("cred", &["group_info"], "supplementary groups in rules on gid and egid", Useful),
@@ -100,6 +104,10 @@ const MEMBERS: &[(&str, &[&str], &str, Need)] = &[
     ("list_head", &[], FOUND, Useful),
     ("inode", &["i_link", "i_size"], FOUND, Useful),
     ("inode", &[], "PATH records", Useful),
+    ("file", &["f_task_work", "f_rcuhead"], EXECUTED, Useful),
+    ("callback_head", &[], EXECUTED, Useful),
+    ("backing_file", &[], EXECUTED, Useful),
+    ("vm_area_struct", &[], EXECUTED, Useful),
     ("file", &["f_flags"], "perm= rules on openat2: every access counts", Useful),
     ("file", &["f_mode"], "nametype=CREATE of files that were opened", Useful),
     ("file", &["f_inode"], "exe= rules, inodes of opened files", Useful),
@@ -133,6 +141,7 @@ const MEMBERS: &[(&str, &[&str], &str, Need)] = &[
     ("xarray", &[], "OBJ_PID and IPC records", Useful),
     ("xa_node", &[], "OBJ_PID and IPC records", Useful),
     ("ipc64_perm", &[], "IPC_SET_PERM records", Useful),
+    ("linux_binprm", &["execfd"], EXECUTED, Useful),
     ("linux_binprm", &[], "PATH records of execve", Useful),
     ("io_cqe", &["res"], "results of io_uring operations", Trampoline),
     ("io_cqe", &[], "io_uring operations: their descriptors and results", Useful),
@@ -171,6 +180,8 @@ pub(super) const ALTERNATIVES: &[&[(&str, &str)]] = &[
     // Older kernels, which have d_iname, have a macro with a value that is known.
     &[("dentry_flags", "DCACHE_MOUNTED"), ("dentry", "d_iname")],
     &[("dentry", "d_children"), ("dentry", "d_subdirs")],
+    &[("file", "f_task_work"), ("file", "f_rcuhead")],
+    &[("backing_file", "user_path"), ("backing_file", "real_path")],
 ];
 
 /// Tracepoints and functions of which a kernel has one.

@@ -8,7 +8,7 @@ use super::items::{Item, Items};
 use super::text;
 use crate::identify::object;
 use event::record::{FileCaps, Inode, NameType};
-use event::wire::{self, Event};
+use event::wire::{self, DirPart, Event};
 
 /// Adds the items of a call that executes a program.
 pub(super) struct Executed<'r> {
@@ -25,10 +25,12 @@ impl Executed<'_> {
             if arg.text.is_empty() && !arg.is_dirfd_relative {
                 return self.items.named(arg);
             }
-            self.items.looked_up(arg, true, LookupOutcome::Nothing);
+            self.first(event, arg);
+            self.interpreters_between(event);
             return self.missing_interpreter(event, arg);
         };
         let image = Inode::from_wire(&file.inode);
+        let opened = event.executed_as(wire::TARSIER_EXECUTED_IMAGE);
         let mut image_path = arg.path.clone();
         // The kernel names a file that execveat was given by its descriptor `/dev/fd/N` or `/dev/fd/N/NAME`.
         let by_descriptor = arg.text.strip_prefix(b"/dev/fd/");
@@ -36,21 +38,76 @@ impl Executed<'_> {
         match by_descriptor {
             Some(rest) => image_path = self.named_by_descriptor(event, rest, &file),
             None if file.interpreter.is_empty() => self.items.item(arg, NameType::Normal, image),
-            None => self.items.looked_up(arg, true, LookupOutcome::Nothing),
+            None => self.first(event, arg),
         }
         if !file.interpreter.is_empty() {
+            self.interpreters_between(event);
             image_path.clear();
             text::join(&mut image_path, &self.directories.cwd, file.interpreter);
             self.interpreter(file.interpreter, &image_path, image);
         }
+        if let (Some(opened), Some(item)) = (&opened, self.items.last_mut()) {
+            at(item, opened);
+        }
         self.with_caps();
-        let Some(image) = image else { return };
-        if let Some(loader) = self
-            .interpreters
-            .of(&mut self.items.view, image, &image_path)
-        {
-            let inode = self.items.view.inode(&loader, true);
-            self.interpreter(&loader, &loader, inode);
+        if let Some(image) = image {
+            self.loader(event, image, &image_path);
+        }
+    }
+
+    /// Adds the item of the file that the call names, if that is not what runs.
+    fn first(&mut self, event: &Event<'_>, arg: &Arg<'_>) {
+        let kept = event.executed_as(wire::TARSIER_EXECUTED_KEPT);
+        let Some(opened) = event.executed_as(0).or(kept) else {
+            return self.items.looked_up(arg, true, LookupOutcome::Nothing);
+        };
+        self.items
+            .item(arg, NameType::Normal, Inode::from_wire(&opened.inode));
+        if let Some(item) = self.items.last_mut() {
+            at(item, &opened);
+        }
+    }
+
+    /// Adds the items of the files between the one that the call names and the one that runs: scripts that are the
+    /// interpreters of scripts. Their names are not known.
+    fn interpreters_between(&mut self, event: &Event<'_>) {
+        let is_between = |index| (1..=wire::TARSIER_EXECUTED_KEPT).contains(&u32::from(index));
+        let files = event.executed().filter(|&(index, _)| is_between(index));
+        let is_first_kept = event.executed_as(0).is_none();
+        for (_, opened) in files.skip(is_first_kept.into()) {
+            self.opened(&opened);
+        }
+    }
+
+    /// Adds the item of the loader of `image`, which is at `path`.
+    fn loader(&mut self, event: &Event<'_>, image: Inode, path: &[u8]) {
+        let view = &mut self.items.view;
+        let Some(opened) = event.executed_as(wire::TARSIER_EXECUTED_LOADER) else {
+            let is_known = event.executed_as(wire::TARSIER_EXECUTED_IMAGE).is_some();
+            let name = match is_known {
+                true => None,
+                false => interp::loader_in(view, image, path),
+            };
+            if let Some(name) = name {
+                let inode = self.items.view.inode(&name, true);
+                self.interpreter(&name, &name, inode);
+            }
+            return;
+        };
+        let loader = Inode::from_wire(&opened.inode);
+        let name = loader.and_then(|loader| self.interpreters.name_of(view, loader, image, path));
+        self.opened(&opened);
+        if let (Some(name), Some(item)) = (name, self.items.last_mut()) {
+            item.name = Some(name);
+        }
+    }
+
+    /// Adds the item of a file that the call has opened by a name that is not known: its path is printed.
+    fn opened(&mut self, opened: &DirPart<'_>) {
+        self.interpreter(b"", b"", Inode::from_wire(&opened.inode));
+        if let Some(item) = self.items.last_mut() {
+            at(item, opened);
+            item.name = Some(item.path.clone()).filter(|name| !name.is_empty());
         }
     }
 
@@ -99,6 +156,7 @@ impl Executed<'_> {
     ) -> Vec<u8> {
         let mut path = Vec::new();
         let runs = file.interpreter.is_empty();
+        let script = event.executed_as(0);
         if let Some(exe) = event.exe().filter(|_| runs) {
             exe.walked(&mut path);
         }
@@ -114,7 +172,10 @@ impl Executed<'_> {
             path: path.clone(),
             with_dots: Vec::new(),
             is_real: runs,
-            inode: Inode::from_wire(&file.inode).filter(|_| runs),
+            inode: match runs {
+                true => Inode::from_wire(&file.inode),
+                false => script.and_then(|script| Inode::from_wire(&script.inode)),
+            },
             nametype: NameType::Normal,
             existed: true,
             caps: FileCaps::NONE,
@@ -129,4 +190,31 @@ impl Executed<'_> {
             last.caps = view.file_caps(&last.path, last.inode.map(object));
         }
     }
+}
+
+/// Whether all files are known that a call that executes a program has reached; of one that has failed before it opened
+/// any, the file that it names.
+pub(super) fn are_known(event: &Event<'_>) -> bool {
+    let has_more =
+        |(_, file): (u8, DirPart<'_>)| u32::from(file.flags) & wire::TARSIER_PART_MORE != 0;
+    let succeeded = event.exit().is_none_or(event::record::is_success);
+    let has_image = event.executed_as(wire::TARSIER_EXECUTED_IMAGE).is_some();
+    (has_image || !succeeded) && !event.executed().any(has_more)
+}
+
+/// Gives an item the path of the file that the kernel opened for it, if that is known in full.
+fn at(item: &mut Item, opened: &DirPart<'_>) {
+    let in_part = wire::TARSIER_PART_CUT | wire::TARSIER_PART_UNREADABLE;
+    if u32::from(opened.flags) & in_part != 0 {
+        return;
+    }
+    let mut path = Vec::new();
+    wire::walked_path(
+        opened.walk,
+        opened.flags & !(wire::TARSIER_PART_DELETED as u8),
+        &mut path,
+    );
+    item.path = path;
+    item.with_dots.clear();
+    item.is_real = true;
 }

@@ -6,39 +6,55 @@ use event::record::Inode;
 use plan::ObjectId;
 use std::collections::HashMap;
 
-/// Largest number of images in the cache, which is then cleared.
+/// Largest number of names in the cache, which is then cleared.
 const REMEMBERED_MAX: usize = 4096;
 /// The program headers and the interpreter's name lie in the first bytes of every usual image.
 const HEAD_BYTES: u32 = HEAD_BYTES_MAX;
 const PT_INTERP: u32 = 3;
 
-/// Cache of loaders, by device and inode number of the image.
+/// Device and inode number of an object.
+type Object = (u32, u64);
+
+/// Cache of the names by which images name their loaders. A name counts for an image and a loader together: the image
+/// may be written anew.
 #[derive(Default)]
 pub(super) struct Interpreters {
-    known: HashMap<(u32, u64), Option<Vec<u8>>>,
+    known: HashMap<(Object, Object), Option<Vec<u8>>>,
 }
 
 impl Interpreters {
-    /// Path of the loader of `image`, which was found at `path`; `None` if it has none, or if another file is at `path`
-    /// now.
-    pub(super) fn of(&mut self, view: &mut View, image: Inode, path: &[u8]) -> Option<Vec<u8>> {
-        let key = (image.dev, image.ino);
+    /// Name of `loader`, which the kernel has loaded for `image`, in that image, which was found at `path`; `None` if
+    /// another file is there now, or names another loader.
+    pub(super) fn name_of(
+        &mut self,
+        view: &mut View,
+        loader: Inode,
+        image: Inode,
+        path: &[u8],
+    ) -> Option<Vec<u8>> {
+        let object = |inode: Inode| (inode.dev, inode.ino);
+        let key = (object(image), object(loader));
         if let Some(known) = self.known.get(&key) {
             return known.clone();
         }
-        // Another file may have taken the name since.
-        let of = ObjectId {
-            dev: image.dev,
-            ino: image.ino,
-        };
-        let head = view.head(path, Some(of), HEAD_BYTES)?;
-        let loader = elf_interpreter(&head);
+        let name = loader_in(view, image, path);
+        let name = name.filter(|name| view.inode(name, true).map(object) == Some(key.1));
         if self.known.len() >= REMEMBERED_MAX {
             self.known.clear();
         }
-        self.known.insert(key, loader.clone());
-        loader
+        self.known.insert(key, name.clone());
+        name
     }
+}
+
+/// The loader that `image`, which was found at `path`, names now; `None` if it has none, or if another file is there.
+pub(super) fn loader_in(view: &mut View, image: Inode, path: &[u8]) -> Option<Vec<u8>> {
+    // Another file may have taken the name since.
+    let of = ObjectId {
+        dev: image.dev,
+        ino: image.ino,
+    };
+    elf_interpreter(&view.head(path, Some(of), HEAD_BYTES)?)
 }
 
 /// The interpreter in the first line of the script `of` at `path` (load_script(), fs/binfmt_script.c); `None` if the

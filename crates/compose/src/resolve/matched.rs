@@ -2,6 +2,8 @@
 
 use super::arg::text_of;
 use super::calls::{looks_up, may_look_up_more};
+use super::executed;
+use super::is_exec;
 use super::items::{is_link, Item};
 use super::operations::opened_by_name;
 use super::proof::Evidence;
@@ -40,6 +42,7 @@ impl Matched<'_> {
             let file = event.file(0).filter(|_| opened_by_name(event));
             reached.extend(file.map(|file| self.file(&file, &evidence)));
         }
+        reached.extend(event.executed().map(|(_, file)| self.executed(&file)));
         for index in [0, 1] {
             if shape.paths[index].is_some() {
                 reached.extend(self.without_text(event, index as u8));
@@ -51,7 +54,8 @@ impl Matched<'_> {
             |item: &Item| item.existed && !item.is_real && (!is_reached || is_lost(item));
         let is_missing = evidence.lacks_names()
             || sockets::has_unknown(event, shape)
-            || may_look_up_more(event);
+            || may_look_up_more(event)
+            || is_exec(shape) && !executed::are_known(event);
         if is_missing || items.iter().any(is_unknown) {
             reached.push(Name::unknown());
         }
@@ -142,6 +146,23 @@ impl Matched<'_> {
             existed: true,
             ..name.clone()
         })
+    }
+
+    /// A file that an execve has opened: taken by the programs when it did.
+    fn executed(&self, file: &DirPart<'_>) -> Name {
+        let mut path = self.root.to_vec();
+        file.walked(&mut path);
+        Name {
+            path,
+            inode: Inode::from_wire(&file.inode).map(matched),
+            existed: true,
+            is_unknown: false,
+            object: Proven::InCall,
+            place: match file.is_incomplete() {
+                true => Proven::Later,
+                false => Proven::InCall,
+            },
+        }
     }
 
     /// The file that a call opened.

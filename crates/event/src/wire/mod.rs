@@ -395,6 +395,19 @@ impl<'a> Event<'a> {
         self.part(TARSIER_PART_EXEC_FILE)?.exec_file()
     }
 
+    /// The files that an execve has opened: for each the index, with those of `enum tarsier_executed` last, and the file.
+    pub fn executed(&self) -> impl Iterator<Item = (u8, DirPart<'a>)> {
+        self.with_tag(TARSIER_PART_EXECUTED)
+            .filter_map(|part| Some((part.index, part.inode_and_walk()?)))
+    }
+
+    /// The file with this index among [`Event::executed`].
+    pub fn executed_as(&self, index: tarsier_executed) -> Option<DirPart<'a>> {
+        let mut executed = self.executed();
+        let file = executed.find(|&(own, _)| u32::from(own) == index);
+        file.map(|(_, file)| file)
+    }
+
     /// The kernel objects that hooks saw during the call; empty if no object hooks are attached.
     pub fn objects(&self) -> impl Iterator<Item = ObjectPart<'a>> {
         self.with_tag(TARSIER_PART_OBJECT)

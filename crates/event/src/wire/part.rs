@@ -19,7 +19,7 @@ pub struct Part<'a> {
     pub data: &'a [u8],
 }
 
-/// The content of a DIR or FILE part: an inode and a walked path.
+/// The content of a DIR, FILE or EXECUTED part: an inode and a walked path.
 #[derive(Debug, Clone, Copy)]
 pub struct DirPart<'a> {
     /// Identity; `valid` is 0 if there is no such object.
@@ -269,7 +269,7 @@ fn data_length(tag: tarsier_part_tag) -> Option<Length> {
         TARSIER_PART_PATH | TARSIER_PART_MODULE => Length::UpTo(TARSIER_PATH_MAX as usize),
         TARSIER_PART_SOCKADDR => Length::UpTo(size_of::<[u8; 128]>()),
         TARSIER_PART_PROCTITLE => Length::UpTo(TARSIER_PROCTITLE_MAX as usize),
-        TARSIER_PART_DIR | TARSIER_PART_FILE | TARSIER_PART_EXEC_FILE => {
+        TARSIER_PART_DIR | TARSIER_PART_FILE | TARSIER_PART_EXEC_FILE | TARSIER_PART_EXECUTED => {
             Length::AtLeast(size_of::<tarsier_inode>())
         }
         TARSIER_PART_CWD_INODE => Length::Exactly(size_of::<tarsier_inode>()),
