@@ -380,6 +380,77 @@ static void chmod_btrfs(int count)
 	chmod_many("mnt/sub/file", count);
 }
 
+/* The file is made at the rule's path, and reached at once by another name, which the rules do not have. */
+static void made_and_linked(void)
+{
+	unlink("other");
+	unlink("file");
+	write_file("file", "text", 0600);
+	expect("link", link("file", "other"), 0);
+}
+
+static void path_made_linked(int count)
+{
+	for (int i = 0; i < count; i++) {
+		made_and_linked();
+		open_selected(AT_FDCWD, "other");
+	}
+}
+
+static void chmod_made_linked(int count)
+{
+	for (int i = 0; i < count; i++) {
+		made_and_linked();
+		chmod_many("other", 1);
+	}
+}
+
+/* Afterwards the file has neither name. */
+static void chmod_made_unlinked(int count)
+{
+	for (int i = 0; i < count; i++) {
+		made_and_linked();
+		chmod_many("other", 1);
+		unlink("file");
+		unlink("other");
+	}
+}
+
+/* A file that has its name last: the descriptor is older than that. */
+static void path_linked_in(int count)
+{
+	for (int i = 0; i < count; i++) {
+		int fd;
+
+		unlink("file");
+		write_file("other", "text", 0600);
+		fd = open("other", O_WRONLY);
+		expect("link", link("other", "file"), 0);
+		select_calls();
+		expect("fchmod", syscall(SYS_fchmod, fd, 0600), 0);
+		unselect_calls();
+		made(1);
+		close(fd);
+		unlink("other");
+	}
+}
+
+/* A program of several threads, whose descriptors the programs do not trust. */
+static void wait_always(void *unused)
+{
+	(void)unused;
+	for (;;)
+		pause();
+}
+
+static void path_made_linked_shared(int count)
+{
+	struct thread other;
+
+	thread_start(&other, wait_always, NULL);
+	path_made_linked(count);
+}
+
 const struct technique path_techniques[] = {
 	{ "path-in-place", path_in_place, 5, prepare_file },
 	{ "path-descriptor", path_descriptor, 5, prepare_below },
@@ -413,5 +484,10 @@ const struct technique path_techniques[] = {
 	{ "chmod-removed", chmod_removed, 5 },
 	{ "chmod-overlayfs", chmod_overlayfs, 5, prepare_overlay },
 	{ "chmod-btrfs-subvolume", chmod_btrfs, 5, prepare_btrfs },
+	{ "path-made-linked", path_made_linked, 5 },
+	{ "path-made-linked-shared", path_made_linked_shared, 5 },
+	{ "path-linked-in", path_linked_in, 5 },
+	{ "chmod-made-linked", chmod_made_linked, 5 },
+	{ "chmod-made-unlinked", chmod_made_unlinked, 5 },
 	{ 0 },
 };

@@ -6,6 +6,7 @@
 #ifndef TARSIER_MARKS_H
 #define TARSIER_MARKS_H
 
+#include "aliases.h"
 #include "base.h"
 #include "chain.h"
 #include "files.h"
@@ -169,6 +170,26 @@ static __always_inline void add_mark_of(struct table *table, struct marks *m, __
 		add_mark(m, value, is_sure && how & MARK_CHANGED, is_proven && how & MARK_CHANGED);
 }
 
+/* Adds the mark of another entry of an object, by its directory and name. */
+__noinline int mark_alias(struct table *table, struct marks *m, __u64 dentry_at)
+{
+	__u64 name, parent_at;
+	__u32 row;
+
+	if (!table || !m)
+		return 0;
+	parent_at = (__u64)OF(dentry, dentry_at, d_parent);
+	name = name_mark(m, dentry_at);
+	if (parent_at == dentry_at || !mark_row(table, m->head, name))
+		return 0;
+	row = mark_row(table, m->head, entry_mark(m, name, parent_at));
+	if (row) {
+		add_mark_of(table, m, row, true, false);
+		m->marked_at = dentry_at;
+	}
+	return 0;
+}
+
 /*
  * Adds the marks of an entry and of its object. For the kernel's audit only the object counts, and the
  * directories above it in its file system: what a mount is on does not.
@@ -213,24 +234,66 @@ static __always_inline bool passes_filter(struct mark_walk *walk, __u64 word)
 	return word_at(walk->table, word_nr) >> (key & 63) & 1;
 }
 
+/* Whether the name of an entry may have a mark: by its length and its first bytes. */
+static __always_inline bool may_be_named(struct mark_walk *walk, const struct dentry *dentry)
+{
+	__u64 len = LOAD(SHORT_NAME_MAX, dentry, d_name.len);
+	const unsigned char *text = own_name(dentry, len);
+
+	return !text || passes_filter(walk, name_word(*(const __u64 *)text, len) ^ len);
+}
+
 /*
- * Whether an entry or its object may have a mark: by the length of the name, its first bytes and
- * the inode. Most do not, and all that mark_entry() does would be too much for each directory above
- * a file.
+ * Whether an entry or its object may have a mark: by the name and the inode. Most do not, and all
+ * that mark_entry() does would be too much for each directory above a file.
  */
 static __always_inline bool may_be_marked(struct mark_walk *walk, __u64 dentry_at)
 {
 	const struct dentry *dentry;
-	const unsigned char *text;
-	__u64 len;
 
 	if (!bpf_ksym_exists(bpf_rdonly_cast))
 		return true;
 	dentry = bpf_rdonly_cast((void *)dentry_at, bpf_core_type_id_kernel(struct dentry));
-	len = LOAD(SHORT_NAME_MAX, dentry, d_name.len);
-	text = own_name(dentry, len);
-	return !text || passes_filter(walk, name_word(*(const __u64 *)text, len) ^ len) ||
-	       passes_filter(walk, LOAD(0, dentry, d_inode, i_ino));
+	return may_be_named(walk, dentry) || passes_filter(walk, LOAD(0, dentry, d_inode, i_ino));
+}
+
+/* The next entry of an object that has several: adds its mark, unless it is the one that was reached. */
+static long mark_alias_step(__u32 i, struct mark_walk *walk)
+{
+	struct marks *m = walk->m;
+	const struct dentry *dentry;
+	__u64 dentry_at;
+
+	if (!m->alias_at)
+		return 1;
+	dentry_at = next_alias(m);
+	if (!dentry_at) {
+		m->are_all = 0;
+		return 1;
+	}
+	if (dentry_at == m->dentry_at || is_unhashed(dentry_at))
+		return 0;
+	if (bpf_ksym_exists(bpf_rdonly_cast)) {
+		dentry = bpf_rdonly_cast((void *)dentry_at, bpf_core_type_id_kernel(struct dentry));
+		if (!may_be_named(walk, dentry))
+			return 0;
+	}
+	mark_alias(walk->table, m, dentry_at);
+	return 0;
+}
+
+/* Adds the marks of the other entries of an object. */
+static __always_inline void mark_aliases(struct mark_walk *walk)
+{
+	struct marks *m = walk->m;
+
+	m->inode_at = (__u64)OF(dentry, m->dentry_at, d_inode);
+	m->alias_at = first_of_several(m->inode_at);
+	if (!m->alias_at)
+		return;
+	bpf_loop(ALIASES_MAX, mark_alias_step, walk, 0);
+	if (m->alias_at)
+		m->are_all = 0;
 }
 
 /* The walk has reached the top. Goes on above the root of a mount that shows a part of a file system. */
@@ -313,6 +376,8 @@ __noinline int mark_path(struct marks *m, __u64 dentry_at, __u64 mnt_at, __u32 p
 	m->is_done = 0;
 	m->is_crossed = 0;
 	m->is_shown_elsewhere = 0;
+	m->marked_at = 0;
+	mark_aliases(&walk);
 	bpf_loop(WALK_STEPS_MAX, mark_walk_step, &walk, 0);
 	if (!m->is_done || m->count > MARKS_MAX || m->generation != row_at(walk.table, 0)->a)
 		m->are_all = 0;

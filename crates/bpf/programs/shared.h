@@ -59,6 +59,9 @@ struct marks {
 	__u64 address; /* see address_in() */
 	__u64 path; /* hash of the names of a path so far, the last one first */
 	__u64 key[2]; /* row TABLE_MARK_KEY, kept */
+	__u64 alias_at; /* the place in the list of entries of an object: see aliases.h */
+	__u64 inode_at; /* the object */
+	__u64 marked_at; /* the last one of these entries that has a mark; 0: none has */
 	__u64 name[32]; /* of an entry, filled with zeros */
 };
 

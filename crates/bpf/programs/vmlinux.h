@@ -84,6 +84,12 @@ struct qstr {
 	__u32 len;
 	const unsigned char *name;
 };
+struct hlist_node {
+	struct hlist_node *next;
+};
+struct hlist_head {
+	struct hlist_node *first;
+};
 struct hlist_bl_node {
 	struct hlist_bl_node **pprev;
 };
@@ -103,17 +109,15 @@ struct inode {
 	unsigned long i_ino;
 	__u32 i_rdev;
 	long long i_size;
+	struct hlist_head i_dentry;
 	char *i_link;
 	void *i_private;
 };
 union shortname_store {
 	unsigned char string[40];
 };
-struct hlist_node {
-	struct hlist_node *next;
-};
-struct hlist_head {
-	struct hlist_node *first;
+union dentry_links {
+	struct hlist_node d_alias;
 };
 /* Older kernels have macros instead. */
 enum dentry_flags {
@@ -136,6 +140,7 @@ struct dentry {
 	struct super_block *d_sb;
 	struct hlist_node d_sib;
 	struct hlist_head d_children;
+	union dentry_links d_u;
 };
 /* Before 6.8, the entries of a directory are in a list of another kind. */
 struct dentry___rings {

@@ -119,11 +119,14 @@ pub struct marks {
     pub address: __u64,
     pub path: __u64,
     pub key: [__u64; 2usize],
+    pub alias_at: __u64,
+    pub inode_at: __u64,
+    pub marked_at: __u64,
     pub name: [__u64; 32usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of marks"][::core::mem::size_of::<marks>() - 448usize];
+    ["Size of marks"][::core::mem::size_of::<marks>() - 472usize];
     ["Alignment of marks"][::core::mem::align_of::<marks>() - 8usize];
     ["Offset of field: marks::generation"][::core::mem::offset_of!(marks, generation) - 0usize];
     ["Offset of field: marks::known"][::core::mem::offset_of!(marks, known) - 8usize];
@@ -150,7 +153,10 @@ const _: () = {
     ["Offset of field: marks::address"][::core::mem::offset_of!(marks, address) - 160usize];
     ["Offset of field: marks::path"][::core::mem::offset_of!(marks, path) - 168usize];
     ["Offset of field: marks::key"][::core::mem::offset_of!(marks, key) - 176usize];
-    ["Offset of field: marks::name"][::core::mem::offset_of!(marks, name) - 192usize];
+    ["Offset of field: marks::alias_at"][::core::mem::offset_of!(marks, alias_at) - 192usize];
+    ["Offset of field: marks::inode_at"][::core::mem::offset_of!(marks, inode_at) - 200usize];
+    ["Offset of field: marks::marked_at"][::core::mem::offset_of!(marks, marked_at) - 208usize];
+    ["Offset of field: marks::name"][::core::mem::offset_of!(marks, name) - 216usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -635,7 +641,7 @@ pub struct test_call {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of test_call"][::core::mem::size_of::<test_call>() - 792usize];
+    ["Size of test_call"][::core::mem::size_of::<test_call>() - 816usize];
     ["Alignment of test_call"][::core::mem::align_of::<test_call>() - 8usize];
     ["Offset of field: test_call::fact"][::core::mem::offset_of!(test_call, fact) - 0usize];
     ["Offset of field: test_call::args"][::core::mem::offset_of!(test_call, args) - 240usize];

@@ -16,6 +16,10 @@ pub(super) enum Need {
 /// What the programs find in the kernel's cache of names.
 const FOUND: &str = "objects of names as they were when the call was over";
 
+/// What the programs find of objects that were made a moment ago.
+const ALIASES: &str =
+    "path= rules on a file that was made less than a second ago, by its other hard links";
+
 /// What the programs find of an execve.
 const EXECUTED: &str = "scripts, interpreters and loaders as an execve has opened them";
 
@@ -90,6 +94,7 @@ const MEMBERS: &[(&str, &[&str], &str, Need)] = &[
     ("seqcount", &[], "names that change while they are copied", Useful),
     ("seqcount_spinlock", &[], "names that change while they are copied", Useful),
     ("dentry", &["d_flags", "d_child", "d_subdirs", "d_sib", "d_children"], FOUND, Useful),
+    ("dentry", &["d_u"], ALIASES, Useful),
     ("dentry", &[], "paths", Useful),
     ("dentry_flags", &[], FOUND, Useful),
     ("shortname_store", &[], "short names in paths", Useful),
@@ -102,6 +107,7 @@ const MEMBERS: &[(&str, &[&str], &str, Need)] = &[
     ("super_block", &["s_mounts"], "paths of objects of calls on extended attributes and links", Trampoline),
     ("super_block", &[], "dev of PATH records", Useful),
     ("list_head", &[], FOUND, Useful),
+    ("inode", &["i_dentry"], ALIASES, Useful),
     ("inode", &["i_link", "i_size"], FOUND, Useful),
     ("inode", &[], "PATH records", Useful),
     ("file", &["f_task_work", "f_rcuhead"], EXECUTED, Useful),
