@@ -10,6 +10,7 @@
 #include "base.h"
 #include "emit.h"
 #include "files.h"
+#include "marks.h"
 #include "match.h"
 #include "objects.h"
 #include "walk.h"
@@ -429,6 +430,63 @@ static __always_inline void part_found(struct work *w, __u8 index, __u8 flags,
 	part_end(w, part, sizeof(*found));
 }
 
+/*
+ * Adds the other name of an object which the call has reached at an entry, if the tables have a mark
+ * for that name: the object may be too new for them.
+ */
+__noinline int part_alias(struct work *w, __u64 dentry_at)
+{
+	struct mark_walk walk = { .table = this_table() };
+	struct tarsier_alias *alias;
+	struct tarsier_part *part;
+	struct dentry *marked, *dir;
+	struct marks *m;
+	long n;
+
+	if (!NAMES_ARE_KNOWN || !w || !walk.table || !dentry_at)
+		return 0;
+	m = &w->marks;
+	walk.m = m;
+	mark_begin(walk.table, m);
+	m->count = 0;
+	m->are_all = 1;
+	m->how = 0;
+	m->dentry_at = dentry_at;
+	mark_aliases(&walk);
+	marked = (struct dentry *)m->marked_at;
+	if ((!marked && m->are_all) || w->len > TARSIER_EVENT_MAX - NAME_MAX_LEN - 128)
+		return 0;
+	part = part_begin(w, TARSIER_PART_ALIAS, 0);
+	if (!part)
+		return 0;
+	if (!m->are_all || m->count > 1)
+		part->flags |= TARSIER_PART_MORE;
+	alias = (struct tarsier_alias *)(part + 1);
+	inode_facts(&alias->object, (const struct inode *)m->inode_at);
+	dir = READ(marked, d_parent);
+	inode_facts(&alias->directory, READ(dir, d_inode));
+	n = marked ? name_of(frame_at(w, w->len + sizeof(*part) + sizeof(*alias)), marked) : 0;
+	part_end(w, part, sizeof(*alias) + (n > 0 ? (n - 1) & (NAME_MAX_LEN - 1) : 0));
+	return 0;
+}
+
+/* Adds the other names of the files that the descriptors of the call stand for. */
+__noinline int event_aliases(struct work *w)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct file *file = 0;
+
+	if (!w)
+		return 0;
+	if (w->spec.kind == KIND_OPEN && w->ret >= 0)
+		file = file_of(task, w->ret);
+	else if (w->spec.kind != KIND_OPEN && w->spec.fd < 6)
+		file = file_of(task, w->args[w->spec.fd]);
+	if (HAS(file, f_path.dentry) && file)
+		part_alias(w, (__u64)READ(file, f_path.dentry));
+	return 0;
+}
+
 /* Puts the text of path argument `i`, at w->find.path_at[i] of the frame, in place; false if there is none. */
 static __always_inline bool find_take_text(struct work *w, __u32 i)
 {
@@ -471,6 +529,8 @@ __noinline int find_path(struct work *w, __u32 i)
 	find_text_of(w, i, !i && w->spec.flags & SPEC_REMOVES && !w->ret);
 	find_directories(w, TARSIER_FOUND_TARGET | TARSIER_FOUND_PARENT);
 	part_found(w, i, 0, &w->find.found);
+	if (event_of(w)->flags & TARSIER_UNDECIDED && w->find.found.known & TARSIER_FOUND_TARGET)
+		part_alias(w, w->find.dentry);
 	return 0;
 }
 

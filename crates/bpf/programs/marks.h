@@ -340,6 +340,16 @@ static long mark_walk_step(__u32 i, struct mark_walk *walk)
 	return 0;
 }
 
+/* Keeps what the search among the marks of path= and dir= needs. */
+static __always_inline void mark_begin(struct table *table, struct marks *m)
+{
+	m->head = TABLE_MARKS;
+	take_mark_key(table, m);
+	m->filter_first = row_at(table, TABLE_MARK_FILTER)->a;
+	m->filter_last = row_at(table, TABLE_MARK_FILTER)->b;
+	m->marked_at = 0;
+}
+
 /*
  * Adds the marks of an entry that the call has reached, and of the directories above
  * it. `parent`: how the directory that contains it counts, MARK_PARENT or MARK_CHANGED.
@@ -364,10 +374,7 @@ __noinline int mark_path(struct marks *m, __u64 dentry_at, __u64 mnt_at, __u32 p
 		m->are_all = 1;
 	}
 	m->objects += parent ? 2 : 1;
-	m->head = TABLE_MARKS;
-	take_mark_key(walk.table, m);
-	m->filter_first = row_at(walk.table, TABLE_MARK_FILTER)->a;
-	m->filter_last = row_at(walk.table, TABLE_MARK_FILTER)->b;
+	mark_begin(walk.table, m);
 	m->dentry_at = dentry_at;
 	m->mnt_at = (__u64)real_mount((struct vfsmount *)mnt_at);
 	m->how = 0;
@@ -376,7 +383,6 @@ __noinline int mark_path(struct marks *m, __u64 dentry_at, __u64 mnt_at, __u32 p
 	m->is_done = 0;
 	m->is_crossed = 0;
 	m->is_shown_elsewhere = 0;
-	m->marked_at = 0;
 	mark_aliases(&walk);
 	bpf_loop(WALK_STEPS_MAX, mark_walk_step, &walk, 0);
 	if (!m->is_done || m->count > MARKS_MAX || m->generation != row_at(walk.table, 0)->a)

@@ -186,6 +186,8 @@ static __always_inline int call_returned(struct task_struct *task, struct pt_reg
 		event_names(w);
 	if (w->spec.kind == KIND_EXEC)
 		event_chain(w);
+	else if (verdict == VERDICT_UNDECIDED)
+		event_aliases(w);
 	if (has_memory(w))
 		event_memory(w);
 	if (verdict == VERDICT_UNDECIDED)

@@ -2,7 +2,7 @@
 
 use crate::generation::Generation;
 use crate::past::Past;
-use crate::resolve::{used_later, Item, Resolver};
+use crate::resolve::{aliases, used_later, Item, Resolver};
 use abi::Field;
 use event::record::NameType;
 use event::wire::{self, Event};
@@ -200,6 +200,7 @@ fn decide(
     {
         above.extend(resolver.directories_above(&names));
     }
+    names.extend(aliases(event, identities));
     // What is not known now may be what a rule names.
     if resolver.was_refused() {
         names.push(Name::unknown());

@@ -215,6 +215,9 @@ enum tarsier_part_tag {
 	 * and the interpreters of scripts, have the indexes from 0 on in this order; for others
 	 * `index` is an enum tarsier_executed */
 	TARSIER_PART_EXECUTED = 29,
+	/* struct tarsier_alias, then a name: another entry of an object that an undecided call has reached;
+	 * rules name that entry, but need not have its object yet */
+	TARSIER_PART_ALIAS = 30,
 };
 
 /* The index of an EXECUTED part that is not a script. */
@@ -247,7 +250,8 @@ enum tarsier_part_flags {
 	TARSIER_PART_UNSURE = 1 << 6,
 	/* SOCKADDR: the kernel may have used another address, the path of a UNIX socket */
 	TARSIER_PART_OTHER_USED = 1 << 7,
-	/* EXECUTED: the call may have opened other files, too */
+	/* EXECUTED: the call may have opened other files, too. ALIAS: rules may name other entries of the
+	 * object, too; the part may be without a name */
 	TARSIER_PART_MORE = 1 << 6,
 };
 
@@ -296,6 +300,12 @@ enum tarsier_found_what {
 	TARSIER_FOUND_DIRECT = 1 << 6,
 	/* ABOVE has all directories of the file system that are above what was found */
 	TARSIER_FOUND_ABOVE = 1 << 7,
+};
+
+/* An entry of an object, without its name. */
+struct tarsier_alias {
+	struct tarsier_inode object;
+	struct tarsier_inode directory;
 };
 
 struct tarsier_found {

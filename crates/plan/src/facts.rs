@@ -1,6 +1,6 @@
 //! The facts of an event that rules are matched against.
 
-use crate::marks::MarkKey;
+use crate::marks::{last_name, MarkKey};
 use crate::task::TaskWorkload;
 
 pub use crate::object_id::ObjectId;
@@ -227,6 +227,17 @@ impl Identities {
     /// Whether there are no paths.
     pub fn is_empty(&self) -> bool {
         self.paths.is_empty()
+    }
+
+    /// The paths that lead to the entry `name` of a directory.
+    pub fn paths_of(&self, directory: ObjectId, name: &[u8]) -> Vec<Vec<u8>> {
+        let leads_there = |identity: &&PathIdentity| {
+            identity.directory == Some(directory) && last_name(&identity.canonical) == name
+        };
+        let identities = self.paths.values().filter(leads_there);
+        identities
+            .map(|identity| identity.canonical.clone())
+            .collect()
     }
 
     /// Notes that the entry at `canonical` has become another object, or none.

@@ -212,7 +212,7 @@ impl Matched<'_> {
     }
 }
 
-fn matched(inode: Inode) -> plan::Inode {
+pub(super) fn matched(inode: Inode) -> plan::Inode {
     plan::Inode {
         id: ObjectId {
             dev: inode.dev,

@@ -5,6 +5,7 @@
 //! Without them, the kernel identifies opened files, descriptors and the current directory, and what names led to as far
 //! as its cache knows (see [`found`]); every other inode is looked up here by path, after the call.
 
+mod aliases;
 mod arg;
 mod calls;
 mod changed;
@@ -28,6 +29,7 @@ mod text;
 mod view;
 
 use crate::system::System;
+pub(crate) use aliases::aliases;
 use arg::{Arg, Reader};
 use calls::{call_name, collects_names, moves_directory, pins};
 use directories::Directories;

@@ -260,6 +260,7 @@ pub const TARSIER_PART_OPENED: tarsier_part_tag = 26;
 pub const TARSIER_PART_PROGRAM: tarsier_part_tag = 27;
 pub const TARSIER_PART_FOUND: tarsier_part_tag = 28;
 pub const TARSIER_PART_EXECUTED: tarsier_part_tag = 29;
+pub const TARSIER_PART_ALIAS: tarsier_part_tag = 30;
 pub type tarsier_part_tag = ::core::ffi::c_uint;
 pub const TARSIER_EXECUTED_KEPT: tarsier_executed = 64;
 pub const TARSIER_EXECUTED_IMAGE: tarsier_executed = 65;
@@ -321,6 +322,30 @@ pub const TARSIER_FOUND_NOT_CACHED: tarsier_found_what = 32;
 pub const TARSIER_FOUND_DIRECT: tarsier_found_what = 64;
 pub const TARSIER_FOUND_ABOVE: tarsier_found_what = 128;
 pub type tarsier_found_what = ::core::ffi::c_uint;
+#[repr(C)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct tarsier_alias {
+    pub object: tarsier_inode,
+    pub directory: tarsier_inode,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of tarsier_alias"][::core::mem::size_of::<tarsier_alias>() - 64usize];
+    ["Alignment of tarsier_alias"][::core::mem::align_of::<tarsier_alias>() - 8usize];
+    ["Offset of field: tarsier_alias::object"]
+        [::core::mem::offset_of!(tarsier_alias, object) - 0usize];
+    ["Offset of field: tarsier_alias::directory"]
+        [::core::mem::offset_of!(tarsier_alias, directory) - 32usize];
+};
 #[repr(C)]
 #[derive(
     Debug,

@@ -12,7 +12,7 @@ mod process;
 
 pub use bindings::*;
 pub use cgroup::CgroupFrame;
-pub use part::{DirPart, ExecFile, ObjectPart, Part, Parts};
+pub use part::{AliasPart, DirPart, ExecFile, ObjectPart, Part, Parts};
 pub use path::{walked_path, WALK_DEPTH_MAX};
 pub use process::{Executed, ProcessChange, ProcessFrame, ProcessId};
 
@@ -399,6 +399,12 @@ impl<'a> Event<'a> {
     pub fn executed(&self) -> impl Iterator<Item = (u8, DirPart<'a>)> {
         self.with_tag(TARSIER_PART_EXECUTED)
             .filter_map(|part| Some((part.index, part.inode_and_walk()?)))
+    }
+
+    /// Other entries, which rules name, of objects that the call has reached.
+    pub fn aliases(&self) -> impl Iterator<Item = AliasPart<'a>> {
+        self.with_tag(TARSIER_PART_ALIAS)
+            .filter_map(|part| part.alias())
     }
 
     /// The file with this index among [`Event::executed`].

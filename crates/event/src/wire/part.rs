@@ -30,6 +30,17 @@ pub struct DirPart<'a> {
     pub flags: u8,
 }
 
+/// The content of an ALIAS part: another entry of an object that the call has reached.
+#[derive(Debug, Clone, Copy)]
+pub struct AliasPart<'a> {
+    /// Object and directory of the entry.
+    pub entry: tarsier_alias,
+    /// Name of the entry; empty if it is not known.
+    pub name: &'a [u8],
+    /// Whether rules may name other entries of the object, too.
+    pub has_more: bool,
+}
+
 /// The content of an OBJECT part: an object that the call itself found, taken from kernel objects while it ran.
 #[derive(Debug, Clone, Copy)]
 pub struct ObjectPart<'a> {
@@ -105,6 +116,16 @@ impl<'a> Part<'a> {
             inode,
             walk,
             flags: self.flags,
+        })
+    }
+
+    /// Splits an ALIAS part; `None` if it is too short for one.
+    pub fn alias(&self) -> Option<AliasPart<'a>> {
+        let (entry, name) = tarsier_alias::read_from_prefix(self.data).ok()?;
+        Some(AliasPart {
+            entry,
+            name,
+            has_more: u32::from(self.flags) & TARSIER_PART_MORE != 0,
         })
     }
 
@@ -286,6 +307,7 @@ fn data_length(tag: tarsier_part_tag) -> Option<Length> {
         TARSIER_PART_IPC_SET_PERM => Length::Exactly(size_of::<tarsier_ipc_perm>()),
         TARSIER_PART_MEMORY => Length::UpTo(TARSIER_MEMORY_MAX as usize),
         TARSIER_PART_TIME => Length::Exactly(TARSIER_TIME_VALUES as usize * size_of::<i64>()),
+        TARSIER_PART_ALIAS => Length::AtLeast(size_of::<tarsier_alias>()),
         TARSIER_PART_FOUND => Length::Exactly(size_of::<tarsier_found>()),
         TARSIER_PART_ABOVE => Length::MultipleOf(size_of::<[u64; 2]>()),
         TARSIER_PART_SOCKETCALL => Length::Exactly(size_of::<[u32; 6]>()),
