@@ -26,9 +26,7 @@
 #define NAME_BYTES_MAX 64
 
 static const struct technique *const tables[] = {
-	number_techniques, exec_techniques, chain_techniques,  exe_techniques,
-	path_techniques,   tree_techniques, memory_techniques, flip_techniques,
-	trace_techniques,  ring_techniques, flood_techniques,
+	number_techniques, exec_techniques, chain_techniques, exe_techniques, path_techniques, tree_techniques, memory_techniques, flip_techniques, trace_techniques, ring_techniques, flood_techniques, claim_techniques,
 };
 #define TABLES (sizeof(tables) / sizeof(tables[0]))
 
@@ -302,7 +300,7 @@ static int refuse32_main(char **command)
 	return 127;
 }
 
-/* What DIR/NAME/prog does: `act COUNT [PAUSE_US]`. */
+/* What DIR/NAME/prog does: `act COUNT [PAUSE_US]`; `start PROGRAM COUNT` lets a child of its own act. */
 static int act_main(int count, useconds_t pause_us)
 {
 	for (int i = 0; i < count; i++) {
@@ -313,12 +311,27 @@ static int act_main(int count, useconds_t pause_us)
 	return 0;
 }
 
+static int start_main(char **argv)
+{
+	char *act[] = { argv[2], "act", argv[3], NULL }, *envp[] = { NULL };
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		execve(argv[2], act, envp);
+		_exit(127);
+	}
+	return pid < 0 || waitpid(pid, &status, 0) != pid || status;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
 
 	if (argc >= 3 && !strcmp(what, "act"))
 		return act_main(atoi(argv[2]), argc >= 4 ? atoi(argv[3]) : 0);
+	if (argc == 4 && !strcmp(what, "start"))
+		return start_main(argv);
 	report = mmap(NULL, sizeof(*report), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		      0);
 	if (report == MAP_FAILED) {
