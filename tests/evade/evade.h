@@ -50,6 +50,7 @@ extern const struct technique trace_techniques[];
 extern const struct technique ring_techniques[];
 extern const struct technique flood_techniques[];
 extern const struct technique claim_techniques[];
+extern const struct technique reach_techniques[];
 
 /* DIR, DIR/NAME and group of the technique that runs. */
 extern char top[PATH_MAX / 4];
