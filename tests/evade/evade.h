@@ -52,6 +52,7 @@ extern const struct technique flood_techniques[];
 extern const struct technique claim_techniques[];
 extern const struct technique reach_techniques[];
 extern const struct technique later_techniques[];
+extern const struct technique handed_techniques[];
 
 /* DIR, DIR/NAME and group of the technique that runs. */
 extern char top[PATH_MAX / 4];
