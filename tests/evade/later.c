@@ -137,16 +137,23 @@ static void change_and_swap(const char *path, const char *swapped, const char *e
 	made(1);
 }
 
-/* So many links, each to the next; the last leads to the file. */
-static void swap_after_links(int links, int count)
+/* So many links, each to the one before, the first to the file; `name` is that of the last. */
+static void make_links(int links, char *name, size_t size)
 {
-	char name[32], text[32] = FILE_PATH;
+	char text[32] = FILE_PATH;
 
 	for (int i = 0; i < links; i++) {
-		snprintf(name, sizeof(name), "link-%d", i);
+		snprintf(name, size, "link-%d", i);
 		expect("symlink", symlink(text, name), 0);
 		strcpy(text, name);
 	}
+}
+
+static void swap_after_links(int links, int count)
+{
+	char name[32];
+
+	make_links(links, name, sizeof(name));
 	for (int i = 0; i < count; i++) {
 		unlink("link-0");
 		expect("symlink", symlink(FILE_PATH, "link-0"), 0);
@@ -294,21 +301,14 @@ static void stop_helpers(void *daemon)
 static void helpers_stopped(int count)
 {
 	pid_t daemon = daemon_above(), stopper;
+	char name[32];
 
 	if (!daemon)
 		skip("not under the daemon");
 	stopper = start(stop_helpers, &daemon);
 	usleep(PAUSE_US);
-	for (int i = 0; i < 11; i++) {
-		char name[32];
-
-		snprintf(name, sizeof(name), "link-%d", i);
-		expect("symlink", symlink(FILE_PATH, name), 0);
-	}
+	make_links(11, name, sizeof(name));
 	for (int i = 0; i < count; i++) {
-		char name[32];
-
-		snprintf(name, sizeof(name), "link-%d", i % 11);
 		expect("fchmodat", selected(SYS_fchmodat, AT_FDCWD, NAME(name), 0640, 0), 0);
 		usleep(PAUSE_US);
 	}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random rules over the tree. */
+#include "hunt.h"
+
+#define RULES_MAX 10
+
+static const char *const calls[] = {
+	"open,creat,openat,openat2",
+	"unlink,unlinkat,rmdir,rename,renameat,renameat2",
+	"link,linkat,symlink,symlinkat,mkdir,mkdirat,mknod,mknodat",
+	"chmod,fchmod,fchmodat,chown,lchown,fchown,fchownat",
+	"truncate,ftruncate,setxattr,lsetxattr,fsetxattr,removexattr,utimensat",
+	"execve,execveat,bind,connect",
+	"open,creat,openat,openat2,unlink,unlinkat,rmdir,rename,renameat,renameat2,link,linkat,symlink,symlinkat,"
+	"mkdir,mkdirat,mknod,mknodat,chmod,fchmod,fchmodat,chown,lchown,fchown,fchownat,truncate,ftruncate,setxattr,"
+	"lsetxattr,fsetxattr,removexattr,utimensat,execve,execveat,bind,connect",
+};
+
+static void print_object(void)
+{
+	static const char *const types[] = { "file", "dir", "symlink", "fifo" };
+	struct stat found;
+
+	switch (below(10)) {
+	case 0:
+	case 1:
+	case 2:
+		printf(" -F path=%s/%s", base, rule_file());
+		break;
+	case 3:
+	case 4:
+	case 5:
+		printf(" -F dir=%s/%s", base, rule_directory());
+		break;
+	case 6:
+		if (stat(rule_file(), &found) == 0)
+			printf(" -F inode=%lu", found.st_ino);
+		break;
+	case 7:
+		printf(" -F obj_uid=%d", SOME_UID);
+		break;
+	case 8:
+		printf(" -F filetype=%s", ONE_OF(types));
+	}
+}
+
+void print_rules(void)
+{
+	static const char *const accesses[] = { "r", "w", "x", "a", "wa", "rwxa" };
+	unsigned count = 2 + below(RULES_MAX - 1);
+
+	for (unsigned i = 0; i < count; i++) {
+		printf("-a %s,exit -F arch=b64", chance(25) && i + 1 < count ? "never" : "always");
+		if (chance(30))
+			printf(" -F perm=%s", ONE_OF(accesses));
+		else
+			printf(" -S %s", ONE_OF(calls));
+		print_object();
+		if (chance(15))
+			printf(" -F exe%s%s/%s", chance(50) ? "=" : "!=", base, rule_program());
+		if (chance(10))
+			printf(" -F success%s1", chance(50) ? "=" : "!=");
+		printf(" -F gid=%d -k rule-%u\n", HUNT_GID, i);
+	}
+}
