@@ -33,7 +33,7 @@ static long losses(const char *line)
 	return lost ? atol(lost + 6) : 0;
 }
 
-/* Calls of the group in a RAW log, sorted; returns the losses. */
+/* Calls that rules selected in a RAW log, sorted; returns the losses. */
 static long read_log(const char *path, struct list *list)
 {
 	FILE *file = fopen(path, "r");
@@ -50,7 +50,8 @@ static long read_log(const char *path, struct list *list)
 
 		if (!strncmp(line, "type=DAEMON_ERR ", 16))
 			lost += losses(line);
-		if (strncmp(line, "type=SYSCALL ", 13) || !syscall || !args || !pid ||
+		/* Records that the kernel makes without a rule have no key, and come with the call. */
+		if (strncmp(line, "type=SYSCALL ", 13) || !strstr(line, " key=\"rule-") || !syscall || !args || !pid ||
 		    sscanf(args, " a0=%lx a1=%lx a2=%lx a3=%lx", a, a + 1, a + 2, a + 3) != 4)
 			continue;
 		snprintf(identity, sizeof(identity), "%ld %ld %lx %lx %lx %lx ", atol(pid + 5),

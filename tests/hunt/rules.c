@@ -18,7 +18,7 @@ static const char *const calls[] = {
 
 static void print_object(void)
 {
-	static const char *const types[] = { "file", "dir", "symlink", "fifo" };
+	static const char *const types[] = { "file", "dir", "link", "socket" };
 	struct stat found;
 
 	switch (below(10)) {
