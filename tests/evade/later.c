@@ -4,7 +4,6 @@
  * process could follow them, or they lead over more than the kernel's programs look at and change right after.
  */
 #include "evade.h"
-#include <dirent.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 
@@ -266,22 +265,28 @@ static pid_t daemon_above(void)
 	return 0;
 }
 
-#define HELPER_NAME "tarsier-lookup"
-
-static void signal_helpers(pid_t daemon, int signal)
+/* Signals all children of the daemon; those of other users are out of reach. */
+static void signal_children(pid_t daemon, int signal)
 {
-	DIR *processes = opendir("/proc");
-	struct dirent *entry;
+	char path[64], text[512], *at, *end;
+	ssize_t length;
+	int fd;
 
-	while (processes && (entry = readdir(processes))) {
-		bool is_helper = false;
-		pid_t pid = atoi(entry->d_name);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", daemon, daemon);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	length = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (length < 0)
+		fail("%s: %s", path, strerror(errno));
+	close(fd);
+	text[length] = 0;
+	for (at = text; *at; at = end) {
+		pid_t pid = strtol(at, &end, 10);
 
-		if (pid > 0 && parent_of(pid, HELPER_NAME, &is_helper) == daemon && is_helper)
-			kill(pid, signal);
+		if (end == at)
+			break;
+		kill(pid, signal);
+		end += strspn(end, " ");
 	}
-	if (processes)
-		closedir(processes);
 }
 
 #define NOBODY 65534
@@ -290,7 +295,7 @@ static void stop_helpers(void *daemon)
 {
 	expect("setresuid", setresuid(NOBODY, NOBODY, NOBODY), 0);
 	for (;;)
-		signal_helpers(*(pid_t *)daemon, SIGSTOP);
+		signal_children(*(pid_t *)daemon, SIGSTOP);
 }
 
 #define PAUSE_US 20000
@@ -315,7 +320,7 @@ static void helpers_stopped(int count)
 	sleep(DECISION_S);
 	kill(stopper, SIGKILL);
 	waitpid(stopper, NULL, 0);
-	signal_helpers(daemon, SIGCONT);
+	signal_children(daemon, SIGCONT);
 }
 
 const struct technique later_techniques[] = {
