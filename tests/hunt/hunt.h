@@ -84,6 +84,7 @@ int act(char **paths);
 
 /* rules.c, judge.c */
 void print_rules(void);
-int judge(const char *kernel_log, const char *log, const char *calls);
+/* Status 1: calls are missed. `work` has the files rules, calls, kernel and log. */
+int judge(const char *work);
 
 #endif

@@ -4,25 +4,33 @@
 
 #define IDENTITY_BYTES 160
 
+/* A call as a log has it: process, number and registers, and the number of the rule that selected it. */
+struct selected {
+	char identity[IDENTITY_BYTES];
+	long nr;
+	int rule;
+};
+
 struct list {
-	char (*calls)[IDENTITY_BYTES];
+	struct selected *calls;
 	size_t count, size;
 };
 
-static void add(struct list *list, const char *identity)
+static struct selected *add(struct list *list)
 {
 	if (list->count == list->size) {
 		list->size = list->size ? 2 * list->size : 1024;
-		list->calls = realloc(list->calls, list->size * IDENTITY_BYTES);
+		list->calls = realloc(list->calls, list->size * sizeof(*list->calls));
 		if (!list->calls)
 			die("no memory");
 	}
-	snprintf(list->calls[list->count++], IDENTITY_BYTES, "%s", identity);
+	return &list->calls[list->count++];
 }
 
 static int compare(const void *one, const void *other)
 {
-	return strcmp(one, other);
+	return strcmp(((const struct selected *)one)->identity,
+		      ((const struct selected *)other)->identity);
 }
 
 /* Losses that a log tells. */
@@ -37,7 +45,7 @@ static long losses(const char *line)
 static long read_log(const char *path, struct list *list)
 {
 	FILE *file = fopen(path, "r");
-	char *line = NULL, identity[IDENTITY_BYTES];
+	char *line = NULL;
 	size_t size = 0;
 	long lost = 0;
 
@@ -45,65 +53,102 @@ static long read_log(const char *path, struct list *list)
 		die("%s: %s", path, strerror(errno));
 	while (getline(&line, &size, file) > 0) {
 		const char *syscall = strstr(line, " syscall="), *args = strstr(line, " a0=");
-		const char *pid = strstr(line, " pid=");
+		const char *pid = strstr(line, " pid="), *key = strstr(line, " key=\"rule-");
+		struct selected *call;
 		unsigned long a[4];
 
 		if (!strncmp(line, "type=DAEMON_ERR ", 16))
 			lost += losses(line);
 		/* Records that the kernel makes without a rule have no key, and come with the call. */
-		if (strncmp(line, "type=SYSCALL ", 13) || !strstr(line, " key=\"rule-") || !syscall || !args || !pid ||
+		if (strncmp(line, "type=SYSCALL ", 13) || !key || !syscall || !args || !pid ||
 		    sscanf(args, " a0=%lx a1=%lx a2=%lx a3=%lx", a, a + 1, a + 2, a + 3) != 4)
 			continue;
-		snprintf(identity, sizeof(identity), "%ld %ld %lx %lx %lx %lx ", atol(pid + 5),
-			 atol(syscall + 9), a[0], a[1], a[2], a[3]);
-		add(list, identity);
+		call = add(list);
+		call->nr = atol(syscall + 9);
+		call->rule = atoi(key + strlen(" key=\"rule-"));
+		snprintf(call->identity, sizeof(call->identity), "%ld %ld %lx %lx %lx %lx ",
+			 atol(pid + 5), call->nr, a[0], a[1], a[2], a[3]);
 	}
 	fclose(file);
-	qsort(list->calls, list->count, IDENTITY_BYTES, compare);
+	qsort(list->calls, list->count, sizeof(*list->calls), compare);
 	return lost;
 }
 
-/* What the call was, as the scene printed it. */
-static void print_call(const char *path, const char *identity)
+/* What the call was, as the scene printed it, and the rule that selected it in the kernel. */
+static void print_miss(const char *calls, const struct selected *call, const char *rule)
 {
-	FILE *file = fopen(path, "r");
+	FILE *file = fopen(calls, "r");
 	char *line = NULL;
-	size_t size = 0, length = strlen(identity);
+	size_t size = 0, length = strlen(call->identity);
 	bool is_found = false;
 
 	while (file && !is_found && getline(&line, &size, file) > 0)
-		is_found = !strncmp(line, identity, length);
-	printf("MISS %s%s", identity, is_found ? line + length : "(not of a scene)\n");
+		is_found = !strncmp(line, call->identity, length);
+	printf("MISS %s%s     by %s", call->identity, is_found ? line + length : "(not of a scene)\n",
+	       rule);
 	if (file)
 		fclose(file);
 	free(line);
 }
 
-int judge(const char *kernel_log, const char *log, const char *calls)
-{
-	struct list kernel = { 0 }, ours = { 0 };
-	size_t misses = 0, extra = 0, i = 0, j = 0;
-	long lost;
+#define RULES_MAX 64
+static char *rules[RULES_MAX];
 
-	read_log(kernel_log, &kernel);
-	lost = read_log(log, &ours);
-	while (i < kernel.count || j < ours.count) {
-		int order = i == kernel.count  ? 1
-			    : j == ours.count ? -1
-					      : strcmp(kernel.calls[i], ours.calls[j]);
+static void read_rules(const char *path)
+{
+	FILE *file = fopen(path, "r");
+	size_t size = 0;
+	int count = 0;
+
+	if (!file)
+		die("%s: %s", path, strerror(errno));
+	while (count < RULES_MAX && getline(&rules[count], &size, file) > 0) {
+		count++;
+		size = 0;
+	}
+	fclose(file);
+}
+
+static const char *rule_of(const struct selected *call)
+{
+	return call->rule < RULES_MAX && rules[call->rule] ? rules[call->rule] : "no rule\n";
+}
+
+/* Compares two sorted lists; what the first alone has is missed. */
+static size_t print_misses(const struct list *kernel, const struct list *ours, const char *calls,
+			   size_t *extra)
+{
+	size_t misses = 0, i = 0, j = 0;
+
+	while (i < kernel->count || j < ours->count) {
+		int order = i == kernel->count ? 1
+			    : j == ours->count ? -1
+					       : compare(&kernel->calls[i], &ours->calls[j]);
 
 		if (order < 0) {
 			misses++;
-			print_call(calls, kernel.calls[i]);
-		} else if (order > 0) {
-			extra++;
+			print_miss(calls, &kernel->calls[i], rule_of(&kernel->calls[i]));
 		}
+		*extra += order > 0;
 		i += order <= 0;
 		j += order >= 0;
 	}
+	return misses;
+}
+
+int judge(const char *work)
+{
+	struct list kernel = { 0 }, ours = { 0 };
+	char path[PATH_BYTES];
+	size_t misses, extra = 0;
+	long lost;
+
+#define IN_WORK(name) (snprintf(path, sizeof(path), "%s/" name, work), path)
+	read_rules(IN_WORK("rules"));
+	read_log(IN_WORK("kernel"), &kernel);
+	lost = read_log(IN_WORK("log"), &ours);
+	misses = print_misses(&kernel, &ours, IN_WORK("calls"), &extra);
 	printf("seed %llu: %zu calls in the kernel's log, %zu here, %zu missed, %ld lost, %zu more\n",
 	       (unsigned long long)plan.seed, kernel.count, ours.count, misses, lost, extra);
-	if (!kernel.count)
-		printf("the kernel's log has no call\n");
-	return !kernel.count || (misses && (long)misses > lost);
+	return misses && (long)misses > lost;
 }

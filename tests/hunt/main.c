@@ -3,8 +3,8 @@
  *   hunt prepare SEED DIR                mounts a tmpfs at DIR, with the tree
  *   hunt rules SEED DIR                  prints the rules
  *   hunt make SEED DIR SCENES            makes the calls, and prints each
- *   hunt judge SEED KERNEL LOG CALLS     compares the logs of the kernel's audit and of an engine; CALLS is what
- *                                        make printed
+ *   hunt judge SEED WORK                 compares the logs WORK/kernel of the kernel's audit and WORK/log of an
+ *                                        engine; WORK/rules and WORK/calls are what the others have printed
  *   hunt clean SEED DIR                  unmounts DIR
  */
 #include "hunt.h"
@@ -116,11 +116,11 @@ int main(int argc, char **argv)
 	}
 	if (argc == 5 && !strcmp(what, "make"))
 		return make(atoi(argv[4]));
-	if (argc == 6 && !strcmp(what, "judge"))
-		return judge(argv[3], argv[4], argv[5]);
+	if (argc == 4 && !strcmp(what, "judge"))
+		return judge(argv[3]);
 	if (argc == 4 && !strcmp(what, "clean"))
 		return clean();
 	fprintf(stderr, "usage: hunt prepare|rules|clean SEED DIR | make SEED DIR SCENES | "
-			"judge SEED KERNEL LOG CALLS\n");
+			"judge SEED WORK\n");
 	return 2;
 }

@@ -173,9 +173,9 @@ impl Guest {
         }
     }
 
-    /// Path of the program of `tests/evade`, whose techniques are those of x86-64.
-    pub(super) fn evade(self) -> Result<Option<PathBuf>> {
-        let script = source_root().join("scripts/build-evade");
+    /// Path of the program of `tests/evade` or `tests/hunt`, whose calls are those of x86-64.
+    pub(super) fn attack(self, name: &str) -> Result<Option<PathBuf>> {
+        let script = source_root().join(format!("scripts/build-{name}"));
         match self {
             Guest::Amd64 => {
                 output_of(&mut Command::new(script)).map(|path| Some(path.trim_end().into()))

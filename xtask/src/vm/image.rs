@@ -22,6 +22,8 @@ const TESTS: &str = "tests/vm";
 const EXACT: &str = "tests/exact";
 /// The suite of evasions: its script and rules go into `/evade`, and its program to `/bin/evade`.
 const EVADE: &str = "tests/evade";
+/// Random calls: the script and seeds go into `/hunt`, and the program to `/bin/hunt`.
+const HUNT: &str = "tests/hunt";
 
 /// Makes the initramfs below `dir` and returns its path. `source` is the root of the source tree;
 /// `more` are further programs of this system that the guest gets, with their places there; of `kernels` it gets the
@@ -75,7 +77,7 @@ pub(super) fn build(
     }
     install_tests(guest, &source.join(TESTS), &root)?;
     install_exact(guest, &source.join(EXACT), &root)?;
-    install_evade(guest, &source.join(EVADE), &root)?;
+    install_attacks(guest, &source, &root)?;
     pack(&root, &dir.join("initramfs"))
 }
 
@@ -186,14 +188,17 @@ fn install_exact(guest: Guest, dir: &Path, root: &Path) -> Result<()> {
     .map(drop)
 }
 
-/// Copies the suite of evasions, and its program, which is static.
-fn install_evade(guest: Guest, dir: &Path, root: &Path) -> Result<()> {
-    let Some(program) = guest.evade()? else {
-        return Ok(());
-    };
-    install(&program, &root.join("bin/evade"))?;
-    for name in ["run", "rules"] {
-        install(&dir.join(name), &root.join("evade").join(name))?;
+/// Copies the suite of evasions and that of random calls, and their programs, which are static.
+fn install_attacks(guest: Guest, source: &Path, root: &Path) -> Result<()> {
+    for (dir, name, files) in [(EVADE, "evade", "rules"), (HUNT, "hunt", "seeds")] {
+        let Some(program) = guest.attack(name)? else {
+            continue;
+        };
+        install(&program, &root.join("bin").join(name))?;
+        for file in ["run", files] {
+            let from = source.join(dir).join(file);
+            install(&from, &root.join(name).join(file))?;
+        }
     }
     Ok(())
 }

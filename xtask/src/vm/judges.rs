@@ -69,7 +69,7 @@ const NAMED: [Test; 7] = [
 ];
 
 /// All tests but [`NAMED`], in the order in which a machine runs them.
-pub(super) const TESTS: [Test; 26] = [
+pub(super) const TESTS: [Test; 27] = [
     Test {
         name: "refusal",
         kind: MachineKind::Usual,
@@ -163,6 +163,16 @@ pub(super) const TESTS: [Test; 26] = [
         kind: MachineKind::Usual,
         seconds: 120,
         check: evade::judge,
+    },
+    Test {
+        name: "hunt",
+        kind: MachineKind::Usual,
+        seconds: 240,
+        check: |dir| {
+            let said = fs::read_to_string(dir.join("output"))?;
+            let seeds = said.lines().filter(|line| line.starts_with("seed "));
+            Ok(format!("{} seeds, no call missed", seeds.count()))
+        },
     },
     Test {
         name: "exact",

@@ -24,6 +24,7 @@ mod evade;
 mod files;
 mod flips;
 mod hashes;
+mod hunt;
 mod identity;
 mod index;
 mod integrity;
