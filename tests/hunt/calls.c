@@ -81,10 +81,20 @@ static void *keep(const void *data, size_t size)
 static long draw_open_flags(void)
 {
 	static const long flags[] = {
-		O_RDONLY,	    O_RDONLY,		O_WRONLY,	    O_RDWR,
-		O_WRONLY | O_TRUNC, O_WRONLY | O_CREAT, O_RDWR | O_CREAT | O_EXCL,
-		O_PATH,		    O_PATH | O_NOFOLLOW, O_RDONLY | O_NOFOLLOW, O_DIRECTORY,
-		O_TMPFILE | O_RDWR, O_RDONLY | O_CREAT, O_RDWR | O_APPEND,
+		O_RDONLY,
+		O_RDONLY,
+		O_WRONLY,
+		O_RDWR,
+		O_WRONLY | O_TRUNC,
+		O_WRONLY | O_CREAT,
+		O_RDWR | O_CREAT | O_EXCL,
+		O_PATH,
+		O_PATH | O_NOFOLLOW,
+		O_RDONLY | O_NOFOLLOW,
+		O_DIRECTORY,
+		O_TMPFILE | O_RDWR,
+		O_RDONLY | O_CREAT,
+		O_RDWR | O_APPEND,
 	};
 
 	return ONE_OF(flags) | O_NONBLOCK | O_CLOEXEC;
@@ -133,8 +143,9 @@ static long draw_structure(struct call *call, char kind)
 	static const struct timespec times[2];
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	struct open_how how = { .flags = draw_open_flags() };
-	static const uint64_t resolve[] = { 0, 0, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH,
-					    RESOLVE_NO_MAGICLINKS, RESOLVE_NO_XDEV };
+	static const uint64_t resolve[] = {
+		0, 0, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH, RESOLVE_NO_MAGICLINKS, RESOLVE_NO_XDEV
+	};
 	char path[PATH_BYTES] = "";
 
 	if (kind == 't')

@@ -84,8 +84,8 @@ static void print_miss(const char *calls, const struct selected *call, const cha
 
 	while (file && !is_found && getline(&line, &size, file) > 0)
 		is_found = !strncmp(line, call->identity, length);
-	printf("MISS %s%s     by %s", call->identity, is_found ? line + length : "(not of a scene)\n",
-	       rule);
+	printf("MISS %s%s     by %s", call->identity,
+	       is_found ? line + length : "(not of a scene)\n", rule);
 	if (file)
 		fclose(file);
 	free(line);

@@ -180,7 +180,7 @@ void make_tree(void)
 
 const char *rule_file(void)
 {
-	static const char *const names[] = { "w/f0", "w/f1",	  "w/sub/f0",  "w/sub/f1",
+	static const char *const names[] = { "w/f0", "w/f1",	  "w/sub/f0", "w/sub/f1",
 					     "o/h0", "w/sub/new", "w/mnt/f0", "w/sub/deep/f0" };
 
 	return ONE_OF(names);
@@ -202,19 +202,21 @@ const char *rule_program(void)
 
 /* Names that calls may take away, and make anew, without end. */
 static const char *const passing[] = {
-	"w/new",     "w/sub/new", "w/sub/deep/new", "o/new",	   "o/sub/new",	 "w/mnt/new",
-	"o/d0/new",  "o/d1/new",  "o/dw/new",	    "o/dw/sub/new", "o/b0/new",	 "o/b2/new",
-	"w/newdir",  "w/sub/newdir", "o/newdir",    "w/out/new",   "w/sub/up/new",
+	"w/new",    "w/sub/new",    "w/sub/deep/new", "o/new",	      "o/sub/new",    "w/mnt/new",
+	"o/d0/new", "o/d1/new",	    "o/dw/new",	      "o/dw/sub/new", "o/b0/new",     "o/b2/new",
+	"w/newdir", "w/sub/newdir", "o/newdir",	      "w/out/new",    "w/sub/up/new",
 };
 
 static const char *const lasting[] = {
-	"w/f0",	       "w/f1",	       "w/sub/f0",   "w/sub/f1",    "w/sub/deep/f0", "o/f0",
-	"o/f1",	       "o/h0",	       "o/h1",	     "o/s0",	    "o/s1",	     "o/s2",
-	"o/sout",      "o/swap",       "o/sub/f0",   "o/d0/f0",	    "o/d1/f1",	     "o/d0/deep/f0",
-	"o/dw/f0",     "o/dw/sub/f0",  "w/out/f0",   "w/out/h0",    "w/out/s0",	     "w/sub/up/f0",
-	"o/swapdir/f0", "w/mnt/f0",    "o/b0/f0",    "o/b1",	    "o/b2/f0",	     "w/sub/in",
-	"w",	       "w/sub",	       "w/sub/deep", "o",	    "o/d0",	     "o/cwd/w/f0",
-	"w/none",      "w/none/f0",    "o/b0",	     "o/b2",	    "w/prog",	     "o/hprog",
+	"w/f0",	      "w/f1",	  "w/sub/f0",	  "w/sub/f1",	 "w/sub/deep/f0",
+	"o/f0",	      "o/f1",	  "o/h0",	  "o/h1",	 "o/s0",
+	"o/s1",	      "o/s2",	  "o/sout",	  "o/swap",	 "o/sub/f0",
+	"o/d0/f0",    "o/d1/f1",  "o/d0/deep/f0", "o/dw/f0",	 "o/dw/sub/f0",
+	"w/out/f0",   "w/out/h0", "w/out/s0",	  "w/sub/up/f0", "o/swapdir/f0",
+	"w/mnt/f0",   "o/b0/f0",  "o/b1",	  "o/b2/f0",	 "w/sub/in",
+	"w",	      "w/sub",	  "w/sub/deep",	  "o",		 "o/d0",
+	"o/cwd/w/f0", "w/none",	  "w/none/f0",	  "o/b0",	 "o/b2",
+	"w/prog",     "o/hprog",
 };
 
 /* `name` from the directory `from`, both relative to DIR. */
@@ -283,8 +285,8 @@ void draw_path(char *path, const char *from, bool is_destroyed)
 	const char *name = is_passing || chance(15) ? ONE_OF(passing) : ONE_OF(lasting);
 
 	/* Directories of rules stay: the kernel deletes rules whose directory goes. */
-	while (is_destroyed && !is_passing && (!strchr(name, '/') || !strcmp(name, "w/sub") ||
-					       !strncmp(name, "o/b", 3)))
+	while (is_destroyed && !is_passing &&
+	       (!strchr(name, '/') || !strcmp(name, "w/sub") || !strncmp(name, "o/b", 3)))
 		name = ONE_OF(lasting);
 	if (chance(20) && place.prefix)
 		snprintf(path, PATH_BYTES, "%s/%s", place.prefix, name);
