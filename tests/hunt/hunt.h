@@ -37,6 +37,8 @@ struct plan {
 	bool is_moving;
 	/* Threads change links and descriptors during calls. */
 	bool is_racing;
+	/* Some of the calls are operations of io_uring. */
+	bool has_rings;
 };
 
 /* DIR, absolute. */
@@ -79,6 +81,8 @@ void run_scene(unsigned number);
 
 /* calls.c */
 void make_call(unsigned serial);
+/* ring.c */
+void make_operation(void);
 /* What the program of rules does when it is executed. */
 int act(char **paths);
 

@@ -7,7 +7,6 @@
 /* A call as a log has it: process, number and registers, and the number of the rule that selected it. */
 struct selected {
 	char identity[IDENTITY_BYTES];
-	long nr;
 	int rule;
 };
 
@@ -41,6 +40,47 @@ static long losses(const char *line)
 	return lost ? atol(lost + 6) : 0;
 }
 
+/* Adds an event of a rule: `PID NR A0 A1 A2 A3`, or `PID operation CODE`. */
+static void add_event(struct list *list, const char *line)
+{
+	const char *syscall = strstr(line, " syscall="), *operation = strstr(line, " uring_op=");
+	const char *pid = strstr(line, " pid="), *key = strstr(line, " key=\"rule-");
+	const char *args = strstr(line, " a0=");
+	struct selected call = { 0 };
+	unsigned long a[4];
+
+	if (!pid || !key)
+		return;
+	call.rule = atoi(key + strlen(" key=\"rule-"));
+	if (operation)
+		snprintf(call.identity, sizeof(call.identity), "%ld operation %ld ", atol(pid + 5),
+			 atol(operation + strlen(" uring_op=")));
+	else if (syscall && args &&
+		 sscanf(args, " a0=%lx a1=%lx a2=%lx a3=%lx", a, a + 1, a + 2, a + 3) == 4)
+		snprintf(call.identity, sizeof(call.identity), "%ld %ld %lx %lx %lx %lx ",
+			 atol(pid + 5), atol(syscall + strlen(" syscall=")), a[0], a[1], a[2],
+			 a[3]);
+	else
+		return;
+	*add(list) = call;
+}
+
+/* An operation has an event for each attempt in the kernel's log: one is left. */
+static void drop_attempts(struct list *list)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < list->count; i++) {
+		const struct selected *call = &list->calls[i];
+
+		if (kept && strstr(call->identity, " operation ") &&
+		    !compare(call, &list->calls[kept - 1]))
+			continue;
+		list->calls[kept++] = *call;
+	}
+	list->count = kept;
+}
+
 /* Calls that rules selected in a RAW log, sorted; returns the losses. */
 static long read_log(const char *path, struct list *list)
 {
@@ -52,25 +92,15 @@ static long read_log(const char *path, struct list *list)
 	if (!file)
 		die("%s: %s", path, strerror(errno));
 	while (getline(&line, &size, file) > 0) {
-		const char *syscall = strstr(line, " syscall="), *args = strstr(line, " a0=");
-		const char *pid = strstr(line, " pid="), *key = strstr(line, " key=\"rule-");
-		struct selected *call;
-		unsigned long a[4];
-
 		if (!strncmp(line, "type=DAEMON_ERR ", 16))
 			lost += losses(line);
 		/* Records that the kernel makes without a rule have no key, and come with the call. */
-		if (strncmp(line, "type=SYSCALL ", 13) || !key || !syscall || !args || !pid ||
-		    sscanf(args, " a0=%lx a1=%lx a2=%lx a3=%lx", a, a + 1, a + 2, a + 3) != 4)
-			continue;
-		call = add(list);
-		call->nr = atol(syscall + 9);
-		call->rule = atoi(key + strlen(" key=\"rule-"));
-		snprintf(call->identity, sizeof(call->identity), "%ld %ld %lx %lx %lx %lx ",
-			 atol(pid + 5), call->nr, a[0], a[1], a[2], a[3]);
+		if (!strncmp(line, "type=SYSCALL ", 13) || !strncmp(line, "type=URINGOP ", 13))
+			add_event(list, line);
 	}
 	fclose(file);
 	qsort(list->calls, list->count, sizeof(*list->calls), compare);
+	drop_attempts(list);
 	return lost;
 }
 

@@ -104,6 +104,7 @@ int main(int argc, char **argv)
 	seed_with(plan.seed, 0);
 	plan.is_moving = chance(30);
 	plan.is_racing = chance(30);
+	plan.has_rings = chance(40);
 	if (argc > 3)
 		snprintf(base, sizeof(base), "%s", argv[3]);
 	if (argc == 4 && !strcmp(what, "prepare"))

@@ -31,38 +31,49 @@ static const char *draw_calls(bool is_never)
 	return drawn;
 }
 
-static void print_object(void)
+/* A condition on the object; nothing for one rule of ten. */
+static void draw_object(char *text, size_t size)
 {
 	static const char *const types[] = { "file", "dir", "link", "socket" };
 	struct stat found;
 
+	*text = 0;
 	switch (below(10)) {
 	case 0:
 	case 1:
 	case 2:
-		printf(" -F path=%s/%s", base, rule_file());
+		snprintf(text, size, " -F path=%s/%s", base, rule_file());
 		break;
 	case 3:
 	case 4:
 	case 5:
-		printf(" -F dir=%s/%s", base, rule_directory());
+		snprintf(text, size, " -F dir=%s/%s", base, rule_directory());
 		break;
 	case 6:
 		if (stat(rule_file(), &found) == 0)
-			printf(" -F inode=%lu", found.st_ino);
+			snprintf(text, size, " -F inode=%lu", found.st_ino);
 		break;
 	case 7:
-		printf(" -F obj_uid=%d", SOME_UID);
+		snprintf(text, size, " -F obj_uid=%d", SOME_UID);
 		break;
 	case 8:
-		printf(" -F filetype=%s", ONE_OF(types));
+		snprintf(text, size, " -F filetype=%s", ONE_OF(types));
 	}
+}
+
+/* The same rule for operations of io_uring, which the kernel audits by a list of its own. */
+static void print_operations(bool is_never, const char *object, unsigned number)
+{
+	printf("-a %s,io_uring -S openat,openat2,unlinkat,renameat,mkdirat,symlinkat,linkat%s -F gid=%d -k "
+	       "rule-%u\n",
+	       is_never ? "never" : "always", object, HUNT_GID, number);
 }
 
 void print_rules(void)
 {
 	static const char *const accesses[] = { "r", "w", "x", "a", "wa", "rwxa" };
-	unsigned count = 2 + below(RULES_MAX - 1);
+	unsigned count = 2 + below(RULES_MAX - 1), number = 0;
+	char object[PATH_BYTES];
 
 	for (unsigned i = 0; i < count; i++) {
 		bool is_never = chance(25) && i + 1 < count;
@@ -72,11 +83,14 @@ void print_rules(void)
 			printf(" -F perm=%s", ONE_OF(accesses));
 		else
 			printf(" -S %s", draw_calls(is_never));
-		print_object();
+		draw_object(object, sizeof(object));
+		fputs(object, stdout);
 		if (chance(15))
 			printf(" -F exe%s%s/%s", chance(50) ? "=" : "!=", base, rule_program());
 		if (chance(10))
 			printf(" -F success%s1", chance(50) ? "=" : "!=");
-		printf(" -F gid=%d -k rule-%u\n", HUNT_GID, i);
+		printf(" -F gid=%d -k rule-%u\n", HUNT_GID, number++);
+		if (plan.has_rings)
+			print_operations(is_never, object, number++);
 	}
 }

@@ -125,8 +125,12 @@ void run_scene(unsigned number)
 		change_root();
 	change_directory();
 	is_raced = plan.is_racing && pthread_create(&thread, NULL, change, NULL) == 0;
-	for (unsigned i = 0; i < CALLS; i++)
-		make_call(0x40000 + number * CALLS + i);
+	for (unsigned i = 0; i < CALLS; i++) {
+		if (plan.has_rings && chance(15))
+			make_operation();
+		else
+			make_call(0x40000 + number * CALLS + i);
+	}
 	is_over = true;
 	if (is_raced)
 		pthread_join(thread, NULL);
