@@ -26,7 +26,9 @@
 #define NAME_BYTES_MAX 64
 
 static const struct technique *const tables[] = {
-	number_techniques, exec_techniques, chain_techniques, exe_techniques, path_techniques, tree_techniques, memory_techniques, flip_techniques, trace_techniques, ring_techniques, flood_techniques, claim_techniques, reach_techniques, later_techniques, handed_techniques,
+	number_techniques, exec_techniques,   chain_techniques, exe_techniques,	  path_techniques,
+	tree_techniques,   memory_techniques, flip_techniques,	trace_techniques, ring_techniques,
+	flood_techniques,  claim_techniques,  reach_techniques, later_techniques, handed_techniques,
 };
 #define TABLES (sizeof(tables) / sizeof(tables[0]))
 
