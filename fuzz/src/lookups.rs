@@ -1,6 +1,6 @@
 //! The messages between the daemon and its helpers.
 
-use lookup::message::{is_path, Question, Reply, Request, BYTES_MAX};
+use lookup::message::{is_path, Asker, Question, Reply, Request, BYTES_MAX};
 
 /// A datagram, as the helper and as the daemon take it. What is taken comes back as the same bytes.
 pub(crate) fn lookups(data: &[u8]) {
@@ -29,6 +29,7 @@ fn asked_for(path: &[u8]) {
     let request = Request::Ask {
         number: 1,
         may_wait: false,
+        asker: Asker::default(),
         question: Question::RealPath(path),
     };
     request.put(&mut out);
