@@ -19,10 +19,14 @@ static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
 	return file;
 }
 
-/* Whether no other task can give the descriptors of the task to other files. */
+/*
+ * Whether no other task could give the descriptors of the task to other files during its call. One that
+ * shares them now could; so could a thread that has ended, or from which the task has unshared them.
+ */
 static __always_inline bool has_own_files(struct task_struct *task)
 {
-	return READ(task, files, count.counter) == 1;
+	return READ(task, files, count.counter) == 1 && READ(task, mm, mm_users.counter) == 1 &&
+	       HAS(task, signal, sum_sched_runtime) && !READ(task, signal, sum_sched_runtime);
 }
 
 /* The number of bits below the lowest one that is set. */

@@ -198,7 +198,7 @@ __noinline int mark_entry(struct table *table, struct marks *m, __u64 dentry_at)
 {
 	__u64 parent_at, name;
 	__u32 row, by_entry;
-	bool is_proof;
+	__u64 proofs;
 
 	if (!table || !m)
 		return 0;
@@ -214,8 +214,8 @@ __noinline int mark_entry(struct table *table, struct marks *m, __u64 dentry_at)
 	row = mark_row(table, m->head, object_mark(m, (__u64)OF(dentry, dentry_at, d_inode)));
 	/* An object proves its path whatever its name, as in the kernel. */
 	if (row) {
-		is_proof = row_at(table, row)->b >> TABLE_MARK_PROOF_BIT;
-		add_mark_of(table, m, row, is_proof, is_proof && !m->is_crossed);
+		proofs = row_at(table, row)->b >> TABLE_MARK_PROOF_BIT;
+		add_mark_of(table, m, row, proofs & 1, proofs >> 1 && !m->is_crossed);
 	}
 	return 0;
 }

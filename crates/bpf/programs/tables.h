@@ -44,6 +44,7 @@
 #define TABLE_GATE_LATER 2147483648 /* the gate asks about the workload, which takes a work area */
 #define TABLE_SPEC_ONLY_MARKED 2147483648 /* a call that succeeds needs a mark to be selected */
 #define TABLE_MARK_PROOF_BIT 32 /* of the second word of a mark */
+#define TABLE_MARK_KERNEL_BIT 33
 
 struct table_row {
 	__u64 a;
@@ -139,7 +140,8 @@ enum table_spec_flags {
  *     { first entry row | entries << 32, decides }     both: see LOOKUP_MARKS
  *
  * Marks (crates/plan/src/marks.rs) are in slots, rows of their own:
- *   { hash, number | 1 << TABLE_MARK_PROOF_BIT if an object with this mark proves its path }
+ *   { hash, number | 1 << TABLE_MARK_PROOF_BIT if an object with this mark proves its path
+ *           | 1 << TABLE_MARK_KERNEL_BIT if it does so for the kernel's audit, too }
  *                          hash 0: the slot is empty
  * A mark is in the slot that the high half of its hash gives, modulo their number,
  * or in one of the next; there are none after an empty slot.

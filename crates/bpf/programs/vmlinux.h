@@ -266,6 +266,7 @@ struct cred {
 	struct group_info *group_info;
 };
 struct mm_struct {
+	atomic_t mm_users;
 	struct file *exe_file;
 	unsigned long arg_start, arg_end;
 };
@@ -274,6 +275,7 @@ struct tty_struct {
 };
 struct signal_struct {
 	atomic_t live;
+	unsigned long long sum_sched_runtime;
 	struct tty_struct *tty;
 };
 struct mnt_namespace {

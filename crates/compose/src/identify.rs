@@ -1,27 +1,31 @@
 //! Looks up the paths of rules on this host, as input for a plan.
 
-use crate::system::System;
+use crate::system::{KernelFile, System};
 use abi::Field;
 use event::record::Inode;
-use plan::{Identities, ObjectId, PathIdentity};
+use plan::{Identities, MountBelow, ObjectId, PathIdentity};
 use rules::{Rule, Value};
 use std::ffi::{CString, OsStr};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
+/// Limit of the mounts below a directory that are looked at. What is mounted there beyond it is known by its path.
+const MOUNTS_MAX: usize = 256;
+
 /// Looks up every path that the rules name. `exe=` and `path=` name the entry itself, even if it is a symbolic link, as
 /// in the kernel (`audit_get_nd()`, kernel/audit_watch.c); `dir=` follows the link (kernel/audit_tree.c).
 pub fn identify(rules: &[Rule], system: &dyn System) -> Identities {
     let root = inode(b"/", true, system).map(object);
     let mut identities = Identities::below(root, [random(), random()]);
+    let mounts = Mounts::of(rules, system);
     for condition in rules.iter().flat_map(|rule| &rule.conditions) {
         if let Value::Text(path) = &condition.value {
             match condition.field {
                 Field::Exe | Field::AncestorExe | Field::Watch => {
                     identities.insert(path.clone(), entry(path, system))
                 }
-                Field::Dir => identities.insert(path.clone(), directory(path, system)),
+                Field::Dir => identities.insert(path.clone(), directory(path, &mounts, system)),
                 _ => {}
             }
         }
@@ -73,14 +77,72 @@ fn entry(path: &[u8], system: &dyn System) -> PathIdentity {
     }
 }
 
-fn directory(path: &[u8], system: &dyn System) -> PathIdentity {
+fn directory(path: &[u8], mounts: &Mounts, system: &dyn System) -> PathIdentity {
     let canonical = real_path(path, system).unwrap_or_default();
     PathIdentity {
         object: inode(path, true, system).map(object),
+        mounts: mounts.below(&canonical, system),
         directory: directory_of(&canonical, system),
         canonical,
         ..PathIdentity::default()
     }
+}
+
+/// The places of this system's mounts.
+struct Mounts(Vec<Vec<u8>>);
+
+impl Mounts {
+    /// The mounts, if rules are on directories.
+    fn of(rules: &[Rule], system: &dyn System) -> Mounts {
+        let mut fields = rules.iter().flat_map(|rule| &rule.conditions);
+        let text = match fields.any(|condition| condition.field == Field::Dir) {
+            true => system.kernel_file(KernelFile::Mounts).unwrap_or_default(),
+            false => Vec::new(),
+        };
+        let lines = text.split(|&byte| byte == b'\n');
+        let places = lines.filter_map(|line| line.split(|&byte| byte == b' ').nth(4));
+        Mounts(places.map(unescaped).collect())
+    }
+
+    /// The roots of what is mounted below a directory, as they are seen there.
+    fn below(&self, dir: &[u8], system: &dyn System) -> Vec<MountBelow> {
+        let is_below = |place: &&Vec<u8>| {
+            !dir.is_empty() && place.as_slice() != dir && plan::lies_below(place, dir)
+        };
+        let below = self.0.iter().filter(is_below).take(MOUNTS_MAX);
+        let roots = below.filter_map(|place| inode(place, true, system).map(object));
+        let mut mounts: Vec<MountBelow> = Vec::new();
+        for root in roots {
+            if mounts.iter().all(|mount| mount.root != root) {
+                mounts.push(MountBelow {
+                    root,
+                    is_of_load: true,
+                });
+            }
+        }
+        mounts
+    }
+}
+
+/// Undoes the octal escapes of mountinfo: mangle(), fs/proc_namespace.c.
+fn unescaped(text: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&first, after)) = rest.split_first() {
+        let digits = after.get(..3).filter(|_| first == b'\\');
+        let octal = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        match octal.and_then(|octal| u8::from_str_radix(octal, 8).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[3..];
+            }
+            None => {
+                bytes.push(first);
+                rest = after;
+            }
+        }
+    }
+    bytes
 }
 
 /// The directory that contains the last name of a path without symbolic links.
@@ -146,7 +208,7 @@ mod tests {
         let watch = entry(b"/link", &system());
         assert_eq!((watch.object, &watch.canonical[..]), (id(3), &b"/link"[..]));
         assert_eq!(watch.directory, id(9));
-        let dir = directory(b"/link", &system());
+        let dir = directory(b"/link", &Mounts(Vec::new()), &system());
         assert_eq!((dir.object, &dir.canonical[..]), (id(1), &b"/real"[..]));
     }
 

@@ -5,10 +5,10 @@
 //! kernel/auditsc.c, `audit_comparator()` in kernel/auditfilter.c.
 
 use crate::entries::{calls_of, Entries};
-use crate::facts::Proven;
 use crate::facts::{
     lies_below, place, places, Executable, Facts, Identities, Inode, Name, ObjectId,
 };
+use crate::facts::{PathIdentity, Proven};
 use crate::uring;
 use crate::workload;
 use abi::{Compare, Field};
@@ -547,25 +547,28 @@ fn dir_holds(
     if !excludes {
         return dir_may_hold(dir, facts, identities);
     }
-    let object = identities.object(dir)?;
-    let is_it = |name: &Name| {
-        let is_used = name.object == Proven::InCall;
-        is_used && name.inode.is_some_and(|inode| inode.id == object)
+    let is_shown = |object: &ObjectId| {
+        let is_it = |name: &Name| {
+            let is_used = name.object == Proven::InCall;
+            is_used && name.inode.is_some_and(|inode| inode.id == *object)
+        };
+        let is_above = facts.are_above_used && facts.above.contains(object);
+        is_above || facts.names.iter().any(is_it)
     };
-    let is_shown = facts.are_above_used && facts.above.contains(&object);
-    (is_shown || facts.names.iter().any(is_it)).then_some(true)
+    let mut objects = identities.of(dir)?.objects_of_load();
+    objects.any(|object| is_shown(&object)).then_some(true)
 }
 
 fn dir_may_hold(dir: &[u8], facts: &Facts<'_>, identities: &Identities) -> Option<bool> {
     let known = identities.of(dir);
-    let object = known.and_then(|known| known.object);
+    let objects: Vec<ObjectId> = known.into_iter().flat_map(PathIdentity::objects).collect();
     // The directory may also be mounted elsewhere, or have been renamed.
-    if object.is_some_and(|object| facts.above.contains(&object)) {
+    if facts.above.iter().any(|above| objects.contains(above)) {
         return Some(true);
     }
     some_name(facts.names, |name| {
         let is_there = name.inode.is_some() || name.existed;
-        let is_object = name.inode.is_some_and(|inode| Some(inode.id) == object);
+        let is_object = name.inode.is_some_and(|inode| objects.contains(&inode.id));
         let covers = |place| lies_below(&name.path, place);
         let is_below = is_object || is_there && places(known, dir).any(covers);
         let is_known = !is_there || name.place > Proven::Later;

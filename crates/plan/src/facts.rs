@@ -187,6 +187,34 @@ pub struct PathIdentity {
     pub moved_to: Vec<Vec<u8>>,
     /// Objects that the path named before. One of them may be the directory that was renamed.
     pub former: Vec<ObjectId>,
+    /// The roots of what is mounted below the directory.
+    pub mounts: Vec<MountBelow>,
+}
+
+/// What is mounted below a directory that a rule names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MountBelow {
+    /// The root of the mount.
+    pub root: ObjectId,
+    /// Whether it was there when the rules were loaded: the kernel's rule covers no other (`audit_add_tree_rule()`,
+    /// kernel/audit_tree.c).
+    pub is_of_load: bool,
+}
+
+impl PathIdentity {
+    /// The objects by which the directory, and what is mounted below it, are known.
+    pub(crate) fn objects(&self) -> impl Iterator<Item = ObjectId> + '_ {
+        let mounts = self.mounts.iter().map(|mount| mount.root);
+        self.object.into_iter().chain(mounts)
+    }
+
+    /// Those of [`PathIdentity::objects`] by which the kernel's rule knows them.
+    pub(crate) fn objects_of_load(&self) -> impl Iterator<Item = ObjectId> + '_ {
+        let mounts = self.mounts.iter().filter(|mount| mount.is_of_load);
+        self.object
+            .into_iter()
+            .chain(mounts.map(|mount| mount.root))
+    }
 }
 
 impl Identities {
@@ -270,7 +298,8 @@ impl Identities {
         }
     }
 
-    /// Remembers the objects that the paths named in `earlier`, for paths that both contain.
+    /// Remembers the objects that the paths named in `earlier`, for paths that both contain, and which mounts are later
+    /// than the rules.
     pub fn keep_former(&mut self, earlier: &Identities) {
         const FORMER_MAX: usize = 4;
         for (path, identity) in &mut self.paths {
@@ -285,6 +314,10 @@ impl Identities {
                 }
             }
             identity.former = former;
+            for mount in &mut identity.mounts {
+                let before = known.mounts.iter().find(|before| before.root == mount.root);
+                mount.is_of_load = before.is_some_and(|before| before.is_of_load);
+            }
         }
     }
 
@@ -295,9 +328,11 @@ impl Identities {
                 object,
                 canonical,
                 directory,
+                mounts,
                 ..
             } = identity.clone();
-            (object, canonical, directory)
+            let roots: Vec<ObjectId> = mounts.iter().map(|mount| mount.root).collect();
+            (object, canonical, directory, roots)
         };
         self.paths.len() == other.paths.len()
             && self.paths.iter().all(|(path, identity)| {

@@ -18,6 +18,8 @@ const MARKS_MAX: usize = 8192;
 pub(crate) const PROBES: u64 = 4;
 /// Bit of what the tables have for a mark: it proves its path. TABLE_MARK_PROOF_BIT of tables.h.
 pub(crate) const PROOF_BIT: u32 = 32;
+/// Bit of what the tables have for a mark: the kernel's audit knows the path by it, too. TABLE_MARK_KERNEL_BIT of tables.h.
+pub(crate) const KERNEL_BIT: u32 = 33;
 /// The most slots.
 const SLOTS_MAX: usize = 1 << 15;
 /// Limits of the bits of a filter.
@@ -33,6 +35,8 @@ struct Known {
     number: u32,
     /// Whether it proves that the path leads to the object.
     is_proof: bool,
+    /// Whether it does so for the kernel's audit, too.
+    is_kernels: bool,
 }
 
 /// Hash and mark by slot.
@@ -53,8 +57,28 @@ struct Hash {
     hash: u64,
     /// Whether it proves that the path leads to an object.
     is_proof: bool,
+    /// Whether it does so for the kernel's audit, too.
+    is_kernels: bool,
     /// Key in the filter; entries have none of their own, since their names pass it.
     key: Option<u32>,
+}
+
+impl Hash {
+    fn sure(hash: u64) -> Hash {
+        Hash {
+            is_proof: true,
+            ..Hash::unsure(hash)
+        }
+    }
+
+    fn unsure(hash: u64) -> Hash {
+        Hash {
+            hash,
+            is_proof: false,
+            is_kernels: false,
+            key: None,
+        }
+    }
 }
 
 /// A mark that a program has found at an object, or at a directory above.
@@ -91,15 +115,10 @@ impl Marks {
             .flat_map(|rule| &rule.conditions)
             .filter_map(named)
         {
-            for Hash {
-                hash,
-                is_proof,
-                key,
-            } in hashes(field, path, identities)
-            {
+            for hash in hashes(field, path, identities) {
                 let number = marks.by_hash.len() as u32 + 1;
-                marks.add(hash, number, is_proof);
-                marks.keys.extend(key);
+                marks.keys.extend(hash.key);
+                marks.add(hash, number);
             }
         }
         marks.that_fit()
@@ -115,15 +134,15 @@ impl Marks {
         let key = identities.key;
         let mut marks = Marks::with(key);
         for (number, object) in objects {
-            marks.add(key.object(object), number, true);
+            marks.add(Hash::sure(key.object(object)), number);
         }
         for (number, place) in places {
             let name = key.name(last_name(&place.canonical));
             let entry = place.directory.map(|directory| key.entry(name, directory));
             let path = identities.root.map(|root| key.path(&place.canonical, root));
-            marks.add(name, 0, false);
+            marks.add(Hash::unsure(name), 0);
             for hash in entry.into_iter().chain(path) {
-                marks.add(hash, number, true);
+                marks.add(Hash::sure(hash), number);
             }
         }
         marks.that_fit()
@@ -146,10 +165,15 @@ impl Marks {
     }
 
     /// Adds a mark, unless it is there.
-    fn add(&mut self, hash: u64, number: u32, is_proof: bool) {
+    fn add(&mut self, mark: Hash, number: u32) {
         if self.by_hash.len() < MARKS_MAX {
-            let known = Known { number, is_proof };
-            self.by_hash.entry(hash).or_insert(known).is_proof &= is_proof;
+            let known = self.by_hash.entry(mark.hash).or_insert(Known {
+                number,
+                is_proof: mark.is_proof,
+                is_kernels: mark.is_kernels,
+            });
+            known.is_proof &= mark.is_proof;
+            known.is_kernels &= mark.is_kernels;
         }
     }
 
@@ -202,7 +226,7 @@ impl Marks {
             }
         }
         if let Some(known) = object.and_then(|object| self.by_hash.get(&key.object(object))) {
-            found(known, known.is_proof, known.is_proof);
+            found(known, known.is_proof, known.is_kernels);
         }
         hits
     }
@@ -210,7 +234,10 @@ impl Marks {
     /// A number of slots, and for each slot that is taken the hash of its mark and what the tables have for it.
     pub(crate) fn placed(&self) -> (usize, Vec<(usize, [u64; 2])>) {
         let (slots, taken) = self.slots().unwrap_or_default();
-        let known = |known: Known| u64::from(known.number) | u64::from(known.is_proof) << PROOF_BIT;
+        let known = |known: Known| {
+            let is_proof = u64::from(known.is_proof) << PROOF_BIT;
+            u64::from(known.number) | is_proof | u64::from(known.is_kernels) << KERNEL_BIT
+        };
         let taken = taken.into_iter();
         let taken = taken.map(|(slot, (hash, mark))| (slot, [hash, known(mark)]));
         (slots, taken.collect())
@@ -271,28 +298,31 @@ fn hashes(field: Field, path: &[u8], identities: &Identities) -> Vec<Hash> {
         false => &known.canonical,
     };
     let of_name = |name| Hash {
-        hash: secret.name(name),
-        is_proof: false,
         key: Some(name_key(name)),
+        ..Hash::unsure(secret.name(name))
     };
-    let of_object = |object, is_proof| Hash {
+    let of_object = |object, is_proof, is_kernels| Hash {
         hash: secret.object(object),
         is_proof,
+        is_kernels,
         key: Some(object_key(object)),
     };
     let name = of_name(last_name(place));
-    let of_entry = |directory| Hash {
-        hash: secret.entry(name.hash, directory),
-        is_proof: true,
-        key: None,
-    };
+    let of_entry = |directory| Hash::sure(secret.entry(name.hash, directory));
     let entry = known.directory.map(of_entry);
     let mut all = vec![name];
     all.extend(entry);
-    all.extend(known.object.map(|object| of_object(object, true)));
+    all.extend(known.object.map(|object| of_object(object, true, true)));
     if field == Field::Dir {
         all.extend(known.moved_to.iter().map(|place| of_name(last_name(place))));
-        all.extend(known.former.iter().map(|&object| of_object(object, false)));
+        let mounts = known.mounts.iter();
+        all.extend(mounts.map(|mount| of_object(mount.root, true, mount.is_of_load)));
+        all.extend(
+            known
+                .former
+                .iter()
+                .map(|&object| of_object(object, false, false)),
+        );
     }
     all
 }

@@ -46,6 +46,8 @@ pub const MARK_KEY: usize = 5;
 pub const MARK_PROBES: u32 = crate::marks::PROBES as u32;
 /// Bit of the second word of a mark: an object with this mark proves its path.
 pub const MARK_PROOF_BIT: u32 = crate::marks::PROOF_BIT;
+/// Bit of the second word of a mark: it proves it for the kernel's audit, too.
+pub const MARK_KERNEL_BIT: u32 = crate::marks::KERNEL_BIT;
 
 /// Bit of a call's gate: it asks about the workload.
 pub const GATE_LATER: u32 = 1 << 31;

@@ -79,6 +79,7 @@ fn every_constant_of_the_header_has_the_value_it_has_here() {
         ("TABLE_GATE_LATER", tables::GATE_LATER),
         ("TABLE_MARK_PROBES", tables::MARK_PROBES),
         ("TABLE_MARK_PROOF_BIT", tables::MARK_PROOF_BIT),
+        ("TABLE_MARK_KERNEL_BIT", tables::MARK_KERNEL_BIT),
         ("TABLE_PAGES_MAX", tables::PAGES_MAX as u32),
         ("TABLE_LOOKUPS_MAX", tables::LOOKUPS_MAX as u32),
         ("TABLE_ENTRIES_MAX", tables::ENTRIES_MAX as u32),

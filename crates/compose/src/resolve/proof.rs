@@ -64,8 +64,9 @@ impl<'e, 'f> Evidence<'e, 'f> {
         // Of an entry that the call removed, and that nobody looked at before, only the name can tell.
         let is_removed = item.nametype == NameType::Delete;
         let is_nothing = item.inode.is_none() && (is_removed || !item.existed);
-        let is_known = |follow| view.known(&item.path, follow) == Some(item.inode);
-        let object = match is_nothing || is_known(true) || is_known(false) {
+        // What a rename has moved is known by its new name.
+        let is_seen = item.inode.is_some_and(|inode| view.has_seen(inode));
+        let object = match is_nothing || is_seen {
             true => Proven::AtEnd,
             false => Proven::Later,
         };

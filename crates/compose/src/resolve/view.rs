@@ -92,6 +92,13 @@ impl View {
         found.map(|known| known.2)
     }
 
+    /// Whether [`View::know`] was told that a path led to this object.
+    pub(super) fn has_seen(&self, object: Inode) -> bool {
+        let id = |inode: Inode| (inode.dev, inode.ino);
+        let mut known = self.known.iter().filter_map(|known| known.2);
+        known.any(|inode| id(inode) == id(object))
+    }
+
     /// The object at the absolute path `path`: when the call was over if that is known, or now.
     pub(super) fn inode(&mut self, path: &[u8], follow: bool) -> Option<Inode> {
         if let Some(known) = self.known(path, follow) {
