@@ -3,6 +3,7 @@
 
 pub mod ancestors;
 mod audit_package;
+pub mod calls;
 mod connections;
 mod damage;
 pub mod evade;

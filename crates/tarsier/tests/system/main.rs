@@ -21,6 +21,8 @@ mod endurance;
 mod errors;
 #[cfg(target_arch = "x86_64")]
 mod evade;
+#[cfg(target_arch = "x86_64")]
+mod every_call;
 mod files;
 mod flips;
 mod hashes;
