@@ -1,5 +1,6 @@
 //! Decodes the bytes of socket addresses.
 
+use crate::controls::without_controls;
 use core::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::put;
@@ -184,15 +185,13 @@ pub(crate) fn interpret(out: &mut Vec<u8>, bytes: &[u8]) {
     put::text(out, " }");
 }
 
-/// Appends bytes with control characters as `\ooo`.
+/// Appends bytes with control characters as `\ooo`, TAB included.
 fn escape_controls(out: &mut Vec<u8>, bytes: &[u8]) {
-    for &byte in bytes {
-        if byte < b' ' || byte == 0x7f {
-            out.push(b'\\');
-            out.extend([byte >> 6, byte >> 3 & 7, byte & 7].map(|digit| b'0' + digit));
-        } else {
-            out.push(byte);
+    for (place, part) in bytes.split(|&byte| byte == b'\t').enumerate() {
+        if place > 0 {
+            put::text(out, "\\011");
         }
+        without_controls(out, part, b"");
     }
 }
 
@@ -286,6 +285,8 @@ mod tests {
         );
         assert_eq!(shown(b"\x01\0\0abc\0junk"), "{ saddr_fam=local path=abc }");
         assert_eq!(shown(b"\x01\0a\nb"), "{ saddr_fam=local path=a\\012b }");
+        let c1 = shown("\u{1}\0a\u{9b}31m\tö".as_bytes());
+        assert_eq!(c1, "{ saddr_fam=local path=a\\302\\23331m\\011ö }");
         assert_eq!(
             shown(b"\x01\0a"),
             "{ saddr_fam=local sockaddr len too short }"

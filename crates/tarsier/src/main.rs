@@ -16,6 +16,7 @@ mod rules_command;
 mod seal_command;
 mod search_command;
 mod seccomp_command;
+mod shown;
 mod status;
 mod stop_command;
 mod top_command;

@@ -5,6 +5,7 @@ mod accounts;
 use crate::dialect;
 use crate::search_command::logs::{self, Input, Source};
 use crate::search_command::users;
+use crate::shown;
 use anyhow::{Context, Result};
 use daemon::stderr::say;
 use query::last::{Logins, Options, Sessions};
@@ -135,7 +136,7 @@ fn aulast(words: &[String], dialect: Dialect) -> Result<u8> {
     let mut sessions = Sessions::new(last.options, interpreter, now);
     let mut flush = |sessions: &mut Sessions| -> Result<()> {
         let written = sessions.take_written();
-        io::stdout().write_all(&written.out)?;
+        shown::write(&written.out)?;
         io::stderr().write_all(&written.errors)?;
         if let Some(file) = &mut extracted {
             file.write_all(&written.records).context("aulast.log")?;
@@ -191,7 +192,7 @@ fn aulastlog(words: &[String], dialect: Dialect) -> Result<u8> {
     }
     let mut out = Vec::new();
     logins.write(&mut out);
-    io::stdout().write_all(&out)?;
+    shown::write(&out)?;
     Ok(0)
 }
 

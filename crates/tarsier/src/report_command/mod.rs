@@ -6,6 +6,7 @@ mod rows;
 
 use crate::dialect;
 use crate::search_command::logs::{self, Defaults, Input, Source};
+use crate::shown;
 use anyhow::Result;
 use cli::report::REPORT_USAGE;
 use daemon::stderr::say;
@@ -108,7 +109,7 @@ fn report(options: ReportOptions) -> Result<u8> {
     ) {
         Ok(input) => input,
         Err(message) => {
-            io::stdout().write_all(&out)?;
+            shown::write(&out)?;
             say!("{message}");
             return Ok(NOTHING);
         }
@@ -117,7 +118,7 @@ fn report(options: ReportOptions) -> Result<u8> {
         if let Some(parts) = parts::summary(&options, &input, &defaults)? {
             let mut summary = parts.summary;
             summary.write(parts.first, parts.last, &mut out);
-            io::stdout().write_all(&out)?;
+            shown::write(&out)?;
             return Ok(0);
         }
     }
@@ -284,10 +285,9 @@ impl<'o> Reader<'o> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let mut stdout = io::stdout().lock();
-        stdout.write_all(&self.out)?;
+        shown::write(&self.out)?;
         self.out.clear();
-        stdout.flush()
+        io::stdout().flush()
     }
 }
 

@@ -6,6 +6,7 @@ use super::conditions::Workloads;
 use super::options::{OutputOptions, SearchOptions};
 use super::printer::Printer;
 use super::users;
+use crate::shown;
 use anyhow::Result;
 use daemon::stderr::say;
 use query::{Assembler, Dialect, Event, EventView, Found, Interpreter, Matcher};
@@ -145,7 +146,7 @@ impl Results {
         }
         match text.len() < OUTPUT_BYTES {
             true => Ok(()),
-            false => io::stdout().lock().write_all(text),
+            false => shown::write(text),
         }
     }
 
@@ -155,10 +156,9 @@ impl Results {
     }
 
     pub(super) fn flush(&mut self) -> io::Result<()> {
-        let mut stdout = io::stdout().lock();
-        stdout.write_all(&self.out)?;
+        shown::write(&self.out)?;
         self.out.clear();
-        stdout.flush()
+        io::stdout().flush()
     }
 }
 
