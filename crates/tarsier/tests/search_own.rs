@@ -136,6 +136,28 @@ fn texts_in_hex_are_shown_whole_without_a_dialect() {
 }
 
 #[test]
+fn a_name_with_commas_and_quotes_is_one_value_of_a_line() {
+    let dir = TempDir::new().expect("a directory");
+    let stamp = "msg=audit(1795229630.000:7):";
+    let text = format!(
+        "type=SYSCALL {stamp} arch=c000003e syscall=92 success=yes exit=0 a0=1 a1=0 a2=0 a3=0 \
+         items=1 ppid=1 pid=5 auid=0 uid=0 gid=0 comm=612062 exe=\"/bin/chown\" key=\"own\"\n\
+         type=CWD {stamp} cwd=\"/a\"\n\
+         type=PATH {stamp} item=0 name=2F612C2262 inode=7 mode=0100644 nametype=NORMAL\n"
+    );
+    let log = write(&dir, "log", text.as_bytes());
+    let log = log.to_str().expect("paths are text");
+    let shown = |words: &[&str]| {
+        let words = [words, &["-if", log, "--format", "csv"]].concat();
+        String::from_utf8(found(&words).0).expect("text")
+    };
+    assert!(shown(&[]).contains(",success,\"/a,\"\"b\",7,file,/bin/chown\n"));
+    // ausearch does not quote.
+    let theirs = shown(&["--dialect", "3"]);
+    assert!(theirs.contains(",success,/a,\"b,7,"), "{theirs}");
+}
+
+#[test]
 fn logs_in_json_are_searched_as_those_in_raw() {
     let dir = TempDir::new().expect("a directory");
     for name in ["06-exec", "10-net-saddrfam", "01-file-mod"] {

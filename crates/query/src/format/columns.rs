@@ -6,7 +6,7 @@ use super::normal::{Finder, Normal};
 use super::on_demand::OnDemand;
 use crate::event::Event;
 use crate::interpret::{FieldType, Interpreter};
-use crate::{kind, time};
+use crate::{kind, time, Dialect};
 use abi::record_type as kinds;
 
 /// Further columns.
@@ -145,7 +145,7 @@ impl Line<'_, '_, '_> {
         self.field(normal.session);
         if self.go_to(normal.subject.id) {
             let name = self.cursor.meaning(self.interpreter).unwrap_or_default();
-            self.out.extend_from_slice(super::or_system(&name));
+            self.cell(super::or_system(&name));
         }
         self.out.push(b',');
         self.field(normal.subject.acting);
@@ -165,7 +165,7 @@ impl Line<'_, '_, '_> {
         if extra.second {
             if self.go_to(normal.object.second) {
                 let path = super::path_or_meaning(&self.cursor, self.records, self.interpreter);
-                self.out.extend(path);
+                self.cell(&path);
             }
             self.out.push(b',');
         }
@@ -179,13 +179,11 @@ impl Line<'_, '_, '_> {
                 .name(self.interpreter.dialect())
                 .as_bytes(),
         );
-        self.out
-            .extend_from_slice(normal.how.as_deref().unwrap_or_default());
+        self.cell(normal.how.as_deref().unwrap_or_default());
         if extra.keys {
             self.out.push(b',');
             if self.go_to(normal.key) {
-                self.out
-                    .extend(self.cursor.meaning(self.interpreter).unwrap_or_default());
+                self.meaning();
             }
         }
         self.out.push(b'\n');
@@ -196,14 +194,36 @@ impl Line<'_, '_, '_> {
     }
 
     fn text(&mut self, text: &[u8]) {
-        self.out.extend_from_slice(text);
+        self.cell(text);
         self.out.push(b',');
+    }
+
+    /// Adds a value. Without a dialect, one with a comma, a quote or a line break is quoted (RFC 4180, section 2);
+    /// ausearch does not quote.
+    fn cell(&mut self, value: &[u8]) {
+        let needs_quotes = |byte: &u8| matches!(byte, b',' | b'"' | b'\n' | b'\r');
+        let is_own = self.interpreter.dialect() == Dialect::Own;
+        if !is_own || !value.iter().any(needs_quotes) {
+            return self.out.extend_from_slice(value);
+        }
+        self.out.push(b'"');
+        for &byte in value {
+            if byte == b'"' {
+                self.out.push(b'"');
+            }
+            self.out.push(byte);
+        }
+        self.out.push(b'"');
+    }
+
+    fn meaning(&mut self) {
+        let meaning = self.cursor.meaning(self.interpreter).unwrap_or_default();
+        self.cell(&meaning);
     }
 
     fn field(&mut self, place: Option<Place>) {
         if self.go_to(place) {
-            self.out
-                .extend(self.cursor.meaning(self.interpreter).unwrap_or_default());
+            self.meaning();
         }
         self.out.push(b',');
     }
@@ -216,7 +236,7 @@ impl Line<'_, '_, '_> {
                 true => self.cursor.name().unwrap_or_default().to_vec(),
                 false => super::path_or_meaning(&self.cursor, self.records, self.interpreter),
             };
-            self.out.extend(text);
+            self.cell(&text);
         }
         self.out.push(b',');
     }
@@ -228,8 +248,7 @@ impl Line<'_, '_, '_> {
                 break;
             }
             if self.cursor.name() == Some(name) {
-                self.out
-                    .extend(self.cursor.meaning(self.interpreter).unwrap_or_default());
+                self.meaning();
                 break;
             }
         }
