@@ -548,11 +548,9 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
                     are_above_used: true,
                     workload,
                 };
-                let is_unix = facts.saddr_fam == Some(1);
-                let names = match shape.names() {
-                    CallNames::Always => names,
-                    CallNames::OfSocket if is_unix => names,
-                    _ => Vec::new(),
+                let names = match collects_names(shape.names(), &facts) {
+                    true => names,
+                    false => Vec::new(),
                 };
                 let above = above(&names);
                 Event {
@@ -563,6 +561,16 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
                 }
             },
         )
+}
+
+/// Whether a call with these facts collects names.
+fn collects_names(names: CallNames, facts: &Facts<'_>) -> bool {
+    const AF_UNIX: u32 = 1;
+    match names {
+        CallNames::Always => true,
+        CallNames::OfSocket => facts.saddr_fam == Some(AF_UNIX),
+        CallNames::None => false,
+    }
 }
 
 /// The facts of a getpid(2) by root.
