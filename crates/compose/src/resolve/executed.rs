@@ -218,3 +218,42 @@ fn at(item: &mut Item, opened: &DirPart<'_>) {
     item.with_dots.clear();
     item.is_real = true;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_frame::TestFrame;
+    use wire::{tarsier_inode, TARSIER_EXECUTED_IMAGE, TARSIER_EXECUTED_LOADER};
+    use zerocopy::IntoBytes;
+
+    /// Whether the files of an execve that has ended so are known, of which these were opened.
+    fn known(exit: i64, opened: &[(u32, u32)]) -> bool {
+        let mut frame = TestFrame::of_named_call("execve");
+        frame.header.exit = exit;
+        let inode = tarsier_inode::default();
+        for &(index, flags) in opened {
+            let part = (index as u8, flags);
+            frame = frame.flagged(wire::TARSIER_PART_EXECUTED, part, inode.as_bytes());
+        }
+        let bytes = frame.bytes();
+        are_known(&Event::parse(&bytes).expect("a frame"))
+    }
+
+    #[test]
+    fn an_execve_of_which_a_file_may_be_missing_is_not_known() {
+        const MORE: u32 = wire::TARSIER_PART_MORE;
+        const EACCES: i64 = -13;
+        let all = [
+            (0, 0),
+            (TARSIER_EXECUTED_IMAGE, 0),
+            (TARSIER_EXECUTED_LOADER, 0),
+        ];
+        assert!(known(0, &all));
+        assert!(!known(0, &[]));
+        assert!(!known(0, &all[..1]));
+        assert!(!known(0, &[(TARSIER_EXECUTED_IMAGE, MORE)]));
+        // It has not opened the file that it names, or was refused another one.
+        assert!(known(EACCES, &[]));
+        assert!(!known(EACCES, &[(0, MORE)]));
+    }
+}
