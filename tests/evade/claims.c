@@ -292,14 +292,14 @@ static void claim_mount_over_file(int count)
 	in_children(count, open_over_file, NULL, 2);
 }
 
-/* What the rule is about is left out; the other file is not, although it has the name below a root of its own. */
+/* Another file has the name below a root directory of its own. */
 static void open_in_own_root(void *unused)
 {
 	(void)unused;
-	select_calls();
-	open_file("noisy/file");
 	expect("chroot", chroot("root"), 0);
-	expect("openat", syscall(SYS_openat, AT_FDCWD, "/noisy/file", O_RDONLY) >= 0, true);
+	expect("chdir", chdir("/"), 0);
+	select_calls();
+	open_file("/noisy/file");
 }
 
 static void claim_file_in_chroot(int count)
@@ -307,7 +307,19 @@ static void claim_file_in_chroot(int count)
 	make_dir("root");
 	make_dir("root/noisy");
 	write_file("root/noisy/file", "text", 0600);
-	in_children(count, open_in_own_root, NULL, 1);
+	in_children(count, open_in_own_root, NULL, 2);
+}
+
+/* What the rule is about is left out, and nothing else. */
+static void claim_nothing(int count)
+{
+	for (int i = 0; i < count; i++) {
+		select_calls();
+		syscall(SYS_openat, AT_FDCWD, "noisy/file", O_RDONLY);
+		syscall(SYS_openat, AT_FDCWD, "secret/file", O_RDONLY);
+		unselect_calls();
+		made(1);
+	}
 }
 
 #define OWN_CGROUPS "cgroup/evade.slice/user@1234.service"
@@ -362,6 +374,7 @@ const struct technique claim_techniques[] = {
 	{ "never-dir-mount-over", claim_mount_over, 3, prepare_noisy },
 	{ "never-path-mount-over", claim_mount_over_file, 3, prepare_noisy },
 	{ "never-path-chroot", claim_file_in_chroot, 3, prepare_noisy },
+	{ "never-path-in-place", claim_nothing, 3, prepare_noisy },
 	{ "never-container", claim_container, 3, prepare_cgroups },
 	{ "container-none", claim_container, 3, prepare_cgroups },
 	{ 0 },
