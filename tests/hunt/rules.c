@@ -61,7 +61,10 @@ static void draw_object(char *text, size_t size)
 	}
 }
 
-/* The same rule for operations of io_uring, which the kernel audits by a list of its own. */
+/*
+ * The same rule for operations of io_uring, which the kernel audits by a list of its own. Conditions on a path, a
+ * directory or an inode are not possible there.
+ */
 static void print_operations(bool is_never, const char *object, unsigned number)
 {
 	printf("-a %s,io_uring -S openat,openat2,unlinkat,renameat,mkdirat,symlinkat,linkat%s -F gid=%d -k "
@@ -90,7 +93,8 @@ void print_rules(void)
 		if (chance(10))
 			printf(" -F success%s1", chance(50) ? "=" : "!=");
 		printf(" -F gid=%d -k rule-%u\n", HUNT_GID, number++);
-		if (plan.has_rings)
+		if (plan.has_rings && !strstr(object, "path=") && !strstr(object, " dir=") &&
+		    !strstr(object, "inode="))
 			print_operations(is_never, object, number++);
 	}
 }
