@@ -49,7 +49,8 @@ static void add_event(struct list *list, const char *line)
 	struct selected call = { 0 };
 	unsigned long a[4];
 
-	if (!pid || !key)
+	/* Where the kernel has no event of an operation, its names are in that of the call that submitted it. */
+	if (!pid || !key || strstr(line, " syscall=426 "))
 		return;
 	call.rule = atoi(key + strlen(" key=\"rule-"));
 	if (operation)

@@ -62,14 +62,14 @@ static void draw_object(char *text, size_t size)
 }
 
 /*
- * The same rule for operations of io_uring, which the kernel audits by a list of its own. Conditions on a path, a
- * directory or an inode are not possible there.
+ * The same rule for operations of io_uring, which the kernel audits by a list of its own. Conditions on what a
+ * call reaches are not possible there.
  */
-static void print_operations(bool is_never, const char *object, unsigned number)
+static void print_operations(bool is_never, unsigned number)
 {
-	printf("-a %s,io_uring -S openat,openat2,unlinkat,renameat,mkdirat,symlinkat,linkat%s -F gid=%d -k "
+	printf("-a %s,io_uring -S openat,openat2,unlinkat,renameat,mkdirat,symlinkat,linkat -F gid=%d -k "
 	       "rule-%u\n",
-	       is_never ? "never" : "always", object, HUNT_GID, number);
+	       is_never ? "never" : "always", HUNT_GID, number);
 }
 
 void print_rules(void)
@@ -93,8 +93,7 @@ void print_rules(void)
 		if (chance(10))
 			printf(" -F success%s1", chance(50) ? "=" : "!=");
 		printf(" -F gid=%d -k rule-%u\n", HUNT_GID, number++);
-		if (plan.has_rings && !strstr(object, "path=") && !strstr(object, " dir=") &&
-		    !strstr(object, "inode="))
-			print_operations(is_never, object, number++);
+		if (plan.has_rings && !*object)
+			print_operations(is_never, number++);
 	}
 }
