@@ -124,6 +124,23 @@ static __always_inline bool succeeded(long ret)
 	return !((__u64)ret >> 31);
 }
 
+/* Adds what the call touched. */
+static __always_inline void event_touched(struct work *w, __u32 verdict)
+{
+	if (!touches_nothing(w))
+		event_objects(w);
+	if (has_names(w))
+		event_names(w);
+	if (w->spec.kind == KIND_EXEC)
+		event_chain(w);
+	else if (verdict == VERDICT_UNDECIDED)
+		event_aliases(w);
+	if (has_memory(w))
+		event_memory(w);
+	if (verdict == VERDICT_UNDECIDED)
+		event_candidates(w);
+}
+
 /* A watched call has ended: matches it, and records it if a rule says so. */
 static __always_inline int call_returned(struct task_struct *task, struct pt_regs *regs, long ret,
 					 __u32 nr, __u32 given, __u32 compat, bool probed)
@@ -180,18 +197,7 @@ static __always_inline int call_returned(struct task_struct *task, struct pt_reg
 		(verdict == VERDICT_UNDECIDED ? TARSIER_UNDECIDED : 0);
 	w->id = next_id(cpu);
 	event_begin(w, call.generation, flags);
-	if (!touches_nothing(w))
-		event_objects(w);
-	if (has_names(w))
-		event_names(w);
-	if (w->spec.kind == KIND_EXEC)
-		event_chain(w);
-	else if (verdict == VERDICT_UNDECIDED)
-		event_aliases(w);
-	if (has_memory(w))
-		event_memory(w);
-	if (verdict == VERDICT_UNDECIDED)
-		event_candidates(w);
+	event_touched(w, verdict);
 	event_end(w);
 out:
 	work_leave(w);

@@ -29,6 +29,9 @@ use std::sync::Arc;
 
 mod of_operations;
 mod of_processes;
+mod tally;
+
+pub use tally::Tally;
 
 const NS_PER_S: u64 = 1_000_000_000;
 /// The uid of [`Origin`] for a change of cgroups, of which no user is known.
@@ -65,6 +68,15 @@ impl Outcome {
     }
 }
 
+/// Numbers of recorded events that do not tell all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Incomplete {
+    /// Those of which something is missing (`cut=yes`).
+    pub cut: u64,
+    /// Those that their rule may not select (`match=unsure`).
+    pub unsure: u64,
+}
+
 /// The maker of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Maker<'a> {
@@ -74,42 +86,6 @@ pub struct Maker<'a> {
     pub cgroup_id: u64,
     /// Path of the task's executable after a hash of it, with a random key; `None` if the task has none.
     pub exe: Option<(u64, &'a [u8])>,
-}
-
-/// Counts recorded and dropped events per rule and maker. `rule` is the rule's index in the rule set with number `generation`.
-pub trait Tally {
-    /// An event of the rule was recorded in `bytes` bytes of lines.
-    fn recorded(&mut self, generation: u64, rule: u32, bytes: usize);
-
-    /// An event was sent because of the rule, but is not recorded.
-    fn dropped(&mut self, generation: u64, rule: u32);
-
-    /// An event is recorded because the rule may select it: not everything that the rule asks about is known.
-    fn unsure(&mut self, generation: u64, rule: u32);
-
-    /// An event of this maker was recorded in `bytes` bytes of lines. `workload` looks its cgroup up: `None` if it is not
-    /// known.
-    fn made_by(
-        &mut self,
-        maker: &Maker<'_>,
-        bytes: usize,
-        workload: impl FnOnce() -> Option<Arc<WorkloadText>>,
-    );
-
-    /// Whether the rule may record another event of this second of the monotonic clock, if it may record `rate` of
-    /// them. If not, the event is counted as suppressed.
-    fn admits(&mut self, generation: u64, rule: u32, second: u64, rate: u32) -> bool;
-}
-
-/// Counts nothing.
-impl Tally for () {
-    fn recorded(&mut self, _: u64, _: u32, _: usize) {}
-    fn dropped(&mut self, _: u64, _: u32) {}
-    fn unsure(&mut self, _: u64, _: u32) {}
-    fn made_by(&mut self, _: &Maker<'_>, _: usize, _: impl FnOnce() -> Option<Arc<WorkloadText>>) {}
-    fn admits(&mut self, _: u64, _: u32, _: u64, _: u32) -> bool {
-        true
-    }
 }
 
 /// A live viewer, called for each event that is recorded.
@@ -160,10 +136,8 @@ pub struct Composer<T> {
     pub costs: T,
     /// Limit of the records.
     pub rate: RecordRate,
-    /// Number of recorded events of which something is missing (`cut=yes`).
-    pub cut_events: u64,
-    /// Number of recorded events that their rule may not select (`match=unsure`).
-    pub unsure_events: u64,
+    /// Recorded events that do not tell all.
+    pub incomplete: Incomplete,
     /// Ids of the BPF programs whose loading was recorded. The caller takes them out.
     pub programs: Vec<u32>,
     /// Cgroups and processes that the programs may not know. The caller takes them out.
@@ -193,8 +167,7 @@ impl<T: Tally> Composer<T> {
             operations: PendingOperations::new(Arc::clone(&system)),
             costs,
             rate: RecordRate::default(),
-            cut_events: 0,
-            unsure_events: 0,
+            incomplete: Incomplete::default(),
             programs: Vec::new(),
             asked: Asked::default(),
             processes: Processes::default(),
@@ -500,8 +473,8 @@ impl<T: Tally> Composer<T> {
         let unix_ns = self.host.unix_ns(event.header().frame.time_ns);
         let stamp = Stamp::from_unix_ns(unix_ns, self.serials.next());
         let is_cut = event.has_flag(wire::TARSIER_TRUNCATED) || arguments.cut_bytes > 0;
-        self.cut_events += u64::from(is_cut);
-        self.unsure_events += u64::from(selected.is_unsure);
+        self.incomplete.cut += u64::from(is_cut);
+        self.incomplete.unsure += u64::from(selected.is_unsure);
         let before = out.len();
         let beside = self.beside(event, generation.labels.get(&rule));
         let exe = event.exe().map(|part| self.texts.exe.of(&part));

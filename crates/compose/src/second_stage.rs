@@ -182,7 +182,6 @@ fn decide(
         shape,
         workload,
     } = asked;
-    let header = event.header();
     let mut names = resolver.names(event, shape);
     // A call that fails before it finds an object has not reached its directory either, as the kernel sees it.
     let is_there = |name: &Name| name.inode.is_some() || name.existed;
@@ -206,6 +205,33 @@ fn decide(
         names.push(Name::unknown());
     }
     let facts = Facts {
+        names: &names,
+        above: &above,
+        are_above_used,
+        ..facts_of_task(event, workload)
+    };
+    let decide = |facts: &Facts<'_>| {
+        let remaining = generation.remaining(event);
+        generation
+            .plan
+            .decide_remaining(remaining, facts, identities)
+    };
+    let decision = decide(&facts);
+    if decision != Decision::Drop || !used_later(event, shape) {
+        return decision;
+    }
+    // What the names lead to is not what the operation used, or not for sure.
+    let names = [&names[..], &[Name::unknown()]].concat();
+    decide(&Facts {
+        names: &names,
+        ..facts
+    })
+}
+
+/// The facts of an event but its names.
+fn facts_of_task<'a>(event: &Event<'_>, workload: TaskWorkload<'a>) -> Facts<'a> {
+    let header = event.header();
+    Facts {
         entry: if event.has_flag(wire::TARSIER_URING) {
             Entry::Uring
         } else if event.has_flag(wire::TARSIER_COMPAT) {
@@ -238,27 +264,11 @@ fn decide(
         exe: Executable::default(),
         open_flags: None,
         saddr_fam: None,
-        names: &names,
-        above: &above,
-        are_above_used,
+        names: &[],
+        above: &[],
+        are_above_used: false,
         workload,
-    };
-    let decide = |facts: &Facts<'_>| {
-        let remaining = generation.remaining(event);
-        generation
-            .plan
-            .decide_remaining(remaining, facts, identities)
-    };
-    let decision = decide(&facts);
-    if decision != Decision::Drop || !used_later(event, shape) {
-        return decision;
     }
-    // What the names lead to is not what the operation used, or not for sure.
-    let names = [&names[..], &[Name::unknown()]].concat();
-    decide(&Facts {
-        names: &names,
-        ..facts
-    })
 }
 
 #[cfg(test)]

@@ -14,11 +14,10 @@ pub(super) fn of(recording: &Recording) -> Status {
     let counters = engine.counters();
     let plan = &pipeline.generation.plan;
     let (log, totals) = (journal.counters(), pipeline.totals());
-    let kernel = pipeline.kernel.as_ref();
+    let (kernel, audited) = (pipeline.kernel.as_ref(), recording.contexts.count());
     let lookups = pipeline.lookups.counts();
-    let audited = recording.contexts.count();
-    let cgroups = pipeline.recorder.cgroup_counts();
-    let processes = pipeline.recorder.process_counts();
+    let recorder = &pipeline.recorder;
+    let (cgroups, processes) = (recorder.cgroup_counts(), recorder.process_counts());
     Status {
         pin_dir: engine.pins().map(|pins| pins.dir().display().to_string()),
         pid: std::process::id(),
@@ -39,8 +38,8 @@ pub(super) fn of(recording: &Recording) -> Status {
         events_candidate: counters.undecided,
         events_dropped: totals.dropped,
         events_recorded: totals.recorded,
-        events_cut: pipeline.recorder.cut_events,
-        events_unsure: pipeline.recorder.unsure_events,
+        events_cut: pipeline.recorder.incomplete.cut,
+        events_unsure: pipeline.recorder.incomplete.unsure,
         kernel_records_received: kernel.map_or(0, |kernel| kernel.received),
         lost: losses::by_cause(pipeline, &counters),
         lost_by_cpu: counters.lost.iter().map(|cpu| cpu.iter().sum()).collect(),

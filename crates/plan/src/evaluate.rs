@@ -5,9 +5,8 @@
 //! kernel/auditsc.c, `audit_comparator()` in kernel/auditfilter.c.
 
 use crate::entries::{calls_of, Entries};
-use crate::facts::{
-    lies_below, place, places, Executable, Facts, Identities, Inode, Name, ObjectId,
-};
+use crate::executables;
+use crate::facts::{lies_below, place, places, Facts, Identities, Inode, Name, ObjectId};
 use crate::facts::{PathIdentity, Proven};
 use crate::uring;
 use crate::workload;
@@ -236,36 +235,7 @@ fn task_conditions_hold(
         .iter()
         .filter(|condition| !needs_names(condition) && condition.field != Field::Exe)
         .all(|condition| task_condition_holds(rule, condition, entries, facts, identities))
-        && executable_holds(rule, &facts.exe, identities)
-}
-
-/// Whether the conditions on the executable hold. If it may be one of several, a rule that records needs one with which all
-/// of them hold; a `never` rule needs them to hold with each.
-fn executable_holds(rule: &Rule, exe: &Executable<'_>, identities: &Identities) -> bool {
-    let asked = |condition: &&Condition| condition.field == Field::Exe;
-    let hold = |is_run: &dyn Fn(&[u8]) -> bool| {
-        let mut conditions = rule.conditions.iter().filter(asked);
-        conditions.all(|condition| match &condition.value {
-            Value::Text(path) => is_run(path) == (condition.op == Op::Eq),
-            Value::Number(_) => false,
-        })
-    };
-    let is_same = |object: Option<ObjectId>, path: &[u8]| {
-        object.is_some() && object == identities.object(path)
-    };
-
-    let by_object = hold(&|path| is_same(exe.object, path));
-    let is_other = |at: &&[u8]| !is_same(exe.object, at);
-    let Some(at) = exe.at.filter(is_other) else {
-        return by_object;
-    };
-    let by_name = hold(&|path| at == path || is_same(identities.object(at), path));
-    let by_neither = hold(&|_| false);
-    let each = [by_object, by_name, by_neither];
-    match rule.action {
-        Action::Always => each.contains(&true),
-        Action::Never => !each.contains(&false),
-    }
+        && executables::hold(rule, &facts.exe, identities)
 }
 
 fn task_condition_holds(

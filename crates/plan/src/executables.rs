@@ -3,7 +3,7 @@
 use crate::facts::{Executable, Identities, ObjectId};
 use crate::marks::Marks;
 use abi::Field;
-use rules::{Rule, Value};
+use rules::{Action, Condition, Op, Rule, Value};
 use std::collections::BTreeMap;
 
 /// The numbers of the executables that rules name. Paths of the same file have the same number.
@@ -65,6 +65,35 @@ impl Executables {
     pub(crate) fn number(&self, path: &[u8]) -> u32 {
         // Every path of the rules has a number.
         self.by_path.get(path).copied().unwrap_or(u32::MAX)
+    }
+}
+
+/// Whether the conditions on the executable hold. If it may be one of several, a rule that records needs one with which all
+/// of them hold; a `never` rule needs them to hold with each.
+pub(crate) fn hold(rule: &Rule, exe: &Executable<'_>, identities: &Identities) -> bool {
+    let asked = |condition: &&Condition| condition.field == Field::Exe;
+    let hold = |is_run: &dyn Fn(&[u8]) -> bool| {
+        let mut conditions = rule.conditions.iter().filter(asked);
+        conditions.all(|condition| match &condition.value {
+            Value::Text(path) => is_run(path) == (condition.op == Op::Eq),
+            Value::Number(_) => false,
+        })
+    };
+    let is_same = |object: Option<ObjectId>, path: &[u8]| {
+        object.is_some() && object == identities.object(path)
+    };
+
+    let by_object = hold(&|path| is_same(exe.object, path));
+    let is_other = |at: &&[u8]| !is_same(exe.object, at);
+    let Some(at) = exe.at.filter(is_other) else {
+        return by_object;
+    };
+    let by_name = hold(&|path| at == path || is_same(identities.object(at), path));
+    let by_neither = hold(&|_| false);
+    let each = [by_object, by_name, by_neither];
+    match rule.action {
+        Action::Always => each.contains(&true),
+        Action::Never => !each.contains(&false),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The facts of an event that rules are matched against.
 
-use crate::marks::{last_name, MarkKey};
+use crate::mark_key::MarkKey;
 use crate::task::TaskWorkload;
 
 pub use crate::object_id::ObjectId;
@@ -375,6 +375,12 @@ fn components(path: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
     path.split(|&byte| byte == b'/')
         .filter(|part| !part.is_empty())
         .map(<[u8]>::to_vec)
+}
+
+/// The last name of a path; `/` for the root directory, as in its entry.
+pub(crate) fn last_name(path: &[u8]) -> &[u8] {
+    let mut names = path.rsplit(|&byte| byte == b'/');
+    names.find(|name| !name.is_empty()).unwrap_or(b"/")
 }
 
 /// Whether `path` is `dir` or lies below it.

@@ -17,6 +17,7 @@ mod hooks;
 mod kernel;
 mod labelling;
 mod lint;
+mod mark_key;
 mod marks;
 mod object_id;
 mod objects;

@@ -141,11 +141,7 @@ impl Plan {
         }
         let task_list = planner.task_list(&rules, context)?;
         let builder = &mut planner.builder;
-        let [a, b] = marks.key.words();
-        builder.set(tables::MARK_KEY, Row { a, b });
-        builder.marks(tables::MARKS, &marks);
-        builder.mark_filter(&marks);
-        builder.marks(tables::EXECUTABLES, &executables.marks(identities));
+        builder.all_marks(&marks, &executables.marks(identities));
         let notes = notes(&rules, &mut planner, entries, capabilities);
         let mut hooks = Hooks::choose(&planner.calls, task_list, capabilities);
         hooks.processes = !workloads.past.is_empty();

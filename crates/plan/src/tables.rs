@@ -2,6 +2,7 @@
 //! meaning are those of crates/bpf/programs/tables.h, which the programs use.
 
 mod evaluate;
+mod marks;
 mod summary;
 mod values;
 
@@ -10,7 +11,6 @@ pub use values::Values;
 
 use crate::conditions::{BitOp, Candidate, Fact, Test};
 use crate::facts::Entry;
-use crate::marks::Marks;
 use crate::shape::{NameUse, Shape, NONE};
 use std::collections::BTreeMap;
 
@@ -272,38 +272,6 @@ impl Builder {
     /// Sets one row.
     pub fn set(&mut self, row: usize, value: Row) {
         self.rows[row] = value;
-    }
-
-    /// Adds marks, whose place is then in row `head`.
-    pub(crate) fn marks(&mut self, head: usize, marks: &Marks) {
-        let (slots, taken) = marks.placed();
-        if slots == 0 {
-            return;
-        }
-        let first = self.rows.len();
-        self.rows.resize(first + slots, Row::default());
-        for (slot, [a, b]) in taken {
-            self.rows[first + slot] = Row { a, b };
-        }
-        self.rows[head] = Row {
-            a: first as u64,
-            b: slots as u64 - 1,
-        };
-    }
-
-    /// Adds the filter of marks, whose place is then in row [`MARK_FILTER`].
-    pub(crate) fn mark_filter(&mut self, marks: &Marks) {
-        let words = marks.filter();
-        let first = self.rows.len() as u64;
-        let pairs = words.chunks_exact(2).map(|pair| Row {
-            a: pair[0],
-            b: pair[1],
-        });
-        self.rows.extend(pairs);
-        self.rows[MARK_FILTER] = Row {
-            a: first * 2,
-            b: words.len() as u64 - 1,
-        };
     }
 
     /// Adds a row at the end and returns its index.

@@ -1,10 +1,13 @@
 //! Random rules, and random calls that often have the values which such rules mention.
 #![allow(dead_code)] // every test file uses some of it
 
+mod names;
+
 use abi::{Arch, Field};
+use names::{above, executable, name};
 use plan::{CallNames, Capabilities, Entries, Entry, Executable, Facts, Identities};
-use plan::{Inode, Name, ObjectId, Proven, ShapeKind};
 use plan::{Marks, PathIdentity, Plan, RunExe, Seen, TaskPast, TaskWorkload, WorkloadName, NONE};
+use plan::{Name, ObjectId, Proven, ShapeKind};
 use proptest::prelude::*;
 use proptest::sample::select;
 use rules::{Action, Condition, List, Op, Rule, Source, SyscallSet, Value};
@@ -393,65 +396,6 @@ impl Event {
     }
 }
 
-fn proof() -> impl Strategy<Value = Proven> {
-    prop_oneof![3 => Just(Proven::InCall), 1 => Just(Proven::AtEnd), 1 => Just(Proven::Later)]
-}
-
-/// The objects of the directories above the names that the call used.
-fn above(names: &[Name]) -> Vec<ObjectId> {
-    let mut objects = Vec::new();
-    for name in names.iter().filter(|name| name.inode.is_some()) {
-        let mut path = std::str::from_utf8(&name.path).unwrap_or_default();
-        while let Some(dir) = parent(path).filter(|_| path != "/") {
-            objects.extend(directory(dir));
-            path = dir;
-        }
-    }
-    objects
-}
-
-fn name() -> impl Strategy<Value = Name> {
-    let inode = (
-        select(&OBJECTS[..]),
-        select(vec![0o100644u32, 0o040755, 0o020600]),
-        select(&IDS[..4]),
-        select(&IDS[..4]),
-        select(vec![0u32, 0x0080_0001]),
-    )
-        .prop_map(|(id, mode, uid, gid, rdev)| Inode {
-            id,
-            mode,
-            uid,
-            gid,
-            rdev,
-        });
-    (
-        select(&NAMES[..]),
-        prop::option::weighted(0.7, inode),
-        any::<bool>(),
-        proof(),
-        proof(),
-    )
-        .prop_map(|(path, inode, existed, object, place)| Name {
-            path: path.into(),
-            inode,
-            existed,
-            is_unknown: false,
-            object,
-            place,
-        })
-}
-
-/// An executable in its place, or one that seems to be at another path of the rules or at none.
-fn executable() -> impl Strategy<Value = Executable<'static>> {
-    let at = prop_oneof![
-        3 => Just(None),
-        2 => select(&PATHS[..]).prop_map(|path| Some(path.as_bytes())),
-        1 => Just(Some(&b""[..])),
-    ];
-    (prop::option::of(select(&OBJECTS[..])), at).prop_map(|(object, at)| Executable { object, at })
-}
-
 fn ids() -> impl Strategy<Value = [u32; 10]> {
     prop::array::uniform10(prop_oneof![select(&IDS[..3]), select(&IDS[..])])
 }
@@ -548,16 +492,13 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
                     are_above_used: true,
                     workload,
                 };
-                let names = match collects_names(shape.names(), &facts) {
-                    true => names,
-                    false => Vec::new(),
-                };
-                let above = above(&names);
+                let are_there = collects_names(shape.names(), &facts);
+                let names: Vec<Name> = names.into_iter().filter(|_| are_there).collect();
                 Event {
                     facts,
                     groups,
+                    above: above(&names),
                     names,
-                    above,
                 }
             },
         )

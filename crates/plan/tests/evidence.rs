@@ -1,0 +1,59 @@
+//! What is not proven to be elsewhere is recorded.
+
+mod common;
+
+use common::{identities, plain_call, plan, rule, ruleset};
+use plan::{Decision, Facts, Name, ObjectId};
+
+#[test]
+fn a_name_that_leads_nobody_knows_where_is_recorded_and_hides_nothing() {
+    let rules = ruleset(&[
+        "-a never,exit -F arch=b64 -S truncate -F path=/c",
+        "-a always,exit -F arch=b64 -S truncate -F dir=/a -F key=k",
+    ]);
+    let names = [Name {
+        is_unknown: true,
+        ..Name::default()
+    }];
+    let facts = Facts {
+        nr: 76,
+        names: &names,
+        ..plain_call()
+    };
+    let decision = plan(&rules).decide(&facts, &identities());
+    assert_eq!(decision, Decision::Unsure(1));
+    let reference = plan::decide(&rules, common::entries(), &facts, &identities());
+    assert_eq!(reference, decision);
+}
+
+#[test]
+fn a_rule_on_a_directory_holds_wherever_a_mount_shows_it() {
+    let rule = rule("-a always,exit -F arch=b64 -S openat -F dir=/a");
+    let identities = identities();
+    let watched = identities.object(b"/a").unwrap();
+    let other = ObjectId {
+        ino: watched.ino + 1,
+        ..watched
+    };
+    let name = |place| Name {
+        path: b"/elsewhere/file".to_vec(),
+        existed: true,
+        place,
+        ..Name::default()
+    };
+    let decide_at = |place, above: &[ObjectId]| {
+        let facts = Facts {
+            names: &[name(place)],
+            above,
+            ..plain_call()
+        };
+        plan::decide_names(std::iter::once((0, &rule)), &facts, &identities)
+    };
+    let decide = |above: &[ObjectId]| decide_at(plan::Proven::AtEnd, above);
+    assert_eq!(decide(&[]), Decision::Drop);
+    assert_eq!(decide(&[other]), Decision::Drop);
+    assert_eq!(decide(&[other, watched]), Decision::Record(0));
+    // Where it is was looked up after the call.
+    let later = decide_at(plan::Proven::Later, &[other]);
+    assert_eq!(later, Decision::Unsure(0));
+}
