@@ -92,14 +92,14 @@ mod tests {
     #[test]
     fn a_file_that_was_made_at_a_path_of_a_rule_has_that_name_at_once() {
         let conf = (String::from("/etc/conf"), Some(3), false);
-        assert_eq!(names(b"conf", 0), [conf.clone()]);
+        assert_eq!(names(b"conf", 0), std::slice::from_ref(&conf));
         let unknown = (String::new(), None, true);
         assert_eq!(
             names(b"conf", wire::TARSIER_PART_MORE),
             [conf, unknown.clone()]
         );
         // The rules are others by now, or the entry could not be read.
-        assert_eq!(names(b"other", 0), [unknown.clone()]);
+        assert_eq!(names(b"other", 0), std::slice::from_ref(&unknown));
         assert_eq!(names(b"", wire::TARSIER_PART_MORE), [unknown]);
     }
 }
