@@ -77,9 +77,14 @@ static __always_inline void part_of_file(struct work *w, struct file *file, __u8
 static __always_inline void part_file(struct work *w, struct task_struct *task, __u32 fd,
 				      __u8 index, __u32 tag)
 {
-	if (tag == TARSIER_PART_FILE && !has_own_files(task))
+	struct file *file = file_of(task, fd);
+
+	if (tag == TARSIER_PART_FILE && !has_own_files(task)) {
 		tag |= TARSIER_PART_UNSURE << 24;
-	part_of_file(w, file_of(task, fd), index, tag);
+		if (file && is_held(file))
+			tag |= (__u32)TARSIER_PART_HELD << 24;
+	}
+	part_of_file(w, file, index, tag);
 }
 
 /* Adds bytes from user space: `len` of them, but at most `max`, which FRAME_SLACK has to exceed. */

@@ -29,6 +29,17 @@ static __always_inline bool has_own_files(struct task_struct *task)
 	       HAS(task, signal, sum_sched_runtime) && !READ(task, signal, sum_sched_runtime);
 }
 
+/* Whether more than one descriptor, or something else, holds a file; also if that is not known. */
+static __always_inline bool is_held(struct file *file)
+{
+	struct file___counted *counted = (void *)file;
+	struct file___ref *with_ref = (void *)file;
+
+	if (TYPE_HAS(file___ref, f_ref.refcnt.counter))
+		return READ(with_ref, f_ref.refcnt.counter) != 0;
+	return READ(counted, f_count.counter) != 1;
+}
+
 /* The number of bits below the lowest one that is set. */
 static __always_inline __u32 bits_below(__u64 word)
 {

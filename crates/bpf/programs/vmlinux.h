@@ -188,6 +188,19 @@ struct file {
 	unsigned int f_flags;
 	void *private_data;
 };
+/* The number of references: before 6.13, and since then, where it is one less. */
+struct file___counted {
+	struct {
+		long counter;
+	} f_count;
+};
+struct file___ref {
+	struct {
+		struct {
+			long counter;
+		} refcnt;
+	} f_ref;
+};
 /* The file of a layer that is mapped for one of overlayfs. */
 struct backing_file {
 	struct file file;

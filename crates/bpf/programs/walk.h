@@ -457,8 +457,8 @@ __noinline int walk_path(struct work *w, __u32 tag_index, __u64 path_at, __u64 i
 	}
 	if (dentry && IS_UNHASHED(dentry) && READ(dentry, d_parent) != dentry)
 		walk.flags |= TARSIER_PART_DELETED;
-	if (dentry)
-		bpf_loop(WALK_STEPS_MAX, walk_step, &walk, 0);
+	if (dentry && bpf_loop(WALK_STEPS_MAX, walk_step, &walk, 0) >= WALK_STEPS_MAX)
+		walk.flags |= TARSIER_PART_CUT;
 	walk_finish(w, part, walk.off, walk.flags | tag_index >> 24);
 	if (walk.shown && ((tag_index & 0xffff) == TARSIER_PART_FILE ||
 			   (tag_index & 0xffff) == TARSIER_PART_EXECUTED))
@@ -536,8 +536,8 @@ static __always_inline int walk_own(struct work *w, struct task_struct *task, __
 	walk.mnt = real_mount((struct vfsmount *)w->own[1]);
 	walk.root_dentry = (struct dentry *)w->own[2];
 	walk.root_mnt = real_mount((struct vfsmount *)w->own[3]);
-	if (walk.dentry)
-		bpf_loop(WALK_STEPS_MAX, walk_step, &walk, 0);
+	if (walk.dentry && bpf_loop(WALK_STEPS_MAX, walk_step, &walk, 0) >= WALK_STEPS_MAX)
+		walk.flags |= TARSIER_PART_CUT;
 	off = walk.off;
 out:
 	walk_finish(w, part, off, walk.flags);

@@ -2,7 +2,7 @@
 
 use crate::generation::Generation;
 use crate::past::Past;
-use crate::resolve::{aliases, used_later, Item, Resolver};
+use crate::resolve::{aliases, entries, used_later, Item, Resolver};
 use abi::Field;
 use event::record::NameType;
 use event::wire::{self, Event};
@@ -200,8 +200,11 @@ fn decide(
         above.extend(resolver.directories_above(&names));
     }
     names.extend(aliases(event, identities));
-    // What is not known now may be what a rule names.
-    if resolver.was_refused() {
+    names.extend(entries(resolver.items(), identities));
+    // What is not known now may be what a rule names, unless the call found nothing.
+    const ENOENT: i64 = -2;
+    let has_found = has_reached || event.exit() != Some(ENOENT);
+    if has_found && resolver.was_refused() {
         names.push(Name::unknown());
     }
     let facts = Facts {

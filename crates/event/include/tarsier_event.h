@@ -248,6 +248,8 @@ enum tarsier_part_flags {
 	/* FILE: found by a number that may stand for another file when the call uses it, or has ended:
 	 * other tasks share the descriptors, or it is that of an io_uring operation */
 	TARSIER_PART_UNSURE = 1 << 6,
+	/* FILE that is UNSURE: it is held by more than this descriptor, so it was opened before */
+	TARSIER_PART_HELD = 1 << 7,
 	/* SOCKADDR: the kernel may have used another address, the path of a UNIX socket */
 	TARSIER_PART_OTHER_USED = 1 << 7,
 	/* EXECUTED: the call may have opened other files, too. ALIAS: rules may name other entries of the

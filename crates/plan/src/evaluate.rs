@@ -472,10 +472,7 @@ fn file_type_holds(condition: &Condition, names: &[Name], excludes: bool) -> Opt
         return Some(false);
     };
     let has_type = some_name(names, |name| {
-        let object = object_of(name, excludes);
-        // A name without an object has no type.
-        let object = object.or((!excludes && !name.is_unknown).then_some(NO_OBJECT))?;
-        Some(object.mode & 0o170000 == value)
+        Some(object_of(name, excludes)?.mode & 0o170000 == value)
     });
     has_type.map(|has_type| has_type != (condition.op == Op::Ne))
 }

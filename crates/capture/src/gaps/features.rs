@@ -189,6 +189,7 @@ pub(super) const ALTERNATIVES: &[&[(&str, &str)]] = &[
     &[("dentry_flags", "DCACHE_MOUNTED"), ("dentry", "d_iname")],
     &[("dentry", "d_children"), ("dentry", "d_subdirs")],
     &[("file", "f_task_work"), ("file", "f_rcuhead")],
+    &[("file", "f_count"), ("file", "f_ref")],
     &[("backing_file", "user_path"), ("backing_file", "real_path")],
 ];
 

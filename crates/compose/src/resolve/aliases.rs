@@ -1,8 +1,10 @@
 //! Entries that rules name of objects that a call has reached by other names.
 
+use super::items::Item;
 use super::matched::matched;
+use super::text;
 use crate::identify::object;
-use event::record::Inode;
+use event::record::{Inode, NameType};
 use event::wire::{AliasPart, Event};
 use plan::{Identities, Name, Proven};
 
@@ -11,6 +13,28 @@ use plan::{Identities, Name, Proven};
 pub(crate) fn aliases(event: &Event<'_>, identities: &Identities) -> Vec<Name> {
     let names = event.aliases();
     names.flat_map(|alias| of(&alias, identities)).collect()
+}
+
+/// The names, as rules have them, of entries that the call made or removed in a directory that it reached by another path.
+pub(crate) fn entries(items: &[Item], identities: &Identities) -> Vec<Name> {
+    let is_entry = |item: &&Item| matches!(item.nametype, NameType::Create | NameType::Delete);
+    let mut names = Vec::new();
+    for item in items.iter().filter(is_entry) {
+        let (dir, name) = text::split(&item.path);
+        let is_parent = |other: &&Item| other.nametype == NameType::Parent && other.path == dir;
+        let parent = items.iter().find(is_parent).and_then(|parent| parent.inode);
+        let paths =
+            parent.map_or_else(Vec::new, |parent| identities.paths_of(object(parent), name));
+        names.extend(paths.into_iter().map(|path| Name {
+            path,
+            inode: item.inode.map(matched),
+            existed: item.existed,
+            is_unknown: false,
+            object: Proven::AtEnd,
+            place: Proven::AtEnd,
+        }));
+    }
+    names
 }
 
 fn of(alias: &AliasPart<'_>, identities: &Identities) -> Vec<Name> {

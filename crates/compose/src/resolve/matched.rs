@@ -94,7 +94,7 @@ impl Matched<'_> {
                 (_, false) => self.canonical(item),
             },
             inode: item.inode.map(matched),
-            existed: item.existed,
+            existed: item.existed || evidence.may_have_led(item, self.view),
             is_unknown: false,
             object,
             place,

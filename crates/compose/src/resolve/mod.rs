@@ -29,7 +29,7 @@ mod text;
 mod view;
 
 use crate::system::System;
-pub(crate) use aliases::aliases;
+pub(crate) use aliases::{aliases, entries};
 use arg::{Arg, Reader};
 use calls::{call_name, collects_names, moves_directory, pins};
 use directories::Directories;

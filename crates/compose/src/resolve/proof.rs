@@ -10,6 +10,8 @@ use event::wire::{tarsier_found, tarsier_inode, DirPart, Event, ObjectPart};
 use plan::{CallNames, Proven, Shape, ShapeKind, NONE};
 
 const EBADF: i64 = -9;
+/// Errors of the way to an object, with which there is none: ENOENT, EBADF, EFAULT, ENAMETOOLONG, ELOOP, ECANCELED.
+const ON_THE_WAY: [i64; 6] = [-2, EBADF, -14, -36, -40, -125];
 
 /// The parts of an event that tell what its call used.
 pub(super) struct Evidence<'e, 'f> {
@@ -31,6 +33,18 @@ impl<'e, 'f> Evidence<'e, 'f> {
             && self.event.objects().next().is_none();
         let lacks_directory = self.shape.names() == CallNames::Always && self.event.cwd().is_none();
         lacks_file || lacks_directory
+    }
+
+    /// Whether an item without an object may have led to one all the same: the call failed with an error that comes after
+    /// the way to the object, and nothing tells what was there.
+    pub(super) fn may_have_led(&self, item: &Item, view: &View) -> bool {
+        let has_failed = self.event.exit().is_some_and(|exit| exit < 0);
+        let is_on_the_way = self
+            .event
+            .exit()
+            .is_some_and(|exit| ON_THE_WAY.contains(&exit));
+        let is_known = |follow| view.known(&item.path, follow).is_some();
+        item.inode.is_none() && has_failed && !is_on_the_way && !is_known(true) && !is_known(false)
     }
 
     /// What proves the object of an item, and its place.
@@ -63,7 +77,8 @@ impl<'e, 'f> Evidence<'e, 'f> {
         }
         // Of an entry that the call removed, and that nobody looked at before, only the name can tell.
         let is_removed = item.nametype == NameType::Delete;
-        let is_nothing = item.inode.is_none() && (is_removed || !item.existed);
+        let is_missing = !item.existed && !self.may_have_led(item, view);
+        let is_nothing = item.inode.is_none() && (is_removed || is_missing);
         // What a rename has moved is known by its new name.
         let is_seen = item.inode.is_some_and(|inode| view.has_seen(inode));
         let object = match is_nothing || is_seen {
@@ -82,6 +97,7 @@ impl<'e, 'f> Evidence<'e, 'f> {
         let target = |found: Option<tarsier_found>| found.map(|found| found.target);
         let object = match (file.is_unsure(), index) {
             (false, _) => Proven::InCall,
+            (true, 0) if file.is_held() => Proven::Later,
             (true, 0) if is_target(target(self.event.found(0))) => Proven::AtEnd,
             (true, 0) if is_target(target(self.event.before(0))) => Proven::AtEnd,
             (true, 0) => Proven::Later,

@@ -273,6 +273,7 @@ pub const TARSIER_PART_UNREACHABLE: tarsier_part_flags = 8;
 pub const TARSIER_PART_CREATED: tarsier_part_flags = 16;
 pub const TARSIER_PART_BEFORE: tarsier_part_flags = 32;
 pub const TARSIER_PART_UNSURE: tarsier_part_flags = 64;
+pub const TARSIER_PART_HELD: tarsier_part_flags = 128;
 pub const TARSIER_PART_OTHER_USED: tarsier_part_flags = 128;
 pub const TARSIER_PART_MORE: tarsier_part_flags = 64;
 pub type tarsier_part_flags = ::core::ffi::c_uint;

@@ -167,6 +167,11 @@ impl DirPart<'_> {
         u32::from(self.flags) & (TARSIER_PART_CUT | TARSIER_PART_UNREADABLE) != 0
     }
 
+    /// Whether the file was opened before the call that gave the descriptor, since something else holds it, too.
+    pub fn is_held(&self) -> bool {
+        u32::from(self.flags) & TARSIER_PART_HELD != 0
+    }
+
     /// Whether the descriptor may stand for another file than when the call used it.
     pub fn is_unsure(&self) -> bool {
         u32::from(self.flags) & TARSIER_PART_UNSURE != 0
