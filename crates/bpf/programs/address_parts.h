@@ -34,24 +34,33 @@ static __always_inline void part_address(struct work *w, struct object_note *not
 	address_end(w, part, at, len);
 }
 
-/* Adds the address that is in user memory, unless the kernel's copy is there. */
-static __always_inline void part_user_address(struct work *w, struct object_note *note)
+/*
+ * Adds the address that is in user memory, unless the kernel's copy is there. A function of its own,
+ * which the verifier goes through once.
+ */
+__noinline int event_address(struct work *w)
 {
-	/* The addresses of all messages are added later. */
-	bool may_be_other =
-		w->fact[FACT_SOCKET_NAME] == MAY_NAME_SOCKET && w->spec.kind != KIND_MESSAGES;
-	__u32 at = w->len, len;
+	struct object_note *note;
 	struct tarsier_part *part;
 	const void *addr;
+	bool may_be_other;
+	__u32 at, len;
 
+	if (!w)
+		return 0;
+	note = w->noted ? note_at_end(bpf_get_current_task_btf(), w->given_nr) : 0;
 	if (note && note->address_len)
-		return;
+		return 0;
+	at = w->len;
+	/* The addresses of all messages are added later. */
+	may_be_other =
+		w->fact[FACT_SOCKET_NAME] == MAY_NAME_SOCKET && w->spec.kind != KIND_MESSAGES;
 	len = sockaddr_place(w, &addr);
 	if (!len && !may_be_other)
-		return;
+		return 0;
 	part = part_begin(w, TARSIER_PART_SOCKADDR, 0);
 	if (!part)
-		return;
+		return 0;
 	if (len > 128)
 		len = 128;
 	if (!len || bpf_probe_read_user(part + 1, len, addr)) {
@@ -61,6 +70,7 @@ static __always_inline void part_user_address(struct work *w, struct object_note
 	if (may_be_other)
 		part->flags |= TARSIER_PART_OTHER_USED;
 	address_end(w, part, at, len);
+	return 0;
 }
 
 /* The most messages of a sendmmsg(2) whose addresses are added. */

@@ -90,19 +90,28 @@ static __always_inline __u32 socketcall_place(struct work *w, const void **addr)
 	return len;
 }
 
-/* Finds the socket address of the call in user space. Returns its length, or 0. */
-static __always_inline __u32 sockaddr_place(struct work *w, const void **addr)
+/*
+ * Finds the socket address of the call in user space, for sockaddr_place(). A function of its own, which
+ * the verifier goes through once.
+ */
+__noinline int find_address(struct work *w)
 {
-	__u8 arg = w->spec.sockaddr, len_arg = w->spec.sockaddr_len;
+	const void *addr = 0;
+	__u8 arg, len_arg;
 	__u64 message;
 	__u32 len = 0;
 
-	*addr = 0;
+	if (!w)
+		return 0;
+	arg = w->spec.sockaddr;
+	len_arg = w->spec.sockaddr_len;
+	w->address = 0;
+	w->address_len = 0;
 	/* Without a socket the kernel does not look at the address. */
 	if (w->ret == -EBADF)
 		return 0;
 	if (w->spec.kind == KIND_SOCKETCALL) {
-		len = socketcall_place(w, addr);
+		len = socketcall_place(w, &addr);
 	} else if (arg >= 6 || ((w->spec.flags & SPEC_SOCKADDR_OUT) && w->ret < 0)) {
 		return 0;
 	} else if (w->spec.flags & SPEC_MSGHDR) {
@@ -110,9 +119,9 @@ static __always_inline __u32 sockaddr_place(struct work *w, const void **addr)
 		/* The kernel records the address of the last one. */
 		if (w->spec.kind == KIND_MESSAGES && messages_used(w))
 			message += (messages_used(w) - 1) * MESSAGE_BYTES(w->arch);
-		len = address_of_message(w, (void *)message, addr);
+		len = address_of_message(w, (void *)message, &addr);
 	} else {
-		*addr = (void *)w->args[arg];
+		addr = (void *)w->args[arg];
 		if (len_arg < 6)
 			len = w->args[len_arg];
 		if ((w->spec.flags & SPEC_SOCKADDR_LEN_PTR) &&
@@ -120,8 +129,21 @@ static __always_inline __u32 sockaddr_place(struct work *w, const void **addr)
 		     bpf_probe_read_user(&len, sizeof(len), (void *)w->args[len_arg])))
 			len = 0;
 	}
-	if (!*addr)
+	if (!addr)
 		return 0;
+	w->address = (__u64)addr;
+	w->address_len = len > 128 ? 128 : len;
+	return 0;
+}
+
+/* Finds the socket address of the call in user space. Returns its length, or 0. */
+static __always_inline __u32 sockaddr_place(struct work *w, const void **addr)
+{
+	__u64 len;
+
+	find_address(w);
+	*addr = (const void *)w->address;
+	len = w->address_len;
 	return len > 128 ? 128 : len;
 }
 

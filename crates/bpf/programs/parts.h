@@ -450,7 +450,8 @@ __noinline int event_objects(struct work *w)
 		part_file(w, task, w->ret, 0, TARSIER_PART_FILE);
 	if (w->spec.fd < 6)
 		part_file(w, task, w->args[w->spec.fd], 1, TARSIER_PART_FILE);
-	part_user_address(w, note);
+	if (w->spec.sockaddr < 6 || w->spec.kind == KIND_SOCKETCALL)
+		event_address(w);
 	if (w->spec.fd_pair < 6 && w->ret == 0)
 		part_user_bytes(w, TARSIER_PART_FD_PAIR, (void *)w->args[w->spec.fd_pair], 8, 8);
 	if (w->spec.fd_pair < 6 && w->ret == -EFAULT)

@@ -110,12 +110,24 @@ static __always_inline bool only_checks(const struct pt_regs *regs, __u32 compat
 	return args[4] & AT_EXECVE_CHECK;
 }
 
-/* Whether an execve fails whose task cannot go on: exec_broke() records it when the task ends. */
-static __always_inline bool exec_is_broken(struct task_struct *task)
-{
-	struct task_note *note = bpf_task_storage_get(&task_notes, task, 0, 0);
+enum exec_end {
+	EXEC_RETURNS, /* nothing was executed */
+	EXEC_REPLACES, /* the new image runs */
+	EXEC_BREAKS, /* the task cannot go on: exec_broke() records the call when it ends */
+};
 
-	return note && note->exec_valid == EXEC_BEGUN;
+/* What an execve that has this result has done. A function of its own, which the verifier goes through once. */
+__noinline int exec_end(__s64 ret, __u32 compat)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_note *note;
+
+	if (!ret)
+		return only_checks((struct pt_regs *)bpf_task_pt_regs(task), compat)
+			       ? EXEC_RETURNS
+			       : EXEC_REPLACES;
+	note = bpf_task_storage_get(&task_notes, task, 0, 0);
+	return note && note->exec_valid == EXEC_BEGUN ? EXEC_BREAKS : EXEC_RETURNS;
 }
 
 /* Whether a result is that of a call that has succeeded, for rules too: they compare its low half. */
@@ -148,16 +160,13 @@ static __always_inline int call_returned(struct task_struct *task, struct pt_reg
 	__u32 verdict, flags;
 	struct cpu_state *cpu;
 	struct call call = {};
-	__u32 ended;
+	__u32 ended, ended_as;
 	struct work *w;
 
 	if (nr == control.canary_call)
 		answer_canary(call_arg(regs, compat, 1));
-	if (!find_call(&call, compat, nr)) {
-		if (given != NO_CALL || !compat || !find_call(&call, compat, NR_COMPAT_SIGRETURN))
-			return 0;
-		nr = NR_COMPAT_SIGRETURN;
-	}
+	if (!find_call(&call, compat, nr))
+		return 0;
 	if (given == NO_CALL)
 		given = nr;
 	ret = call_result(ret, compat);
@@ -175,13 +184,13 @@ static __always_inline int call_returned(struct task_struct *task, struct pt_reg
 	if (!w)
 		return 0;
 	find_spec(&call, w);
-	if (w->spec.kind == KIND_EXEC && ret == 0 && !only_checks(regs, compat)) {
-		if (probed)
+	if (w->spec.kind == KIND_EXEC) {
+		ended_as = exec_end(ret, compat);
+		if (probed && ended_as == EXEC_REPLACES)
 			exec_unseen(&call, w, task, cpu, compat, nr, given);
-		goto out;
+		if (ended_as != EXEC_RETURNS)
+			goto out;
 	}
-	if (w->spec.kind == KIND_EXEC && ret < 0 && exec_is_broken(task))
-		goto out;
 	if (ret == 0 && w->spec.kind == KIND_FORK)
 		goto out;
 	if (ret > 0 && w->spec.kind == KIND_FORK && fork_was_seen(task, ret))

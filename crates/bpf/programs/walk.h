@@ -140,6 +140,8 @@ struct work {
 		struct table_row spec_row; /* for copying spec */
 	};
 	__u64 own[4]; /* used by walk_own() */
+	__u64 address; /* the call's socket address in user memory: see find_address() */
+	__u64 address_len;
 	struct lookup lookup;
 	struct marks marks;
 	struct marks executable; /* at the task's executable */
