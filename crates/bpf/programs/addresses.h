@@ -55,36 +55,36 @@ static __always_inline __u32 messages_used(struct work *w)
 #define SYS_ACCEPT4 18
 #define SYS_SENDMMSG 20
 
-/* The arguments of a socketcall(2), as they are in memory when it is over. */
-static __always_inline __u32 *socketcall_args(struct work *w)
+/*
+ * Reads the arguments of a socketcall(2), as they are in memory when it is over, into the words of
+ * w->find.other, two in each. No pointer to them is returned: Linux 6.1 would lose track of it.
+ */
+static __always_inline bool read_socketcall(struct work *w)
 {
-	__u32 *args = (__u32 *)w->find.other;
-
-	if (bpf_probe_read_user(args, 6 * sizeof(*args), (void *)(__u64)(__u32)w->args[1]))
-		return 0;
-	return args;
+	return !bpf_probe_read_user(w->find.other, 6 * sizeof(__u32),
+				    (void *)(__u64)(__u32)w->args[1]);
 }
 
 /* As sockaddr_place(), for a socketcall(2). */
 static __always_inline __u32 socketcall_place(struct work *w, const void **addr)
 {
-	__u32 call = w->args[0], at = call == SYS_SENDTO || call == SYS_RECVFROM ? 4 : 1, len;
+	__u32 call = w->args[0], len;
+	bool is_datagram = call == SYS_SENDTO || call == SYS_RECVFROM;
 	bool fills = (call >= SYS_ACCEPT && call <= SYS_GETPEERNAME) || call == SYS_RECVFROM ||
 		     call == SYS_RECVMSG || call == SYS_ACCEPT4;
-	__u32 *args;
+	__u64 *args = w->find.other;
 
 	if (!fills && call != SYS_BIND && call != SYS_CONNECT && call != SYS_SENDTO &&
 	    call != SYS_SENDMSG && call != SYS_SENDMMSG)
 		return 0;
 	if (fills && w->ret < 0)
 		return 0;
-	args = socketcall_args(w);
-	if (!args)
+	if (!read_socketcall(w))
 		return 0;
 	if (call == SYS_SENDMSG || call == SYS_RECVMSG || call == SYS_SENDMMSG)
-		return address_of_message(w, (void *)(__u64)args[1], addr);
-	*addr = (void *)(__u64)args[at];
-	len = args[at + 1];
+		return address_of_message(w, (void *)(args[0] >> 32), addr);
+	*addr = (void *)(is_datagram ? args[2] & ~0U : args[0] >> 32);
+	len = is_datagram ? args[2] >> 32 : args[1];
 	if (fills && bpf_probe_read_user(&len, sizeof(len), (void *)(__u64)len))
 		return 0;
 	return len;
@@ -170,12 +170,9 @@ static __always_inline __u16 socket_family(struct task_struct *task, __u32 fd)
 /* The descriptor of the call's socket: its first argument. */
 static __always_inline __u32 socket_descriptor(struct work *w)
 {
-	__u32 *args;
-
 	if (w->spec.kind != KIND_SOCKETCALL)
 		return w->args[0];
-	args = socketcall_args(w);
-	return args ? args[0] : ~0U;
+	return read_socketcall(w) ? w->find.other[0] : ~0U;
 }
 
 /* Whether an address of that family may be used with a socket of family `own`. */
