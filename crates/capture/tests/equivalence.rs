@@ -256,6 +256,7 @@ fn the_programs_decide_as_the_reference_on_a_hundred_thousand_random_pairs() {
     let mut runner = TestRunner::deterministic();
     let mut harness = Harness::load();
     let pool = some(vec(event(), 6000), &mut runner);
+    let pool: Vec<common::Event> = pool.into_iter().map(common::Event::known).collect();
     let (mut compared, mut with_marks) = (0, 0);
     for round in 0..400 {
         let rules: Vec<Rule> = match round {
