@@ -5,7 +5,7 @@ use crate::evaluate::{is_label, is_task_field, needs_names};
 use crate::records::ending_field;
 use crate::workload::asks_own;
 use abi::{Arch, Field};
-use rules::{Action, Condition, List, Rule};
+use rules::{Action, Condition, List, Op, Rule};
 use serde::Serialize;
 
 /// Exactness with which a rule is honoured.
@@ -141,7 +141,7 @@ fn reasons(rule: &Rule, labels: &'static str, capabilities: &Capabilities) -> Ex
     let all = rule
         .conditions
         .iter()
-        .filter_map(|condition| reason(condition, labels, trampoline));
+        .filter_map(|condition| reason(condition, labels, trampoline, rule.action));
     for reason in all {
         if !reasons.contains(&reason) {
             reasons.push(reason);
@@ -154,22 +154,37 @@ fn reasons(rule: &Rule, labels: &'static str, capabilities: &Capabilities) -> Ex
     }
 }
 
-/// Reason why a condition may be decided differently from the kernel; `None` if it may not.
-fn reason(condition: &Condition, labels: &'static str, trampoline: bool) -> Option<&'static str> {
+/// Reason why a condition may be decided differently from the kernel; `None` if it may not. What is not known is
+/// recorded, and never left out.
+fn reason(
+    condition: &Condition,
+    labels: &'static str,
+    trampoline: bool,
+    action: Action,
+) -> Option<&'static str> {
     match condition.field {
         field if is_label(field) => Some(labels),
+        Field::Exe if action == Action::Never || condition.op == Op::Ne => Some(
+            "a program counts as this one only if its file and its name are those of the path",
+        ),
         Field::Exe => Some(
             "a program whose directory has been replaced at the path still matches for a second",
         ),
-        _ if trampoline && needs_names(condition) => {
-            Some("calls that fail before they reach an object are decided by name, after the call")
+        _ if action == Action::Never && needs_names(condition) => {
+            Some("only what the call itself used is left out, not what its names led to later")
         }
-        Field::Watch | Field::Dir => {
-            Some("paths of calls that return no descriptor are rebuilt from name and directory")
-        }
-        _ if needs_names(condition) => {
-            Some("objects that the call itself removes are no longer known and do not match")
-        }
+        _ if trampoline && needs_names(condition) => Some(
+            "calls that fail before they reach an object are decided by name, after the call; if that \
+             is not known, they are recorded (match=unsure)",
+        ),
+        Field::Watch | Field::Dir => Some(
+            "paths of calls that return no descriptor are rebuilt from name and directory; if that is \
+             not known, they are recorded (match=unsure)",
+        ),
+        _ if needs_names(condition) => Some(
+            "calls whose objects are no longer known, because they removed them, are recorded \
+             (match=unsure)",
+        ),
         _ => None,
     }
 }

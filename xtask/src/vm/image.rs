@@ -77,7 +77,7 @@ pub(super) fn build(
     }
     install_tests(guest, &source.join(TESTS), &root)?;
     install_exact(guest, &source.join(EXACT), &root)?;
-    install_attacks(guest, &source, &root)?;
+    install_attacks(guest, source, &root)?;
     pack(&root, &dir.join("initramfs"))
 }
 
