@@ -15,18 +15,13 @@
 /* Directories between the rule's and one that is mounted elsewhere. */
 #define MOUNT_LEVELS 100
 
-static void make_tree(void)
-{
-	make_dir("tree");
-}
-
-/* Makes the directory so many times in itself, and returns a descriptor of the last one. */
+/* Returns a descriptor of the directory that is so many times in itself; makes it if it is not there. */
 static int descend(const char *name, int levels)
 {
 	int fd = open("tree", O_PATH | O_DIRECTORY | O_CLOEXEC), next;
 
 	for (int i = 0; i < levels; i++) {
-		if (mkdirat(fd, name, 0755) && errno != EEXIST)
+		if (faccessat(fd, name, F_OK, 0) && mkdirat(fd, name, 0755))
 			fail("mkdirat: %s", strerror(errno));
 		next = openat(fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 		close(fd);
@@ -109,6 +104,25 @@ static void deep_names_descriptor(int count)
 	deep(long_name(), LONG_LEVELS, count, true);
 }
 
+/* The directories are made before the rules are armed: what is so deep is recorded under every rule on a path. */
+static void make_long(void)
+{
+	make_dir("tree");
+	close(descend(long_name(), LONG_LEVELS));
+}
+
+static void make_many(void)
+{
+	make_dir("tree");
+	close(descend("d", MANY_LEVELS));
+}
+
+static void make_mounted(void)
+{
+	make_dir("tree");
+	close(descend("d", MOUNT_LEVELS));
+}
+
 static void deep_levels(int count)
 {
 	deep("d", MANY_LEVELS, count, false);
@@ -185,11 +199,11 @@ static void mount_below_namespace(int count)
 }
 
 const struct technique reach_techniques[] = {
-	{ "deep-names", deep_names, 3, make_tree },
-	{ "deep-names-descriptor", deep_names_descriptor, 3, make_tree },
-	{ "deep-levels", deep_levels, 3, make_tree },
-	{ "deep-levels-descriptor", deep_levels_descriptor, 3, make_tree },
-	{ "deep-mount", deep_mount, 3, make_tree },
+	{ "deep-names", deep_names, 3, make_long },
+	{ "deep-names-descriptor", deep_names_descriptor, 3, make_long },
+	{ "deep-levels", deep_levels, 3, make_many },
+	{ "deep-levels-descriptor", deep_levels_descriptor, 3, make_many },
+	{ "deep-mount", deep_mount, 3, make_mounted },
 	{ "mount-below", mount_below, 3, prepare_mount_below },
 	{ "mount-below-sub", mount_below_sub, 3, prepare_mount_below },
 	{ "mount-below-namespace", mount_below_namespace, 3, prepare_mount_below },
