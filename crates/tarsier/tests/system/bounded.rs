@@ -337,7 +337,8 @@ fn nobody_but_root_can_touch_the_processes_that_look_up() {
                 );
             }
         }
-        assert_eq!(helpers(), pids);
+        let left = helpers();
+        assert!(pids.iter().all(|pid| left.contains(pid)), "{left:?}");
         let ended = daemon.stop();
         assert!(ended.said.contains(", 0 lost; "), "{}", ended.said);
     });

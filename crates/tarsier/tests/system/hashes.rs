@@ -15,8 +15,9 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 const GID: u32 = 61247;
+/// The second rule selects calls of the helper, by the id that it has where it has no account.
 const RULES: &str = "-a always,exit -F arch=b64 -S execve,execveat -F gid=61247 -k hashes\n\
-                     -a always,exit -F arch=b64 -S pread64 -F uid=65534 -k helper\n";
+                     -a always,exit -F arch=b64 -S pread64 -F uid=2130706433 -k helper\n";
 const PATIENCE: Duration = Duration::from_secs(600);
 
 fn tarsier(setup: &Setup, lines: &str) -> Run {
