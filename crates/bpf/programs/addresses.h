@@ -13,7 +13,7 @@
 #define EBADF 9
 #define AF_UNIX 1
 
-/* Of struct msghdr: the address of a message and its length. Returns the length. */
+/* Finds the address of a message in its struct msghdr. Returns its length. */
 static __always_inline __u32 address_of_message(struct work *w, const void *message,
 						const void **addr)
 {

@@ -15,7 +15,7 @@
 #include "rows.h"
 #include "walk.h"
 
-/* Of the keys of the filter, which need no secret: what passes it is hashed with one. */
+/* The filter's keys need no secret: what passes the filter is hashed with one. */
 #define MARK_FACTOR 0x9E3779B97F4A7C15ULL
 
 /* How a mark was found. */

@@ -71,9 +71,9 @@ impl Outcome {
 /// Numbers of recorded events that do not tell all.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Incomplete {
-    /// Those of which something is missing (`cut=yes`).
+    /// Events of which something is missing (`cut=yes`).
     pub cut: u64,
-    /// Those that their rule may not select (`match=unsure`).
+    /// Events that their rule may not select (`match=unsure`).
     pub unsure: u64,
 }
 
@@ -520,7 +520,7 @@ impl<T: Tally> Composer<T> {
     }
 }
 
-/// What is known of an event that a rule selects.
+/// An event that a rule selects, with what is known of it.
 struct Selected {
     generation: Arc<Generation>,
     rule: u32,

@@ -103,7 +103,7 @@ pub trait System: Send + Sync {
     fn kernel_has(&self, sign: Sign<'_>) -> bool;
 }
 
-/// Who made an event, and when.
+/// The maker of an event, and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// Real uid of the task.
