@@ -21,5 +21,6 @@ allow name_to_handle_at
 allow ioctl a1==0xc0046686
 allow ioctl a1==0xc020660b
 allow ioctl a1==0xb701
-# F_SETLEASE, by which the kernel tells whether somebody writes to a file.
+# F_DUPFD_CLOEXEC; and F_SETLEASE, by which the kernel tells whether somebody writes to a file.
+allow fcntl a1==0x406
 allow fcntl a1==0x400

@@ -237,6 +237,11 @@ fn a_reader_opens_files_for_reading_and_nothing_else() {
     for flags in [libc::O_WRONLY, libc::O_RDWR, libc::O_CREAT] {
         assert_eq!(open(flags), EPERM, "{flags:o}");
     }
+    let fcntl = |command: i32| verdict(&filter, "fcntl", [0, command as u64, 0, 0, 0, 0]);
+    for command in [libc::F_DUPFD_CLOEXEC, libc::F_SETLEASE] {
+        assert_eq!(fcntl(command).action(), Action::Allow, "{command}");
+    }
+    assert_eq!(fcntl(libc::F_SETOWN), EPERM);
     for name in [
         "write",
         "pwrite64",

@@ -538,7 +538,8 @@ fn dir_may_hold(dir: &[u8], facts: &Facts<'_>, identities: &Identities) -> Optio
         let is_object = name.inode.is_some_and(|inode| objects.contains(&inode.id));
         let covers = |place| lies_below(&name.path, place);
         let is_below = is_object || is_there && places(known, dir).any(covers);
-        let is_known = !is_there || name.place > Proven::Later;
+        // The directory itself may be mounted at a place elsewhere.
+        let is_known = !is_there || name.place > Proven::Later && name.object > Proven::Later;
         (is_below || is_known).then_some(is_below)
     })
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{identities, plain_call, plan, rule, ruleset};
-use plan::{Decision, Facts, Name, ObjectId};
+use plan::{Decision, Facts, Name, ObjectId, Proven};
 
 #[test]
 fn a_name_that_leads_nobody_knows_where_is_recorded_and_hides_nothing() {
@@ -35,25 +35,30 @@ fn a_rule_on_a_directory_holds_wherever_a_mount_shows_it() {
         ino: watched.ino + 1,
         ..watched
     };
-    let name = |place| Name {
+    let name = |object, place| Name {
         path: b"/elsewhere/file".to_vec(),
         existed: true,
+        object,
         place,
         ..Name::default()
     };
-    let decide_at = |place, above: &[ObjectId]| {
+    let decide_at = |object, place, above: &[ObjectId]| {
         let facts = Facts {
-            names: &[name(place)],
+            names: &[name(object, place)],
             above,
             ..plain_call()
         };
         plan::decide_names(std::iter::once((0, &rule)), &facts, &identities)
     };
-    let decide = |above: &[ObjectId]| decide_at(plan::Proven::AtEnd, above);
+    let decide = |above: &[ObjectId]| decide_at(Proven::AtEnd, Proven::AtEnd, above);
     assert_eq!(decide(&[]), Decision::Drop);
     assert_eq!(decide(&[other]), Decision::Drop);
     assert_eq!(decide(&[other, watched]), Decision::Record(0));
-    // Where it is was looked up after the call.
-    let later = decide_at(plan::Proven::Later, &[other]);
-    assert_eq!(later, Decision::Unsure(0));
+    // What it is, and where it is, was looked up after the call: the directory itself may have been mounted there.
+    for (object, place) in [
+        (Proven::AtEnd, Proven::Later),
+        (Proven::Later, Proven::AtEnd),
+    ] {
+        assert_eq!(decide_at(object, place, &[other]), Decision::Unsure(0));
+    }
 }
