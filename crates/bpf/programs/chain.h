@@ -37,6 +37,8 @@
 
 struct chain_walk {
 	struct work *w;
+	/* What the files were opened with: not the program that ran before; 0 if that still runs. */
+	const struct cred *cred;
 };
 
 /* Whether the path is that of the inode. */
@@ -74,7 +76,9 @@ static long chain_step(__u32 i, struct chain_walk *walk)
 	else
 		file = (void *)work - bpf_core_field_offset(struct file___rcuhead, f_rcuhead);
 	c->next = (__u64)READ(work, next);
-	if (READ(file, f_flags) & OPENED_TO_EXECUTE && leads_to(&file->f_path, READ(file, f_inode)))
+	if (READ(file, f_flags) & OPENED_TO_EXECUTE &&
+	    leads_to(&file->f_path, READ(file, f_inode)) &&
+	    (!walk->cred || READ(file, f_cred) == walk->cred))
 		chain_add(c, &file->f_path);
 	return 0;
 }
@@ -156,6 +160,8 @@ __noinline int find_chain(struct work *w)
 	}
 	if (!WORKS_ARE_KNOWN)
 		return 0;
+	if (bprm)
+		walk.cred = READ(bprm, file, f_cred);
 	task = bpf_get_current_task_btf();
 	c->next = (__u64)READ(task, task_works);
 	bpf_loop(CHAIN_WORKS_MAX, chain_step, &walk, 0);

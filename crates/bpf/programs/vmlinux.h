@@ -181,6 +181,7 @@ struct vm_area_struct {
 	struct file *vm_file;
 };
 struct file {
+	const struct cred *f_cred;
 	struct callback_head f_task_work;
 	struct path f_path;
 	struct inode *f_inode;

@@ -149,7 +149,7 @@ fn through_link(items: &mut Items, arg: &Arg<'_>) {
 }
 
 /// The flags of open(2) that the call was given or implies; for creat(2), O_CREAT.
-fn open_flags(event: &Event<'_>, shape: &Shape) -> u64 {
+pub(super) fn open_flags(event: &Event<'_>, shape: &Shape) -> u64 {
     let args = &event.header().args;
     match (shape.open_flags, event.open_how()) {
         (_, Some([flags, ..])) => event.opened().map_or(flags, |[used, known]| {

@@ -4,14 +4,20 @@
 //! looked up after the call proves nothing: whoever made the call can change what the name leads to.
 
 use super::items::Item;
+use super::opened::open_flags;
 use super::view::View;
 use event::record::{Inode, NameType};
 use event::wire::{tarsier_found, tarsier_inode, DirPart, Event, ObjectPart};
-use plan::{CallNames, Proven, Shape, ShapeKind, NONE};
+use plan::{CallNames, NameUse, Proven, Shape, ShapeKind, NONE};
 
 const EBADF: i64 = -9;
 /// Errors of the way to an object, with which there is none: ENOENT, EBADF, EFAULT, ENAMETOOLONG, ELOOP, ECANCELED.
 const ON_THE_WAY: [i64; 6] = [-2, EBADF, -14, -36, -40, -125];
+
+/// ENOTDIR, an error of the way unless the call needs a directory at its end.
+const ENOTDIR: i64 = -20;
+/// O_DIRECTORY of open(2): of arm, and of other architectures.
+const O_DIRECTORY: u64 = 0x4000 | 0x10000;
 
 /// The parts of an event that tell what its call used.
 pub(super) struct Evidence<'e, 'f> {
@@ -38,13 +44,29 @@ impl<'e, 'f> Evidence<'e, 'f> {
     /// Whether an item without an object may have led to one all the same: the call failed with an error that comes after
     /// the way to the object, and nothing tells what was there.
     pub(super) fn may_have_led(&self, item: &Item, view: &View) -> bool {
-        let has_failed = self.event.exit().is_some_and(|exit| exit < 0);
-        let is_on_the_way = self
+        let is_of_end = |error: i64| match error {
+            ENOTDIR => self.needs_directory(item),
+            _ => !ON_THE_WAY.contains(&error),
+        };
+        let has_failed = self
             .event
             .exit()
-            .is_some_and(|exit| ON_THE_WAY.contains(&exit));
+            .is_some_and(|exit| exit < 0 && is_of_end(exit));
         let is_known = |follow| view.known(&item.path, follow).is_some();
-        item.inode.is_none() && has_failed && !is_on_the_way && !is_known(true) && !is_known(false)
+        item.inode.is_none() && has_failed && !is_known(true) && !is_known(false)
+    }
+
+    /// Whether the kernel's audit sees what the name leads to before the call is refused for being no directory.
+    fn needs_directory(&self, item: &Item) -> bool {
+        let ends_in_slash = |name: &Vec<u8>| name.last() == Some(&b'/');
+        let is_of_opened = open_flags(self.event, self.shape) & O_DIRECTORY != 0
+            || item.name.as_ref().is_some_and(ends_in_slash);
+        let mut uses = self.shape.paths.iter().flatten().map(|path| path.use_);
+        uses.any(|used| match used {
+            NameUse::Open => is_of_opened,
+            NameUse::Delete | NameUse::Rename => true,
+            _ => false,
+        })
     }
 
     /// What proves the object of an item, and its place.
