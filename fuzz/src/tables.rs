@@ -4,8 +4,9 @@ use abi::{Arch, Field};
 use plan::{
     Capabilities, Entries, Entry, Executable, Facts, Identities, ObjectId, Plan, ShapeKind, NONE,
 };
-use plan::{RunExe, TaskPast, TaskWorkload, WorkloadName};
+use plan::{RunExe, TaskContainers, TaskPast, TaskWorkload, WorkloadName};
 use rules::{Action, Condition, List, Op, Rule, Source, SyscallSet, Value};
+use std::borrow::Cow;
 
 const OPS: [Op; 8] = [
     Op::Eq,
@@ -72,6 +73,7 @@ const PATHS: [&[u8]; 2] = [b"/bin/a", b"/bin/missing"];
 const EXECUTABLE: ObjectId = ObjectId { dev: 1, ino: 5 };
 const UNITS: [&[u8]; 2] = [b"a.service", b"b.service"];
 const CONTAINERS: [&[u8]; 4] = [b"any", b"none", b"one", b"two"];
+const CLAIMED: [&[Cow<'static, [u8]>]; 3] = [&[], &[], &[Cow::Borrowed(b"two")]];
 const LABELS: [&[u8]; 2] = [b"web", b"db"];
 const RAN: [RunExe<'static>; 1] = [RunExe {
     path: PATHS[0],
@@ -162,7 +164,10 @@ impl Choices<'_> {
         let workload = TaskWorkload {
             unit: name(self.of(&UNITS)),
             slice: WorkloadName::Nothing,
-            container: name(self.of(&CONTAINERS)),
+            containers: TaskContainers {
+                made: name(self.of(&CONTAINERS)),
+                claimed: self.of(&CLAIMED),
+            },
             past: self.of(&PASTS),
         };
         self.of(&[workload, TaskWorkload::UNKNOWN])

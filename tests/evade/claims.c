@@ -322,8 +322,8 @@ static void claim_nothing(int count)
 	}
 }
 
-#define OWN_CGROUPS "cgroup/evade.slice/user@1234.service"
 #define CONTAINER_ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define OTHER_ID "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210"
 
 static void prepare_cgroups(void)
 {
@@ -339,23 +339,36 @@ static void call_in_container(void *procs)
 		syscall(SYS_getppid);
 }
 
-/* A user's own cgroups, below that of his manager, may have the names that containers have. */
-static void claim_container(int count)
+/* Makes calls in a cgroup that has the name of a container's, in a cgroup that belongs to this user. */
+static void claim_in(const char *above, unsigned int owner, const char *id, int count)
 {
 	char path[NAME_MAX * 2], procs[NAME_MAX * 2 + 16];
 
 	need_mounted("cgroup/cgroup.procs", "cgroup2");
 	make_dir("cgroup/evade.slice");
-	make_dir(OWN_CGROUPS);
-	snprintf(path, sizeof(path), OWN_CGROUPS "/docker-" CONTAINER_ID ".scope");
+	make_dir(above);
+	expect("chown", chown(above, owner, -1), 0);
+	snprintf(path, sizeof(path), "%s/docker-%s.scope", above, id);
 	snprintf(procs, sizeof(procs), "%s/cgroup.procs", path);
 	for (int i = 0; i < count; i++) {
 		make_dir(path);
 		in_children(1, call_in_container, procs, CALLS);
 		expect("rmdir", rmdir(path), 0);
 	}
-	expect("rmdir", rmdir(OWN_CGROUPS), 0);
+	expect("rmdir", rmdir(above), 0);
 	rmdir("cgroup/evade.slice");
+}
+
+/* A user's own cgroups, below that of his manager, may have the names that containers have. */
+static void claim_container(int count)
+{
+	claim_in("cgroup/evade.slice/user@1234.service", 1234, CONTAINER_ID, count);
+}
+
+/* Root of a container may name what is in it as another container. */
+static void claim_in_container(int count)
+{
+	claim_in("cgroup/evade.slice/docker-" CONTAINER_ID ".scope", 0, OTHER_ID, count);
 }
 
 const struct technique claim_techniques[] = {
@@ -377,5 +390,6 @@ const struct technique claim_techniques[] = {
 	{ "never-path-in-place", claim_nothing, 3, prepare_noisy },
 	{ "never-container", claim_container, 3, prepare_cgroups },
 	{ "container-none", claim_container, 3, prepare_cgroups },
+	{ "container-inside", claim_in_container, 3, prepare_cgroups },
 	{ 0 },
 };

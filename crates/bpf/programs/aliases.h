@@ -14,8 +14,9 @@
 /* The most names of an object that are looked at. */
 #define ALIASES_MAX 256
 
-#define ALIASES_ARE_KNOWN                                                                          \
-	(TYPE_HAS(inode, i_dentry.first) && TYPE_HAS(hlist_node, next) && TYPE_HAS(dentry, d_u) && \
+#define ALIASES_ARE_KNOWN                                                 \
+	(TYPE_HAS(inode, i_dentry.first) && TYPE_HAS(hlist_node, next) && \
+	 (TYPE_HAS(dentry, d_u) || TYPE_HAS(dentry___alias, d_alias)) &&  \
 	 TYPE_HAS(dentry, d_inode) && TYPE_HAS(dentry, d_parent))
 
 /* Whether an entry has been removed. */
@@ -43,8 +44,12 @@ static __always_inline __u64 first_of_several(__u64 inode_at)
  */
 static __always_inline __u64 next_alias(struct marks *m)
 {
-	__u64 dentry_at = m->alias_at - bpf_core_field_offset(struct dentry, d_u);
+	__u64 dentry_at = m->alias_at;
 
+	if (TYPE_HAS(dentry, d_u))
+		dentry_at -= bpf_core_field_offset(struct dentry, d_u);
+	else
+		dentry_at -= bpf_core_field_offset(struct dentry___alias, d_alias);
 	m->alias_at = (__u64)OF(hlist_node, m->alias_at, next);
 	asm volatile("" : : : "memory");
 	return (__u64)OF(dentry, dentry_at, d_inode) == m->inode_at ? dentry_at : 0;

@@ -2,7 +2,8 @@
 /*
  * Finds the class of a new cgroup from that of its parent and its own name, by the rules of
  * crates/identity, with which tests compare it. Where these rules need more than is done here
- * (names of machines with escapes), the cgroup gets no class.
+ * (names of machines with escapes), and where others than root may have chosen a name that decides,
+ * the cgroup gets no class.
  */
 #ifndef TARSIER_CGROUP_CLASS_H
 #define TARSIER_CGROUP_CLASS_H
@@ -28,6 +29,7 @@ struct naming {
 	__u32 is_allowed; /* all of it is allowed in the name of a unit */
 	__u32 has_escape;
 	__u32 is_hex; /* of the text that hex_step() looks at */
+	__u32 is_delegated; /* others than root may have chosen it, or one above it */
 	__u8 id[ID_LEN];
 };
 
@@ -171,6 +173,8 @@ static __always_inline bool descend(struct naming *n, struct workload *class)
 
 	class->flags &= WORKLOAD_IS_SETTLED;
 	if (!class->flags) {
+		if (n->is_delegated)
+			return false;
 		if (n->is_allowed && n->len > 6 && ENDS(n, ".slice")) {
 			class->slice = number_of(n, WORKLOAD_SLICE, 0);
 		} else {
@@ -183,24 +187,28 @@ static __always_inline bool descend(struct naming *n, struct workload *class)
 		return false;
 	container = container_of_name(n, parent, machine, machine_len);
 	if (container) {
-		class->above = class->container;
+		if (n->is_delegated || class->container)
+			return false;
 		class->container = container;
-	} else if ((parent & WORKLOAD_IS_MACHINE) && IS(n, "supervisor")) {
-		class->container = class->above;
-		class->above = 0;
+	} else if ((parent & WORKLOAD_IS_MACHINE) && !n->is_delegated && IS(n, "supervisor")) {
+		class->container = 0;
 	}
 	if (IS(n, "lxc"))
 		class->flags |= WORKLOAD_IS_LXC;
 	if (machine)
 		class->flags |= WORKLOAD_IS_MACHINE;
+	if (n->is_delegated)
+		class->flags |= WORKLOAD_IS_DELEGATED;
 	return true;
 }
 
 /*
- * Gives a new cgroup its class, if that of its parent is known. Uses the frame of `w`. Not a global
- * function, since up to 6.1 a key cannot be in the memory of a parameter.
+ * Gives a new cgroup its class, if that of its parent is known. `is_of_root`: only root may make
+ * cgroups there. Uses the frame of `w`. Not a global function, since up to 6.1 a key cannot be in
+ * the memory of a parameter.
  */
-static __always_inline void classify(struct work *w, __u64 id, __u64 parent_id, const char *name)
+static __always_inline void classify(struct work *w, __u64 id, __u64 parent_id, const char *name,
+				     bool is_of_root)
 {
 	struct workload *parent, class;
 	struct naming n = {};
@@ -213,6 +221,7 @@ static __always_inline void classify(struct work *w, __u64 id, __u64 parent_id, 
 	class = *parent;
 	n.key = (struct workload_name *)w->frame;
 	n.name = name;
+	n.is_delegated = !is_of_root || (class.flags & WORKLOAD_IS_DELEGATED);
 	__builtin_memset(n.key, 0, sizeof(*n.key));
 	n.key->epoch = class.epoch;
 	if (!bpf_probe_read_kernel(&mark, 1, n.name) && mark == '_')

@@ -40,15 +40,27 @@ static __always_inline int cgroup_out(struct work *w, struct cpu_state *cpu, __u
 	return 0;
 }
 
-static __always_inline __u64 parent_of(struct cgroup *cgroup)
+static __always_inline struct kernfs_node *parent_of(struct cgroup *cgroup)
 {
 	struct cgroup_subsys_state *parent = READ(cgroup, self.parent);
 
-	return READ(parent, cgroup, kn, id);
+	return READ(parent, cgroup, kn);
+}
+
+/* Whether only root may make cgroups in this directory. Without attributes of its own, it is root's. */
+static __always_inline bool is_of_root(struct kernfs_node *dir)
+{
+	struct kernfs_iattrs *iattr;
+
+	if (!TYPE_HAS(kernfs_node, iattr) || !TYPE_HAS(kernfs_node, mode) ||
+	    !TYPE_HAS(kernfs_iattrs, ia_uid) || READ(dir, mode) & 022)
+		return false;
+	iattr = READ(dir, iattr);
+	return !iattr || !READ(iattr, ia_uid.val);
 }
 
 static __always_inline int cgroup_told(struct work *w, struct cpu_state *cpu, struct cgroup *cgroup,
-				       __u16 removed)
+				       __u16 flags)
 {
 	struct tarsier_cgroup *frame = (struct tarsier_cgroup *)w->frame;
 	long n = bpf_probe_read_kernel_str(frame + 1, NAME_MAX_LEN, READ(cgroup, kn, name));
@@ -60,8 +72,8 @@ static __always_inline int cgroup_told(struct work *w, struct cpu_state *cpu, st
 	frame->frame.id = 0;
 	frame->frame.size = sizeof(*frame) + ((n - 1 + 7) & ~7ULL);
 	frame->id = READ(cgroup, kn, id);
-	frame->parent = parent_of(cgroup);
-	frame->removed = removed;
+	frame->parent = READ(parent_of(cgroup), id);
+	frame->flags = flags;
 	frame->len = n - 1;
 	frame->cpu = bpf_get_smp_processor_id();
 	w->fact[FACT_UID] = (__u32)bpf_get_current_uid_gid();
@@ -69,10 +81,11 @@ static __always_inline int cgroup_told(struct work *w, struct cpu_state *cpu, st
 	return cgroup_out(w, cpu, frame->frame.size);
 }
 
-static __always_inline int cgroup_changed(__u64 *ctx, __u16 removed)
+static __always_inline int cgroup_changed(__u64 *ctx, __u16 flags)
 {
 	struct cgroup *cgroup = (struct cgroup *)ctx[0];
 	struct cpu_state *cpu = state_of_cpu();
+	struct kernfs_node *parent;
 	struct work *w;
 	__u64 id;
 
@@ -81,11 +94,15 @@ static __always_inline int cgroup_changed(__u64 *ctx, __u16 removed)
 		return 0;
 	w = work_take();
 	id = READ(cgroup, kn, id);
-	if (removed)
+	parent = parent_of(cgroup);
+	if (is_of_root(parent))
+		flags |= TARSIER_CGROUP_OF_ROOT;
+	if (flags & TARSIER_CGROUP_REMOVED)
 		bpf_map_delete_elem(&workloads, &id);
 	else if (w && control.workload_epoch)
-		classify(w, id, parent_of(cgroup), READ(cgroup, kn, name));
-	if (!w || cgroup_told(w, cpu, cgroup, removed))
+		classify(w, id, READ(parent, id), READ(cgroup, kn, name),
+			 flags & TARSIER_CGROUP_OF_ROOT);
+	if (!w || cgroup_told(w, cpu, cgroup, flags))
 		__sync_fetch_and_add(&cpu->cgroups_lost, 1);
 	if (w)
 		work_leave(w);
@@ -101,5 +118,5 @@ int cgroup_made(__u64 *ctx)
 SEC("tp_btf/cgroup_rmdir")
 int cgroup_removed(__u64 *ctx)
 {
-	return cgroup_changed(ctx, 1);
+	return cgroup_changed(ctx, TARSIER_CGROUP_REMOVED);
 }

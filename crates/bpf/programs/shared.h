@@ -160,6 +160,7 @@ enum workload_flags {
 	WORKLOAD_IS_SETTLED = 1, /* unit and slice of the cgroups below are those of this one */
 	WORKLOAD_IS_LXC = 2, /* each cgroup directly below is that of a container */
 	WORKLOAD_IS_MACHINE = 4, /* its supervisor is outside of the container */
+	WORKLOAD_IS_DELEGATED = 8, /* others than root may have chosen its name, or one above it */
 };
 
 /* Number of a container that no rule names. */
@@ -171,9 +172,7 @@ struct workload {
 	__u32 unit;
 	__u32 slice;
 	__u32 container;
-	__u32 above; /* the container that the machine of this cgroup is in */
 	__u32 flags; /* enum workload_flags */
-	__u32 pad;
 };
 
 /* The most processes whose class is kept; the daemon decides for others. */

@@ -147,6 +147,10 @@ struct dentry___rings {
 	struct list_head d_child;
 	struct list_head d_subdirs;
 };
+/* Since 7.1, the list of aliases is in a union without a name. */
+struct dentry___alias {
+	struct hlist_node d_alias;
+};
 /* For kernels in which the short name is not d_shortname yet. */
 struct dentry___iname {
 	unsigned char d_iname[32];
@@ -321,9 +325,14 @@ struct nsproxy {
 	struct mnt_namespace *mnt_ns;
 	struct ipc_namespace *ipc_ns;
 };
+struct kernfs_iattrs {
+	kuid_t ia_uid;
+};
 struct kernfs_node {
 	const char *name;
 	__u64 id;
+	unsigned short mode;
+	struct kernfs_iattrs *iattr;
 };
 struct cgroup;
 struct cgroup_subsys_state {

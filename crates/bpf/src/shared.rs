@@ -347,6 +347,7 @@ const _: () = {
 pub const WORKLOAD_IS_SETTLED: workload_flags = 1;
 pub const WORKLOAD_IS_LXC: workload_flags = 2;
 pub const WORKLOAD_IS_MACHINE: workload_flags = 4;
+pub const WORKLOAD_IS_DELEGATED: workload_flags = 8;
 pub type workload_flags = ::core::ffi::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -355,22 +356,18 @@ pub struct workload {
     pub unit: __u32,
     pub slice: __u32,
     pub container: __u32,
-    pub above: __u32,
     pub flags: __u32,
-    pub pad: __u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of workload"][::core::mem::size_of::<workload>() - 32usize];
+    ["Size of workload"][::core::mem::size_of::<workload>() - 24usize];
     ["Alignment of workload"][::core::mem::align_of::<workload>() - 8usize];
     ["Offset of field: workload::epoch"][::core::mem::offset_of!(workload, epoch) - 0usize];
     ["Offset of field: workload::unit"][::core::mem::offset_of!(workload, unit) - 8usize];
     ["Offset of field: workload::slice"][::core::mem::offset_of!(workload, slice) - 12usize];
     ["Offset of field: workload::container"]
         [::core::mem::offset_of!(workload, container) - 16usize];
-    ["Offset of field: workload::above"][::core::mem::offset_of!(workload, above) - 20usize];
-    ["Offset of field: workload::flags"][::core::mem::offset_of!(workload, flags) - 24usize];
-    ["Offset of field: workload::pad"][::core::mem::offset_of!(workload, pad) - 28usize];
+    ["Offset of field: workload::flags"][::core::mem::offset_of!(workload, flags) - 20usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]

@@ -38,17 +38,27 @@ impl Root {
         id_of(&self.0)
     }
 
-    /// Makes the cgroups of a path that do not exist yet. Returns the id of the last; `None` if the kernel refuses
-    /// the name.
-    fn make(&self, path: &[u8]) -> Option<u64> {
+    /// Makes the cgroups of a path that do not exist yet, some of which then belong to a user if `are_given`. Returns the
+    /// id of the last, and how much of the path root has named; `None` if the kernel refuses the name.
+    fn make(&self, path: &[u8], are_given: bool) -> Option<(u64, usize)> {
         let mut at = self.0.clone();
+        let (mut end, mut of_root) = (0, 0);
         for name in path.split(|&byte| byte == b'/').filter(|n| !n.is_empty()) {
+            end += 1 + name.len();
+            let uid = std::fs::metadata(&at).expect("a cgroup").uid();
+            if uid == 0 && of_root + 1 + name.len() == end {
+                of_root = end;
+            }
             at.push(std::ffi::OsStr::from_bytes(name));
             if !at.is_dir() {
                 std::fs::create_dir(&at).ok()?;
+                if are_given && name.len() % 8 == 0 {
+                    std::os::unix::fs::chown(&at, Some(1000), None).expect("its owner");
+                }
             }
         }
-        Some(id_of(&at))
+        let is_all = of_root == end;
+        Some((id_of(&at), if is_all { path.len() } else { of_root }))
     }
 
     /// Removes all cgroups below.
@@ -136,21 +146,25 @@ fn is_as_by_path(
     root: &Root,
     names: &WorkloadNames,
     path: &[u8],
+    are_given: bool,
 ) -> Option<bool> {
-    let cgroup = root.make(path)?;
+    let (cgroup, of_root) = root.make(path, are_given)?;
     let shown = String::from_utf8_lossy(path);
-    let expected = names.class(&Place::of(path));
-    match engine.class(cgroup) {
+    let expected = names.class(&Place::of(path, of_root));
+    let class = engine.class(cgroup);
+    match class {
         Some((epoch, class)) => {
-            assert_eq!(class, expected, "{shown}");
+            assert_eq!(Some(class), expected, "{shown}: {of_root}");
             assert_eq!(epoch, names.epoch(), "{shown}");
-            Some(true)
         }
-        None => {
-            assert!(is_left(path), "{shown}: not known");
-            Some(false)
-        }
+        None => assert!(expected.is_none() || is_left(path), "{shown}: not known"),
     }
+    Some(class.is_some())
+}
+
+/// The place of a path that root has named.
+fn of_root(path: &[u8]) -> Place<'_> {
+    Place::of(path, path.len())
 }
 
 /// An engine for which the cgroup counts as the root of the hierarchy.
@@ -176,10 +190,12 @@ fn the_programs_read_real_paths_as_the_daemon_does() {
     assert!(plan.workloads.len() > 15, "{} names", plan.workloads.len());
     let engine = engine_on(&root, &plan);
     let known = real_paths();
-    let known = known.filter_map(|path| is_as_by_path(&engine, &root, &plan.workloads, path));
+    let known =
+        known.filter_map(|path| is_as_by_path(&engine, &root, &plan.workloads, path, false));
     let known: Vec<bool> = known.collect();
     let count = known.iter().filter(|known| **known).count();
-    assert!(known.len() > 50 && known.len() - count < 6, "{known:?}");
+    // Containers in others are left to the daemon.
+    assert!(known.len() > 50 && known.len() - count < 12, "{known:?}");
 }
 
 /// Parts of names that lead into every branch.
@@ -254,18 +270,20 @@ fn the_programs_read_any_names_as_the_daemon_does() {
     let plan = plan_of(&rules_on(paths.iter().map(Vec::as_slice).take(300)));
     let engine = engine_on(&root, &plan);
     let mut known = 0;
-    for chunk in paths.chunks(100) {
+    for (chunk, number) in paths.chunks(100).zip(0..) {
+        let are_given = number % 2 == 1;
         for path in chunk {
             // Each cgroup on the way is one more case.
             let ends = (1..=path.len()).filter(|&at| path.get(at).is_none_or(|b| *b == b'/'));
             for end in ends {
-                let is_known = is_as_by_path(&engine, &root, &plan.workloads, &path[..end]);
+                let is_known =
+                    is_as_by_path(&engine, &root, &plan.workloads, &path[..end], are_given);
                 known += usize::from(is_known == Some(true));
             }
         }
         root.empty();
     }
-    assert!(known > paths.len(), "{known} of {} paths", paths.len());
+    assert!(known > paths.len() / 2, "{known} of {} paths", paths.len());
 }
 
 #[test]
@@ -279,33 +297,48 @@ fn a_class_ends_with_its_cgroup_and_with_the_names_it_is_made_of() {
     let rules = [rule("unit", b"a.service")];
     let plan = plan_of(&rules);
     let mut engine = engine_on(&root, &plan);
-    let cgroup = root.make(b"/system.slice/a.service").expect("a cgroup");
-    let slice = root.make(b"/system.slice").expect("a cgroup");
+    let cgroup = root
+        .make(b"/system.slice/a.service", false)
+        .expect("a cgroup")
+        .0;
+    let slice = root.make(b"/system.slice", false).expect("a cgroup").0;
     let class = engine.class(cgroup).expect("a class");
     assert_eq!(
         class.1,
-        plan.workloads.class(&Place::of(b"/system.slice/a.service"))
+        plan.workloads
+            .class(&of_root(b"/system.slice/a.service"))
+            .expect("a class")
     );
     std::fs::remove_dir(root.0.join("system.slice/a.service")).expect("it is empty");
     assert_eq!(engine.class(cgroup), None);
     // Below a cgroup whose class is of other names, nothing is known.
     let other = plan_of(&[rule("unit", b"b.service")]);
     engine.replace(&other).expect("other rules");
-    let below = root.make(b"/system.slice/b.service").expect("a cgroup");
+    let below = root
+        .make(b"/system.slice/b.service", false)
+        .expect("a cgroup")
+        .0;
     assert_eq!(engine.class(below), None);
-    let class = other.workloads.class(&Place::of(b"/system.slice"));
+    let class = other
+        .workloads
+        .class(&of_root(b"/system.slice"))
+        .expect("a class");
     let told = engine.classify(slice, other.workloads.epoch(), &class);
     told.expect("the programs are told");
     let again = root
-        .make(b"/system.slice/b.service/c")
-        .and_then(|id| engine.class(id));
+        .make(b"/system.slice/b.service/c", false)
+        .and_then(|(id, _)| engine.class(id));
     assert_eq!(again, None);
     std::fs::remove_dir(root.0.join("system.slice/b.service/c")).expect("it is empty");
     std::fs::remove_dir(root.0.join("system.slice/b.service")).expect("it is empty");
-    let below = root.make(b"/system.slice/b.service").expect("a cgroup");
+    let below = root
+        .make(b"/system.slice/b.service", false)
+        .expect("a cgroup")
+        .0;
     let class = other
         .workloads
-        .class(&Place::of(b"/system.slice/b.service"));
+        .class(&of_root(b"/system.slice/b.service"))
+        .expect("a class");
     assert_eq!(engine.class(below), Some((other.workloads.epoch(), class)));
     assert_ne!(class.unit, 0);
 }

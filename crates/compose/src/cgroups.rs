@@ -7,7 +7,7 @@
 use crate::system::{Cgroup, System};
 use event::wire::CgroupFrame;
 use event::{ContainerNames, WorkloadText};
-use identity::Workload;
+use identity::{Place, Workload};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
@@ -37,6 +37,23 @@ pub struct CgroupCounts {
     pub looked_up: u64,
     /// Containers that no runtime's file names.
     pub unnamed_containers: u64,
+}
+
+/// Path of a cgroup.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CgroupPath {
+    pub(crate) bytes: Vec<u8>,
+    /// Bytes at the begin whose names only root can have given.
+    pub(crate) of_root: usize,
+    /// Whether names are missing at the end.
+    pub(crate) is_cut: bool,
+}
+
+impl CgroupPath {
+    /// What rules ask about.
+    pub(crate) fn place(&self) -> Place<'_> {
+        Place::of(&self.bytes, self.of_root)
+    }
 }
 
 struct Known {
@@ -73,6 +90,7 @@ impl Cgroups {
         let cgroup = || Cgroup {
             parent: frame.parent,
             name: frame.name.into(),
+            is_of_root: frame.is_of_root,
         };
         if !self.known.contains_key(&frame.id) {
             self.add(frame.id, cgroup());
@@ -119,12 +137,12 @@ impl Cgroups {
         if let Some(text) = self.known.get(&id).and_then(|known| known.text.as_ref()) {
             return Some(Arc::clone(text));
         }
-        let (path, is_cut) = self.path(id, system)?;
+        let path = self.path(id, system)?;
         let names = match is_named {
-            true => self.names(&path, system),
+            true => self.names(&path.bytes, system),
             false => None,
         };
-        let text = Arc::new(WorkloadText::of(&path, is_cut, names.as_ref()));
+        let text = Arc::new(WorkloadText::of(&path.bytes, path.is_cut, names.as_ref()));
         if let Some(known) = self.known.get_mut(&id) {
             known.text = Some(Arc::clone(&text));
         }
@@ -133,8 +151,8 @@ impl Cgroups {
 
     /// Asks for the names of a container when its first cgroup is made: its files may be gone by its first event.
     pub(crate) fn name(&mut self, id: u64, system: &dyn System) {
-        if let Some((path, _)) = self.path(id, system) {
-            self.names(&path, system);
+        if let Some(path) = self.path(id, system) {
+            self.names(&path.bytes, system);
         }
     }
 
@@ -187,37 +205,45 @@ impl Cgroups {
         std::mem::take(&mut self.gone)
     }
 
-    /// The path of a cgroup from the root, and whether it was cut.
-    pub(crate) fn path(&mut self, id: u64, system: &dyn System) -> Option<(Vec<u8>, bool)> {
-        let mut names: Vec<Box<[u8]>> = Vec::new();
+    /// The path of a cgroup from the root.
+    pub(crate) fn path(&mut self, id: u64, system: &dyn System) -> Option<CgroupPath> {
+        let mut steps = Vec::new();
         let mut at = id;
         while at != Cgroup::ROOT {
-            let (parent, name) = self.step(at, system)?;
+            let step = self.step(at, system)?;
             // The programs cannot have seen more steps than there are cgroups.
-            if names.len() > KNOWN_MAX {
+            if steps.len() > KNOWN_MAX {
                 return None;
             }
-            names.push(name);
-            at = parent;
+            at = step.parent;
+            steps.push(step);
         }
-        let mut path = Vec::new();
-        for name in names.iter().rev() {
-            if path.len() + 1 + name.len() > PATH_MAX {
-                return Some((path, true));
+
+        let mut path = CgroupPath::default();
+        let mut is_of_root = true;
+        for step in steps.iter().rev() {
+            if path.bytes.len() + 1 + step.name.len() > PATH_MAX {
+                path.is_cut = true;
+                return Some(path);
             }
-            path.push(b'/');
-            path.extend_from_slice(name);
+            path.bytes.push(b'/');
+            path.bytes.extend_from_slice(&step.name);
+            is_of_root &= step.is_of_root;
+            if is_of_root {
+                path.of_root = path.bytes.len();
+            }
         }
-        if path.is_empty() {
-            path.push(b'/');
+        if path.bytes.is_empty() {
+            path.bytes.push(b'/');
+            path.of_root = 1;
         }
-        Some((path, false))
+        Some(path)
     }
 
-    /// The parent of a cgroup, and the cgroup's own name.
-    fn step(&mut self, id: u64, system: &dyn System) -> Option<(u64, Box<[u8]>)> {
+    /// A cgroup: its parent, and its own name.
+    fn step(&mut self, id: u64, system: &dyn System) -> Option<Cgroup> {
         if let Some(Known { cgroup, .. }) = self.known.get(&id) {
-            return Some((cgroup.parent, cgroup.name.clone()));
+            return Some(cgroup.clone());
         }
         if id == 0 || self.missing.contains(&id) {
             return None;
@@ -231,7 +257,7 @@ impl Cgroups {
             return None;
         };
         self.add(id, cgroup.clone());
-        Some((cgroup.parent, cgroup.name))
+        Some(cgroup)
     }
 
     fn add(&mut self, id: u64, cgroup: Cgroup) {
@@ -272,6 +298,7 @@ mod tests {
             id,
             parent,
             is_removed,
+            is_of_root: true,
             name,
         }
     }
@@ -311,6 +338,7 @@ mod tests {
         let cgroup = |parent, name: &[u8]| Cgroup {
             parent,
             name: name.into(),
+            is_of_root: true,
         };
         system.cgroups.insert(5, cgroup(1, b"user.slice"));
         system.cgroups.insert(6, cgroup(5, b"user-7.slice"));
@@ -336,7 +364,15 @@ mod tests {
     fn a_survey_finds_what_is_there_and_retires_what_is_not() {
         let mut system = StaticSystem::default();
         let name: Box<[u8]> = (*b"system.slice").into();
-        system.cgroups.insert(5, Cgroup { parent: 1, name });
+        let is_of_root = true;
+        system.cgroups.insert(
+            5,
+            Cgroup {
+                parent: 1,
+                name,
+                is_of_root,
+            },
+        );
         let mut cgroups = Cgroups::default();
         cgroups.take(&frame(9, 5, b"lost.service", false));
         assert!(cgroups.survey(&system));
@@ -365,6 +401,24 @@ mod tests {
         assert_eq!(told(&mut cgroups, 53, &system), path(&below(50)));
         let cut = WorkloadText::of(below(81).as_bytes(), true, None);
         assert_eq!(*told(&mut cgroups, 103, &system), cut);
+    }
+
+    #[test]
+    fn names_below_a_directory_that_others_may_write_to_are_not_roots() {
+        let (mut cgroups, system) = (Cgroups::default(), StaticSystem::default());
+        cgroups.take(&frame(2, 1, b"user.slice", false));
+        let of_user = |id, parent, is_of_root| CgroupFrame {
+            is_of_root,
+            ..frame(id, parent, b"a.scope", false)
+        };
+        cgroups.take(&of_user(3, 2, false));
+        cgroups.take(&of_user(4, 3, true));
+        let of_root =
+            |cgroups: &mut Cgroups, id| cgroups.path(id, &system).map(|path| path.of_root);
+        assert_eq!(of_root(&mut cgroups, 2), Some("/user.slice".len()));
+        for id in [3, 4] {
+            assert_eq!(of_root(&mut cgroups, id), Some("/user.slice".len()));
+        }
     }
 
     #[test]

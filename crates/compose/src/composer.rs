@@ -22,7 +22,6 @@ use event::wire::{
     self, CgroupFrame, Chunk, Event, FrameKind, OperationResult, ProcessFrame, ProcessId, WireError,
 };
 use event::{AncestorsText, Encoder, EventWriter, FileHash, ProcessText, Stamp, WorkloadText};
-use identity::Place;
 use plan::{Decision, Shape, WorkloadClass, WorkloadNames};
 use rules::Rule;
 use std::sync::Arc;
@@ -206,11 +205,12 @@ impl<T: Tally> Composer<T> {
         living.into_iter().filter_map(class).collect()
     }
 
-    /// The class of a cgroup, for rules with these names; `None` if it is not known, or is removed.
+    /// The class of a cgroup, for rules with these names; `None` if it is not known, or is removed, or if others than root
+    /// may have chosen what decides it.
     pub fn class(&mut self, cgroup: u64, names: &WorkloadNames) -> Option<WorkloadClass> {
-        let (path, is_cut) = self.host.cgroup_path(cgroup)?;
-        let is_known = !is_cut && !self.host.cgroups().is_removed(cgroup);
-        is_known.then(|| names.class(&Place::of(&path)))
+        let path = self.host.cgroup_path(cgroup)?;
+        let is_known = !path.is_cut && !self.host.cgroups().is_removed(cgroup);
+        names.class(&path.place()).filter(|_| is_known)
     }
 
     /// Ids of the root and of all cgroups that are known and not removed.

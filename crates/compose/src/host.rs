@@ -1,6 +1,6 @@
 //! Facts about the system that the composer keeps or asks for.
 
-use crate::cgroups::{CgroupCounts, Cgroups};
+use crate::cgroups::{CgroupCounts, CgroupPath, Cgroups};
 use crate::clock::Clock;
 use crate::fcaps;
 use crate::labels::{Labels, ReadLabels};
@@ -103,7 +103,7 @@ impl Host {
     }
 
     /// The path of the cgroup with this id, and whether it was cut; `None` if it is not known.
-    pub(crate) fn cgroup_path(&mut self, cgroup_id: u64) -> Option<(Vec<u8>, bool)> {
+    pub(crate) fn cgroup_path(&mut self, cgroup_id: u64) -> Option<CgroupPath> {
         self.cgroups.path(cgroup_id, &*self.system)
     }
 

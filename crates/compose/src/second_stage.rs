@@ -1,12 +1,12 @@
 //! The second stage of matching: finds the rule that selects an event, once the names of the event are known.
 
+use crate::cgroups::CgroupPath;
 use crate::generation::Generation;
 use crate::past::Past;
 use crate::resolve::{aliases, entries, used_later, Item, Resolver};
 use abi::Field;
 use event::record::NameType;
 use event::wire::{self, Event};
-use identity::Place;
 use plan::{
     Decision, Entry, Executable, Facts, Identities, Name, ObjectId, Proven, Shape, TaskPast,
     TaskWorkload,
@@ -100,7 +100,7 @@ impl Known {
         event: &Event<'_>,
         resolver: &mut Resolver,
         shape: &Shape,
-        cgroup: Option<(Vec<u8>, bool)>,
+        cgroup: Option<CgroupPath>,
         past: Option<&Past<'_>>,
     ) -> Decision {
         if self.leaves_out {
@@ -111,12 +111,9 @@ impl Known {
         if !event.has_flag(wire::TARSIER_UNDECIDED) {
             return Decision::Record(event.header().rule);
         }
-        let place = cgroup
-            .as_ref()
-            .map(|(path, is_cut)| (Place::of(path), *is_cut));
-        let workload = place
-            .as_ref()
-            .map(|(place, is_cut)| TaskWorkload::at(place, *is_cut));
+        let is_cut = cgroup.as_ref().is_some_and(|path| path.is_cut);
+        let place = cgroup.as_ref().map(CgroupPath::place);
+        let workload = place.as_ref().map(|place| TaskWorkload::at(place, is_cut));
         let asked = Asked {
             event,
             shape,

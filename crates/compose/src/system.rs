@@ -138,6 +138,8 @@ pub struct Cgroup {
     pub parent: u64,
     /// Name within the parent cgroup.
     pub name: Box<[u8]>,
+    /// Whether nobody but root may write to the directory of the parent, and so choose the name.
+    pub is_of_root: bool,
 }
 
 impl Cgroup {

@@ -397,13 +397,19 @@ struct tarsier_result {
  * of the event. Ids are never used again. frame.id is 0. The struct is followed by `len` bytes of
  * the name, then padding to a multiple of 8.
  */
+enum tarsier_cgroup_flags {
+	TARSIER_CGROUP_REMOVED = 1, /* it was removed; otherwise it was made */
+	/* nobody but root could write to the directory that it is in, and so choose its name */
+	TARSIER_CGROUP_OF_ROOT = 2,
+};
+
 struct tarsier_cgroup {
 	struct tarsier_frame frame;
 	__u64 id;
 	__u64 parent; /* id of the cgroup that it is in */
 	__u32 cpu; /* at the same place as in tarsier_event */
 	__u16 len; /* at most NAME_MAX */
-	__u16 removed; /* 1: it was removed; 0: it was made */
+	__u16 flags; /* enum tarsier_cgroup_flags */
 };
 
 /* tarsier_process.change */

@@ -390,12 +390,12 @@ proptest! {
 }
 
 /// A CGROUP frame that says it has a name of `len` bytes.
-fn cgroup_frame(name: &[u8], len: usize, removed: u16) -> Vec<u8> {
+fn cgroup_frame(name: &[u8], len: usize, flags: u16) -> Vec<u8> {
     let mut header = tarsier_cgroup {
         id: 20,
         parent: 10,
         len: len as u16,
-        removed,
+        flags,
         ..Default::default()
     };
     header.frame.kind = TARSIER_FRAME_CGROUP as u16;
@@ -415,15 +415,16 @@ fn a_cgroup_has_a_name_that_a_directory_can_have() {
         id: 20,
         parent: 10,
         is_removed: true,
+        is_of_root: false,
         name: b"a.service",
     };
     assert_eq!(CgroupFrame::parse(&frame), Ok(expected));
-    let is_refused = |name: &[u8], len, removed| {
-        let frame = cgroup_frame(name, len, removed);
+    let is_refused = |name: &[u8], len, flags| {
+        let frame = cgroup_frame(name, len, flags);
         let is_refused = CgroupFrame::parse(&frame).is_err();
-        assert!(is_refused, "{name:?} {len} {removed}");
+        assert!(is_refused, "{name:?} {len} {flags}");
     };
-    is_refused(b"a", 1, 2);
+    is_refused(b"a", 1, 4);
     is_refused(b"", 0, 0);
     is_refused(b"a/b", 3, 0);
     is_refused(b"a\0b", 3, 0);
@@ -437,10 +438,10 @@ proptest! {
     fn no_cgroup_frame_makes_the_reader_panic(
         name in prop::collection::vec(any::<u8>(), 0..300),
         len in 0..400_usize,
-        removed in 0..3_u16,
+        flags in 0..5_u16,
         cut in 0..60_usize,
     ) {
-        let frame = cgroup_frame(&name, len, removed);
+        let frame = cgroup_frame(&name, len, flags);
         if let Ok(parsed) = CgroupFrame::parse(&frame) {
             prop_assert_eq!(parsed.name, &name[..len]);
         }

@@ -4,6 +4,9 @@ use crate::escape::{unescaped, without_mark};
 use std::borrow::Cow;
 use std::mem;
 
+/// Id of a container.
+type Id<'a> = Cow<'a, [u8]>;
+
 /// Software that made a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Runtime {
@@ -51,11 +54,8 @@ pub(crate) struct Containers<'a> {
     pub(crate) outer: Option<Cow<'a, [u8]>>,
 }
 
-/// Finds the containers in the names of a path, outermost first, and those without the innermost one, in which
-/// the supervisor of that one is.
-pub(crate) fn containers<'a>(
-    names: impl Iterator<Item = &'a [u8]>,
-) -> (Containers<'a>, Containers<'a>) {
+/// Finds the containers in the names of a path, outermost first.
+pub(crate) fn containers<'a>(names: impl Iterator<Item = &'a [u8]>) -> Containers<'a> {
     let mut found = Containers::default();
     let mut above = Containers::default();
     let mut parent: &[u8] = b"";
@@ -72,7 +72,31 @@ pub(crate) fn containers<'a>(
         }
         parent = name;
     }
-    (found, above)
+    found
+}
+
+/// Finds the id of the container that root of the host made, and those that others may have chosen: behind the first
+/// `of_root` bytes of the path, or in that container.
+pub(crate) fn by_maker(path: &[u8], of_root: usize) -> (Option<Id<'_>>, Vec<Id<'_>>) {
+    let (mut made, mut claimed) = (None, Vec::new());
+    let (mut parent, mut end): (&[u8], usize) = (b"", 0);
+    for name in path.split(|&byte| byte == b'/') {
+        end += name.len();
+        let is_of_root = end <= of_root && claimed.is_empty();
+        end += 1;
+        if name.is_empty() {
+            continue;
+        }
+        let name = without_mark(name);
+        match container(parent, name) {
+            Some(found) if is_of_root && made.is_none() => made = Some(found.id),
+            Some(found) => claimed.push(found.id),
+            None if is_of_root && name == b"supervisor" && is_machine(parent) => made = None,
+            None => {}
+        }
+        parent = name;
+    }
+    (made, claimed)
 }
 
 /// Whether the name is that of a machine.

@@ -41,7 +41,7 @@ impl<'a> Workload<'a> {
     pub fn of(path: &'a [u8]) -> Workload<'a> {
         let names = || path.split(|&byte| byte == b'/').filter(|n| !n.is_empty());
         let units = unit::units(names());
-        let (containers, _) = container::containers(names());
+        let containers = container::containers(names());
         Workload {
             unit: units.unit.map(Cow::Borrowed),
             slice: units.slice.map(Cow::Borrowed),

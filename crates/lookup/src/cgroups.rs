@@ -33,9 +33,15 @@ pub(crate) fn all(found: &mut dyn FnMut(u64, Cgroup)) -> bool {
             }
             continue;
         };
+        let is_of_root = is_of_root(&dir);
         each_in(dir, |id, name| {
             parents.push(id);
-            found(id, Cgroup { parent, name });
+            let cgroup = Cgroup {
+                parent,
+                name,
+                is_of_root,
+            };
+            found(id, cgroup);
         });
     }
     true
@@ -47,13 +53,24 @@ pub(crate) fn one(id: u64) -> Option<Cgroup> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let above = openat(&dir, "..", flags, Mode::empty()).ok()?;
     let parent = fstat(&above).ok()?.st_ino;
+    let is_of_root = is_of_root(&above);
     let mut found = None;
     each_in(above, |other, name| {
         if other == id {
-            found = Some(Cgroup { parent, name });
+            found = Some(Cgroup {
+                parent,
+                name,
+                is_of_root,
+            });
         }
     });
     found
+}
+
+/// Whether nobody but root may make cgroups in this directory.
+fn is_of_root(dir: &OwnedFd) -> bool {
+    let others = (Mode::WGRP | Mode::WOTH).bits();
+    fstat(dir).is_ok_and(|stat| stat.st_uid == 0 && stat.st_mode & others == 0)
 }
 
 /// Passes on the cgroups of a directory with their ids, which are the inode numbers.

@@ -192,6 +192,12 @@ pub fn needs_names(condition: &Condition) -> bool {
     }
 }
 
+/// Whether it may not be known if a condition holds: it then does for rules that record, and for no others.
+pub(crate) fn may_be_unknown(condition: &Condition) -> bool {
+    let field = condition.field;
+    is_label(field) || field.is_own() || field == Field::Exe || needs_names(condition)
+}
+
 fn compares_object(condition: &Condition) -> bool {
     compare_of(condition).is_some_and(|c| is_object(c.left) || is_object(c.right))
 }

@@ -72,7 +72,8 @@ pub use price::{predict, CallPrice, CallRates, Prediction, EVENT_NS, NULL_CALL_N
 pub use records::{excluded, user_drops, RecordFilter, Sender};
 pub use shape::{shape, shape_of_name, CallNames, NameUse, PathArg, Shape, ShapeKind, NONE};
 pub use subject::{SecurityModule, Subject};
-pub use task::{RunExe, TaskPast, TaskWorkload, WorkloadName};
+pub use task::{RunExe, TaskContainers, TaskPast, TaskWorkload, WorkloadName};
 pub use workload::{
-    asks_cgroup, asks_own, WorkloadClass, WorkloadNames, IS_LXC, IS_MACHINE, IS_SETTLED, NAMES_MAX,
+    asks_cgroup, asks_own, WorkloadClass, WorkloadNames, IS_DELEGATED, IS_LXC, IS_MACHINE,
+    IS_SETTLED, NAMES_MAX,
 };

@@ -1,7 +1,7 @@
 //! Finds rules that never decide anything because an earlier one always matches first.
 
 use crate::entries::{calls_of, Entries};
-use crate::evaluate::{is_label, needs_names};
+use crate::evaluate::{is_label, may_be_unknown};
 use abi::Field;
 use rules::{Action, Condition, List, Op, Rule, SyscallSet, Value};
 
@@ -56,10 +56,7 @@ fn implied(condition: &Condition, earlier: &Rule, later: &Rule) -> bool {
         // Labels are not read: see `evaluate`.
         return earlier.action == Action::Always && later.list.has_syscalls();
     }
-    let may_be_unknown =
-        condition.field.is_own() || condition.field == Field::Exe || needs_names(condition);
-    if may_be_unknown && earlier.action != later.action {
-        // What is not known meets conditions of `always` rules only.
+    if may_be_unknown(condition) && earlier.action != later.action {
         return false;
     }
     later

@@ -3,6 +3,7 @@
 use crate::object_id::ObjectId;
 use abi::Field;
 use identity::Place;
+use std::borrow::Cow;
 
 /// Value of one of the fields for a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,10 +23,19 @@ pub struct TaskWorkload<'a> {
     pub unit: WorkloadName<'a>,
     /// The slice.
     pub slice: WorkloadName<'a>,
-    /// The innermost container.
-    pub container: WorkloadName<'a>,
+    /// The containers that it may be in.
+    pub containers: TaskContainers<'a>,
     /// The past of the process.
     pub past: TaskPast<'a>,
+}
+
+/// The containers that a task may be in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskContainers<'a> {
+    /// The one that root of the host made.
+    pub made: WorkloadName<'a>,
+    /// Ids of others in that one, whose names anybody may have chosen, outermost first. The task is in any of them or in none.
+    pub claimed: &'a [Cow<'a, [u8]>],
 }
 
 impl<'a> TaskWorkload<'a> {
@@ -33,32 +43,47 @@ impl<'a> TaskWorkload<'a> {
     pub const UNKNOWN: TaskWorkload<'static> = TaskWorkload {
         unit: WorkloadName::Unknown,
         slice: WorkloadName::Unknown,
-        container: WorkloadName::Unknown,
+        containers: TaskContainers {
+            made: WorkloadName::Unknown,
+            claimed: &[],
+        },
         past: TaskPast::UNKNOWN,
     };
 
     /// The workload of a task in this cgroup, whose past is not known. If the path is cut, containers may be missing.
     pub fn at(place: &'a Place<'_>, is_cut: bool) -> TaskWorkload<'a> {
         let workload = &place.workload;
-        let name = |name: Option<&'a [u8]>| name.map_or(WorkloadName::Nothing, WorkloadName::Is);
-        let container = workload.container.as_ref();
+        let name = |name: Option<&'a [u8]>, is_proven| match (name, is_proven) {
+            (_, false) => WorkloadName::Unknown,
+            (None, true) => WorkloadName::Nothing,
+            (Some(name), true) => WorkloadName::Is(name),
+        };
         TaskWorkload {
-            unit: name(workload.unit.as_deref()),
-            slice: name(workload.slice.as_deref()),
-            container: match is_cut {
-                true => WorkloadName::Unknown,
-                false => name(container.map(|container| &*container.id)),
+            unit: name(workload.unit.as_deref(), place.is_unit_proven),
+            slice: name(workload.slice.as_deref(), place.is_unit_proven),
+            containers: TaskContainers {
+                made: name(place.made.as_deref(), !is_cut),
+                claimed: &place.claimed,
             },
             past: TaskPast::UNKNOWN,
         }
     }
 
-    pub(crate) fn name(&self, field: Field) -> WorkloadName<'a> {
-        match field {
-            Field::Unit => self.unit,
-            Field::Slice => self.slice,
-            _ => self.container,
-        }
+    /// Whether unit, slice and container are known from names that only root of the host can have given.
+    pub(crate) fn is_proven(&self) -> bool {
+        let names = [self.unit, self.slice, self.containers.made];
+        !names.contains(&WorkloadName::Unknown) && self.containers.claimed.is_empty()
+    }
+
+    /// The values that a field may have.
+    pub(crate) fn names(&self, field: Field) -> impl Iterator<Item = WorkloadName<'a>> {
+        let (first, claimed) = match field {
+            Field::Unit => (self.unit, &[][..]),
+            Field::Slice => (self.slice, &[][..]),
+            _ => (self.containers.made, self.containers.claimed),
+        };
+        let claimed = claimed.iter().map(|id| WorkloadName::Is(id));
+        std::iter::once(first).chain(claimed)
     }
 }
 

@@ -20,6 +20,8 @@ pub const IS_SETTLED: u32 = 1;
 pub const IS_LXC: u32 = 2;
 /// Flag of a class: the cgroup of a machine, whose supervisor is outside of the container.
 pub const IS_MACHINE: u32 = 4;
+/// Flag of a class: others than root may have chosen its name, or one above it.
+pub const IS_DELEGATED: u32 = 8;
 /// Number of a container that no rule names. The numbers of names are above.
 const SOME_CONTAINER: u32 = 1;
 
@@ -36,13 +38,22 @@ pub(crate) fn holds(
     let Value::Text(wanted) = &condition.value else {
         return false;
     };
-    let is_same = match workload.name(condition.field) {
-        WorkloadName::Unknown => return action == Action::Always,
-        WorkloadName::Nothing => is_container(condition, rules::NONE),
-        WorkloadName::Is(_) if is_container(condition, rules::NONE) => false,
-        WorkloadName::Is(name) => is_container(condition, rules::ANY) || name == wanted.as_slice(),
+    let holds = |name| {
+        let is_same = match name {
+            WorkloadName::Unknown => return None,
+            WorkloadName::Nothing => is_container(condition, rules::NONE),
+            WorkloadName::Is(_) if is_container(condition, rules::NONE) => false,
+            WorkloadName::Is(name) => {
+                is_container(condition, rules::ANY) || name == wanted.as_slice()
+            }
+        };
+        Some(is_same == (condition.op == Op::Eq))
     };
-    is_same == (condition.op == Op::Eq)
+    let mut each = workload.names(condition.field).map(holds);
+    match action {
+        Action::Always => each.any(|holds| holds != Some(false)),
+        Action::Never => each.all(|holds| holds == Some(true)),
+    }
 }
 
 /// Whether all conditions of the rule on Tarsier's own fields hold.
@@ -79,8 +90,6 @@ pub struct WorkloadClass {
     pub slice: u32,
     /// Number of the container; 0: none, 1: one that no rule names.
     pub container: u32,
-    /// Number of the container that a machine in this cgroup is in.
-    pub above: u32,
     /// [`IS_SETTLED`] and so on.
     pub flags: u32,
 }
@@ -157,25 +166,19 @@ impl WorkloadNames {
         self.numbers.is_empty()
     }
 
-    /// The class of a cgroup.
-    pub fn class(&self, place: &Place<'_>) -> WorkloadClass {
+    /// The class of a cgroup; `None` if others than root may have chosen what decides it.
+    pub fn class(&self, place: &Place<'_>) -> Option<WorkloadClass> {
         let workload = TaskWorkload::at(place, false);
-        let above = place
-            .above
-            .as_deref()
-            .map_or(WorkloadName::Nothing, WorkloadName::Is);
         let flag = |is_set: bool, flag: u32| if is_set { flag } else { 0 };
-        WorkloadClass {
-            unit: self.value(Field::Unit, workload.unit).unwrap_or(0),
-            slice: self.value(Field::Slice, workload.slice).unwrap_or(0),
-            container: self
-                .value(Field::Container, workload.container)
-                .unwrap_or(0),
-            above: self.value(Field::Container, above).unwrap_or(0),
+        place.is_proven().then_some(WorkloadClass {
+            unit: self.value(Field::Unit, workload.unit)?,
+            slice: self.value(Field::Slice, workload.slice)?,
+            container: self.value(Field::Container, workload.containers.made)?,
             flags: flag(place.is_settled, IS_SETTLED)
                 | flag(place.is_lxc, IS_LXC)
-                | flag(place.is_machine, IS_MACHINE),
-        }
+                | flag(place.is_machine, IS_MACHINE)
+                | flag(!place.is_of_root, IS_DELEGATED),
+        })
     }
 
     /// The number that the programs have for a name; `None` if the name is not known.
@@ -231,8 +234,12 @@ mod tests {
     use super::*;
     use crate::test_rule::rule;
 
+    fn place(path: &str) -> Place<'_> {
+        Place::of(path.as_bytes(), path.len())
+    }
+
     fn holds_at(line: &str, path: &str) -> bool {
-        let place = Place::of(path.as_bytes());
+        let place = place(path);
         let workload = TaskWorkload::at(&place, false);
         all_hold(&rule(line), &workload, &Identities::default())
     }
@@ -249,7 +256,8 @@ mod tests {
             ("container=any", "/system.slice/a.service", false),
             ("container=none", "/system.slice/a.service", true),
             ("container!=none", nested, true),
-            ("container=inner", nested, true),
+            ("container=a", "/lxc.payload.a/below", true),
+            ("container=inner", nested, false),
             ("container=outer", nested, false),
             ("unit=a.service", nested, false),
         ];
@@ -270,11 +278,42 @@ mod tests {
                 );
             }
         }
-        let place = Place::of(b"/system.slice/a.service/n");
+        let place = place("/system.slice/a.service/n");
         let cut = TaskWorkload::at(&place, true);
         let all_hold = |line: &str| all_hold(&rule(line), &cut, &Identities::default());
         assert!(all_hold("-a never,exit -F unit=a.service"));
         assert!(!all_hold("-a never,exit -F container=none"));
+    }
+
+    #[test]
+    fn names_that_others_may_have_chosen_hide_nothing_and_leave_out_nothing() {
+        let held_at = |condition: &str, path: &str, of_root: &str| {
+            ["always", "never"].map(|action| {
+                let place = Place::of(path.as_bytes(), of_root.len());
+                let workload = TaskWorkload::at(&place, false);
+                let rule = rule(&format!("-a {action},exit -F {condition}"));
+                all_hold(&rule, &workload, &Identities::default())
+            })
+        };
+        let (unsure, yes, no) = ([true, false], [true, true], [false, false]);
+        let path = "/user.slice/user@7.service/lxc.payload.a/lxc.payload.b";
+        let of_root = "/user.slice/user@7.service";
+        for condition in [
+            "container=none",
+            "container=a",
+            "container=b",
+            "container!=a",
+        ] {
+            assert_eq!(held_at(condition, path, of_root), unsure, "{condition}");
+        }
+        assert_eq!(held_at("container=c", path, of_root), no);
+        assert_eq!(held_at("unit=user@7.service", path, of_root), yes);
+        // Root of a container may name what is in it.
+        let path = "/lxc.payload.a/lxc.payload.b";
+        assert_eq!(held_at("container=a", path, path), unsure);
+        assert_eq!(held_at("container=none", path, path), no);
+        assert_eq!(held_at("container!=c", path, path), yes);
+        assert_eq!(held_at("unit=a.service", "/a.service", ""), unsure);
     }
 
     #[test]
@@ -306,8 +345,10 @@ mod tests {
         ];
         let rules: Vec<Rule> = lines.iter().map(|line| rule(line)).collect();
         let names = WorkloadNames::of(&rules, &Executables::default());
-        let class = |path: &str| names.class(&Place::of(path.as_bytes()));
+        let class = |path: &str| names.class(&place(path)).expect("root gave the names");
         assert_eq!(class("/"), WorkloadClass::default());
+        let delegated = Place::of(b"/system.slice/lxc.payload.a", "/system.slice".len());
+        assert_eq!(names.class(&delegated), None);
         let found = class("/system.slice/a.service/lxc/inner");
         let numbers = [found.unit, found.slice, found.container];
         let ranges = rules.iter().map(|rule| names.range(&rule.conditions[0]));

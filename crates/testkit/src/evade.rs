@@ -42,18 +42,11 @@ type Known = (&'static str, &'static str);
 const LOOKED_UP_LATE: &str =
     "the name is looked up after the call, when the mount or its text is another";
 const DIRECTORIES_LATE: &str = "directories above a rule's path are followed once a second";
-const BY_OWN_NAME: &str = "a user can give a cgroup of his own the name of a container's";
-const KNOWN_OF_TRAMPOLINES: [Known; 3] = [
-    ("container-none", BY_OWN_NAME),
-    ("never-container", BY_OWN_NAME),
-    (
-        "ptrace-exit-stop",
-        "since Linux 6.16 exit is seen when the task ends",
-    ),
-];
-const KNOWN_OF_TRACEPOINTS: [Known; 14] = [
-    ("container-none", BY_OWN_NAME),
-    ("never-container", BY_OWN_NAME),
+const KNOWN_OF_TRAMPOLINES: [Known; 1] = [(
+    "ptrace-exit-stop",
+    "since Linux 6.16 exit is seen when the task ends",
+)];
+const KNOWN_OF_TRACEPOINTS: [Known; 12] = [
     ("dir-moved-unseen", DIRECTORIES_LATE),
     ("fchmodat-flipped", LOOKED_UP_LATE),
     ("fchmodat-protected", LOOKED_UP_LATE),

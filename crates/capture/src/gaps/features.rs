@@ -96,7 +96,7 @@ const MEMBERS: &[(&str, &[&str], &str, Need)] = &[
     ("seqcount", &[], "names that change while they are copied", Useful),
     ("seqcount_spinlock", &[], "names that change while they are copied", Useful),
     ("dentry", &["d_flags", "d_child", "d_subdirs", "d_sib", "d_children"], FOUND, Useful),
-    ("dentry", &["d_u"], ALIASES, Useful),
+    ("dentry", &["d_u", "d_alias"], ALIASES, Useful),
     ("dentry", &[], "paths", Useful),
     ("dentry_flags", &[], FOUND, Useful),
     ("shortname_store", &[], "short names in paths", Useful),
@@ -188,6 +188,7 @@ pub(super) const ALTERNATIVES: &[&[(&str, &str)]] = &[
     // Older kernels, which have d_iname, have a macro with a value that is known.
     &[("dentry_flags", "DCACHE_MOUNTED"), ("dentry", "d_iname")],
     &[("dentry", "d_children"), ("dentry", "d_subdirs")],
+    &[("dentry", "d_u"), ("dentry", "d_alias")],
     &[("file", "f_task_work"), ("file", "f_rcuhead")],
     &[("file", "f_count"), ("file", "f_ref")],
     &[("backing_file", "user_path"), ("backing_file", "real_path")],

@@ -7,8 +7,8 @@ use crate::error::CaptureError;
 use abi::Field;
 use bpf::load::refused;
 use bpf::shared::{
-    workload, workload_name, WORKLOAD_CONTAINER, WORKLOAD_IS_LXC, WORKLOAD_IS_MACHINE,
-    WORKLOAD_IS_SETTLED, WORKLOAD_NAMES_MAX, WORKLOAD_SLICE, WORKLOAD_UNIT,
+    workload, workload_name, WORKLOAD_CONTAINER, WORKLOAD_IS_DELEGATED, WORKLOAD_IS_LXC,
+    WORKLOAD_IS_MACHINE, WORKLOAD_IS_SETTLED, WORKLOAD_NAMES_MAX, WORKLOAD_SLICE, WORKLOAD_UNIT,
 };
 use libbpf_rs::MapHandle;
 use plan::{WorkloadClass, WorkloadNames};
@@ -19,6 +19,7 @@ const _: () = {
     assert!(plan::IS_SETTLED == WORKLOAD_IS_SETTLED);
     assert!(plan::IS_LXC == WORKLOAD_IS_LXC);
     assert!(plan::IS_MACHINE == WORKLOAD_IS_MACHINE);
+    assert!(plan::IS_DELEGATED == WORKLOAD_IS_DELEGATED);
     assert!(2 * plan::NAMES_MAX == WORKLOAD_NAMES_MAX as usize);
 };
 
@@ -47,9 +48,7 @@ impl Classes {
             unit: class.unit,
             slice: class.slice,
             container: class.container,
-            above: class.above,
             flags: class.flags,
-            pad: 0,
         };
         let put = self.map.put(&cgroup.to_ne_bytes(), value.as_bytes());
         Ok(put.map_err(refused("class of a cgroup"))?)
@@ -69,7 +68,6 @@ impl Classes {
             unit: value.unit,
             slice: value.slice,
             container: value.container,
-            above: value.above,
             flags: value.flags,
         };
         Some((value.epoch, class))

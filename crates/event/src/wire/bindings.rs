@@ -639,6 +639,9 @@ const _: () = {
     ["Offset of field: tarsier_result::parts"]
         [::core::mem::offset_of!(tarsier_result, parts) - 36usize];
 };
+pub const TARSIER_CGROUP_REMOVED: tarsier_cgroup_flags = 1;
+pub const TARSIER_CGROUP_OF_ROOT: tarsier_cgroup_flags = 2;
+pub type tarsier_cgroup_flags = ::core::ffi::c_uint;
 #[repr(C)]
 #[derive(
     Debug,
@@ -656,7 +659,7 @@ pub struct tarsier_cgroup {
     pub parent: __u64,
     pub cpu: __u32,
     pub len: __u16,
-    pub removed: __u16,
+    pub flags: __u16,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -671,8 +674,8 @@ const _: () = {
         [::core::mem::offset_of!(tarsier_cgroup, cpu) - 40usize];
     ["Offset of field: tarsier_cgroup::len"]
         [::core::mem::offset_of!(tarsier_cgroup, len) - 44usize];
-    ["Offset of field: tarsier_cgroup::removed"]
-        [::core::mem::offset_of!(tarsier_cgroup, removed) - 46usize];
+    ["Offset of field: tarsier_cgroup::flags"]
+        [::core::mem::offset_of!(tarsier_cgroup, flags) - 46usize];
 };
 pub const TARSIER_PROCESS_MADE: tarsier_process_change = 1;
 pub const TARSIER_PROCESS_EXECUTED: tarsier_process_change = 2;

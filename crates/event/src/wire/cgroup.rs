@@ -1,6 +1,7 @@
 //! Frames that tell of cgroups.
 
 use super::{frame_kind, read, tarsier_cgroup, FrameKind, WireError};
+use super::{TARSIER_CGROUP_OF_ROOT, TARSIER_CGROUP_REMOVED};
 use core::mem::size_of;
 
 /// The longest name of a directory: linux/limits.h.
@@ -15,6 +16,8 @@ pub struct CgroupFrame<'a> {
     pub parent: u64,
     /// Whether it was removed; otherwise it was made.
     pub is_removed: bool,
+    /// Whether nobody but root could write to the directory that it is in, and so choose its name.
+    pub is_of_root: bool,
     /// The cgroup's own name, the last of its path.
     pub name: &'a [u8],
 }
@@ -34,13 +37,15 @@ impl<'a> CgroupFrame<'a> {
             return Err(WireError::PartBounds { part: 0, at });
         };
         let is_name = !name.is_empty() && !name.iter().any(|byte| matches!(byte, b'/' | 0));
-        if !is_name || header.removed > 1 {
-            return Err(WireError::Cgroup(header.removed));
+        let flags = u32::from(header.flags);
+        if !is_name || flags & !(TARSIER_CGROUP_REMOVED | TARSIER_CGROUP_OF_ROOT) != 0 {
+            return Err(WireError::Cgroup(header.flags));
         }
         Ok(CgroupFrame {
             id: header.id,
             parent: header.parent,
-            is_removed: header.removed == 1,
+            is_removed: flags & TARSIER_CGROUP_REMOVED != 0,
+            is_of_root: flags & TARSIER_CGROUP_OF_ROOT != 0,
             name,
         })
     }

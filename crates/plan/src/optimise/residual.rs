@@ -3,7 +3,7 @@
 
 use crate::conditions::Fact;
 use crate::entries::Entries;
-use crate::evaluate::is_label;
+use crate::evaluate::may_be_unknown;
 use crate::facts::Entry;
 use crate::shape::{shape, ShapeKind};
 use abi::{Arch, Field, PermLists};
@@ -25,10 +25,9 @@ struct Bounds {
 struct Opaque {
     field: Field,
     op: u32,
-    /// For security labels, the action of the rule. Engines that do not read labels assume that
-    /// conditions on them hold in `always` rules and do not hold in `never` rules, so that
-    /// conditions in rules with different actions cannot be compared.
-    label_action: Option<u32>,
+    /// Action of the rule, if it may not be known whether the condition holds. It then does in `always` rules and does
+    /// not in `never` rules, so that conditions in rules with different actions cannot be compared.
+    action: Option<u32>,
     number: u32,
     text: Vec<u8>,
 }
@@ -318,7 +317,7 @@ impl Opaque {
         Opaque {
             field: condition.field,
             op: condition.op as u32,
-            label_action: is_of_action(condition.field).then_some(rule.action as u32),
+            action: may_be_unknown(condition).then_some(rule.action as u32),
             number,
             text,
         }
@@ -335,11 +334,6 @@ impl Opaque {
             && self.number != 0;
         self == wanted || is_fewer_accesses
     }
-}
-
-/// Whether conditions on the field may hold for `always` and not for `never`: labels, and workloads that are not known.
-fn is_of_action(field: Field) -> bool {
-    is_label(field) || field.is_own()
 }
 
 fn is_equality(op: Op) -> bool {

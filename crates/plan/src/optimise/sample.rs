@@ -6,7 +6,7 @@ use crate::facts::lies_below;
 use crate::facts::{
     Entry, Executable, Facts, Identities, Inode, Name, ObjectId, PathIdentity, Proven,
 };
-use crate::task::{TaskPast, TaskWorkload, WorkloadName};
+use crate::task::{TaskContainers, TaskPast, TaskWorkload, WorkloadName};
 use abi::Field;
 use rules::{Op, Rule, SyscallSet, Value};
 
@@ -53,7 +53,10 @@ impl Sample {
         TaskWorkload {
             unit,
             slice,
-            container,
+            containers: TaskContainers {
+                made: container,
+                claimed: &[],
+            },
             past: TaskPast::UNKNOWN,
         }
     }

@@ -6,7 +6,6 @@ use crate::executables::Executables;
 use crate::facts::{Facts, Identities};
 use crate::marks::Seen;
 use crate::shape::{Shape, ShapeKind, NONE};
-use crate::task::TaskWorkload;
 use crate::workload::WorkloadNames;
 use abi::Field;
 
@@ -62,16 +61,15 @@ impl Values {
         values.fact[Fact::SaddrFam as usize] = facts.saddr_fam;
         let is_unix = shape.may_name_socket() && facts.saddr_fam == Some(AF_UNIX);
         values.fact[Fact::SocketName as usize] = Some(is_unix.into());
-        let TaskWorkload {
-            unit,
-            slice,
-            container,
-            past,
-        } = facts.workload;
-        values.fact[Fact::Unit as usize] = names.value(Field::Unit, unit);
-        values.fact[Fact::Slice as usize] = names.value(Field::Slice, slice);
-        values.fact[Fact::Container as usize] = names.value(Field::Container, container);
-        let value = |field| names.past.value(field, &past, identities);
+        let workload = facts.workload;
+        // The programs know all of a cgroup, or nothing.
+        if workload.is_proven() {
+            let (unit, made) = (workload.unit, workload.containers.made);
+            values.fact[Fact::Unit as usize] = names.value(Field::Unit, unit);
+            values.fact[Fact::Slice as usize] = names.value(Field::Slice, workload.slice);
+            values.fact[Fact::Container as usize] = names.value(Field::Container, made);
+        }
+        let value = |field| names.past.value(field, &workload.past, identities);
         values.fact[Fact::Labels as usize] = value(Field::Label);
         values.fact[Fact::Ancestors as usize] = value(Field::AncestorExe);
         values

@@ -6,11 +6,13 @@ mod names;
 use abi::{Arch, Field};
 use names::{above, executable, name};
 use plan::{CallNames, Capabilities, Entries, Entry, Executable, Facts, Identities};
-use plan::{Marks, PathIdentity, Plan, RunExe, Seen, TaskPast, TaskWorkload, WorkloadName, NONE};
+use plan::{Marks, PathIdentity, Plan, RunExe, Seen, TaskContainers, TaskPast, TaskWorkload};
 use plan::{Name, ObjectId, Proven, ShapeKind};
+use plan::{WorkloadName, NONE};
 use proptest::prelude::*;
 use proptest::sample::select;
 use rules::{Action, Condition, List, Op, Rule, Source, SyscallSet, Value};
+use std::borrow::Cow;
 
 pub(crate) const HOST: Arch = Arch::X86_64;
 
@@ -186,14 +188,22 @@ fn work(named: &'static [&'static str]) -> BoxedStrategy<WorkloadName<'static>> 
     prop_oneof![4 => known, 2 => other, 2 => Just(WorkloadName::Nothing)].boxed()
 }
 
+/// Containers whose names others than root may have chosen.
+const CLAIMED: [Cow<'static, [u8]>; 2] = [Cow::Borrowed(b"two"), Cow::Borrowed(b"other")];
+
 /// The programs know all of a cgroup, or nothing.
 fn workload() -> BoxedStrategy<TaskWorkload<'static>> {
-    let known = (work(&UNITS), work(&SLICES), work(&CONTAINERS[2..]));
+    let containers =
+        (work(&CONTAINERS[2..]), 0..6usize).prop_map(|(made, claimed)| TaskContainers {
+            made,
+            claimed: CLAIMED.get(..claimed).unwrap_or_default(),
+        });
+    let known = (work(&UNITS), work(&SLICES), containers);
     let past = select(PASTS.to_vec());
-    let known = (known, past).prop_map(|((unit, slice, container), past)| TaskWorkload {
+    let known = (known, past).prop_map(|((unit, slice, containers), past)| TaskWorkload {
         unit,
         slice,
-        container,
+        containers,
         past,
     });
     prop_oneof![4 => known, 1 => Just(TaskWorkload::UNKNOWN)].boxed()
