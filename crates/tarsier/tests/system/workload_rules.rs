@@ -258,10 +258,39 @@ fn containers_are_told_by_id_any_and_none_at_any_depth() {
         }
         // As deep as a path for one call may be.
         run_in(&top, &dir, "deep");
-        assert_eq!(undecided(&daemon), 0, "decided in the kernel");
+        // Whoever is in a container may name another in it.
+        assert_eq!(undecided(&daemon), 1, "the others are decided in the kernel");
         let found = recorded(&daemon.stop().log);
         let found: BTreeSet<String> = found.into_iter().collect();
-        assert_eq!(found, of(&["this", "below", "host", "deep"]));
+        assert_eq!(found, of(&["this", "below", "nested", "host", "deep"]));
+    });
+}
+
+#[test]
+fn a_container_that_a_user_may_have_named_proves_nothing() {
+    machine::test("rules on containers of users", |setup| {
+        let Some(top) = Top::new("rules on containers of users") else {
+            return;
+        };
+        let rules = format!(
+            "-a always,exit CALLS -F container={ID} -k this\n\
+             -a never,exit -F container=any\n\
+             -a always,exit CALLS -F slice={} -k host\n",
+            top.name
+        );
+        let given = top.make("user@1000.service");
+        std::os::unix::fs::chown(&given, Some(1000), None).expect("its owner");
+        let other = ID.replace('1', "2");
+        // One is older than the daemon.
+        top.make(&format!("user@1000.service/libpod-{other}.scope"));
+        let daemon = tarsier(setup, &rules).start();
+        for id in [ID, &other] {
+            let name = format!("user@1000.service/libpod-{id}.scope");
+            run_in(&top, &name, &id[..8]);
+        }
+        run_in(&top, &format!("docker-{other}.scope"), "never");
+        let found: BTreeSet<String> = recorded(&daemon.stop().log).into_iter().collect();
+        assert_eq!(found, of(&[&ID[..8], &other[..8]]));
     });
 }
 
