@@ -278,7 +278,8 @@ fn a_container_that_a_user_may_have_named_proves_nothing() {
              -a always,exit CALLS -F slice={} -k host\n",
             top.name
         );
-        let given = top.make("user@1000.service");
+        top.make("user@1000.service");
+        let given = top.path.join("user@1000.service");
         std::os::unix::fs::chown(&given, Some(1000), None).expect("its owner");
         let other = ID.replace('1', "2");
         // One is older than the daemon.
