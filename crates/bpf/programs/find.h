@@ -10,6 +10,7 @@
 #include "base.h"
 #include "emit.h"
 #include "files.h"
+#include "magic.h"
 #include "marks.h"
 #include "match.h"
 #include "objects.h"
@@ -17,7 +18,7 @@
 
 /* The most names, entries of directories, mounts, and symbolic links that are looked at for a path. */
 #define FIND_STEPS_MAX 256
-#define FIND_ENTRIES_MAX 512
+#define FIND_ENTRIES_MAX 4096
 #define FIND_MOUNTS_MAX 256
 #define FIND_LINKS_MAX 8
 /* The most mounts on top of each other. */
@@ -303,6 +304,48 @@ static __always_inline bool find_link(struct find *f)
 	return true;
 }
 
+/* Puts the directory of the task's process in proc(5) in front of the rest, which `self` means. */
+static __always_inline bool find_self(struct find *f, struct task_struct *task)
+{
+	struct dentry *link = (struct dentry *)f->child;
+	__u32 number = number_in(READ(link, d_sb), task);
+	__u32 i;
+
+	if (!number || f->at < 10)
+		return false;
+	/* The last digit first. */
+	for (i = 0; i < 10 && number; i++) {
+		f->at--;
+		*find_text(f, f->at) = '0' + number % 10;
+		number /= 10;
+	}
+	return true;
+}
+
+/* Follows a link of proc(5) that means the task itself; false if it is another one, or not its own. */
+__noinline int find_magic(struct work *w)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	const struct path *path;
+	struct find *f;
+
+	if (!MAGIC_IS_KNOWN || !w)
+		return false;
+	f = &w->find;
+	if (f->links >= FIND_LINKS_MAX || f->len > 7)
+		return false;
+	f->links++;
+	f->is_turned = 1;
+	if (is_link_to_self((struct dentry *)f->child, f->name[0]))
+		return find_self(f, task);
+	path = magic_path(task, (struct dentry *)f->child, f->name[0]);
+	if (!path)
+		return false;
+	f->dentry = (__u64)READ(path, dentry);
+	f->mnt = (__u64)real_mount(READ(path, mnt));
+	return true;
+}
+
 /* The next name of the text, or the end of the text. */
 static long find_step(__u32 i, struct find_walk *walk)
 {
@@ -360,7 +403,7 @@ static long find_step(__u32 i, struct find_walk *walk)
 	if (is_link && is_last && f->is_entry)
 		return 1;
 	if (is_link)
-		return !find_link(f);
+		return !find_link(f) && !find_magic(walk->w);
 	f->dentry = f->child;
 	f->mnt = f->child_mnt;
 	return 0;

@@ -9,6 +9,7 @@
 #include "idr.h"
 #include "match.h"
 #include "objects.h"
+#include "pids.h"
 
 /* Adds path argument `i`, and the directory that it is relative to. */
 static __always_inline void part_path(struct work *w, struct task_struct *task, __u32 i)
@@ -59,27 +60,6 @@ static __always_inline void part_cwd(struct work *w, struct task_struct *task)
 	}
 }
 
-#define PIDS_ARE_KNOWN                                                             \
-	(TYPE_HAS(task_struct, thread_pid) && TYPE_HAS(task_struct, pid_links) &&  \
-	 TYPE_HAS(pid, level) && TYPE_HAS(pid, numbers) && TYPE_HAS(pid, tasks) && \
-	 TYPE_HAS(upid, ns) && TYPE_HAS(upid, nr) && TYPE_HAS(pid_namespace, idr))
-
-/* The task of a pid: the first of the list of PIDTYPE_PID, which has no other. NULL: reaped. */
-static __always_inline struct task_struct *task_of_pid(struct pid *pid)
-{
-	struct hlist_node *first = 0;
-
-	if (!PIDS_ARE_KNOWN || !pid)
-		return 0;
-	bpf_core_read(&first, sizeof(first), &pid->tasks);
-	return first ? (void *)first - bpf_core_field_offset(struct task_struct, pid_links) : 0;
-}
-
-static __always_inline struct upid *upid_at(struct pid *pid, __u32 level)
-{
-	return (void *)&pid->numbers + level * bpf_core_type_size(struct upid);
-}
-
 /* The task with the pid `number` in the pid namespace of `task`; NULL if there is none. */
 static __always_inline struct task_struct *task_called(struct task_struct *task, __s32 number)
 {
@@ -103,7 +83,6 @@ static __always_inline struct task_struct *task_called(struct task_struct *task,
 	return nr == number ? task_of_pid(pid) : 0;
 }
 
-#define PROC_SUPER_MAGIC 0x9fa0
 #define PID_FS_MAGIC 0x50494446 /* Linux 6.9 and later */
 #define ANON_INODE_FS_MAGIC 0x09041934
 #define PIDFD_SELF_THREAD (-10000)
@@ -138,13 +117,8 @@ static __always_inline struct task_struct *task_of_fd(struct task_struct *task, 
 		return task_of_pid(READ(inode, i_private));
 	if (magic == ANON_INODE_FS_MAGIC && is_anonymous_pidfd(file))
 		return task_of_pid(READ(file, private_data));
-	if (magic == PROC_SUPER_MAGIC && TYPE_HAS(proc_inode, pid) &&
-	    TYPE_HAS(proc_inode, vfs_inode)) {
-		struct proc_inode *of_proc =
-			(void *)inode - bpf_core_field_offset(struct proc_inode, vfs_inode);
-
-		return task_of_pid(READ(of_proc, pid));
-	}
+	if (magic == PROC_SUPER_MAGIC)
+		return task_of_pid(pid_of_proc(inode));
 	return 0;
 }
 

@@ -99,6 +99,8 @@ struct list_head {
 struct super_block {
 	__u32 s_dev;
 	unsigned long s_magic;
+	struct dentry *s_root;
+	void *s_fs_info;
 	struct list_head s_mounts;
 };
 struct inode {
@@ -352,6 +354,10 @@ struct css_set {
 };
 struct pid_namespace {
 	struct idr idr;
+	unsigned int level;
+};
+struct proc_fs_info {
+	struct pid_namespace *pid_ns;
 };
 struct upid {
 	int nr;

@@ -202,13 +202,10 @@ impl Hooks {
         operation_probes::attach(&self.programs, wanted, places, number).map(Some)
     }
 
-    /// A number that no link has, neither this daemon's nor an earlier one's, whether in force or being removed,
-    /// and that is not `other`: with two links of the same number each call would be recorded twice.
+    /// A number that no link has, neither this daemon's nor an earlier one's, and that is not `other`: with two links of
+    /// the same number each call would be recorded twice. Probes that rest are removed before: to remove a link also
+    /// removed others from the functions that both had, on Linux 7.3.
     fn free_number(&mut self, other: Option<u32>) -> Result<u32, CaptureError> {
-        let resting = self.detach_queue.probe_numbers();
-        if let Some(number) = probes::lowest_free(self.taken_numbers(other) | resting) {
-            return Ok(number);
-        }
         self.detach_queue.end_probes();
         let number = probes::lowest_free(self.taken_numbers(other));
         number.ok_or_else(|| missing("a free number for one more link of probes"))
