@@ -37,8 +37,6 @@ pub(super) struct DetachQueue {
 struct Leaving {
     left: Arc<Mutex<Vec<Departing>>>,
     thread: JoinHandle<()>,
-    /// Numbers, as bits, of the probes that it removes.
-    numbers: u64,
 }
 
 /// A hook that is to be removed. Dropping it removes it.
@@ -123,10 +121,6 @@ impl DetachQueue {
         if departing.is_empty() {
             return;
         }
-        let numbers = departing.iter().fold(0, |bits, hook| match hook {
-            Departing::Probes(number, _) => bits | 1 << number,
-            _ => bits,
-        });
         let left = Arc::new(Mutex::new(departing));
         let leave = {
             let left = Arc::clone(&left);
@@ -134,11 +128,8 @@ impl DetachQueue {
         };
         // If the thread cannot be created, the hooks are removed here, when the closure is dropped.
         let thread = std::thread::Builder::new().name("tarsier-unhook".to_owned());
-        self.leaving = thread.spawn(leave).ok().map(|thread| Leaving {
-            left,
-            thread,
-            numbers,
-        });
+        let leaving = |thread| Leaving { left, thread };
+        self.leaving = thread.spawn(leave).ok().map(leaving);
     }
 
     /// Takes out the hooks that have rested long enough. Their counts are kept and their gates freed.
@@ -163,13 +154,6 @@ impl DetachQueue {
     pub(super) fn at_functions(&self) -> impl Iterator<Item = &AtFunction> {
         let functions = self.functions.values().map(|(hook, _)| hook.at_function());
         functions.chain(self.operations.values().map(|(hook, _)| hook))
-    }
-
-    /// Numbers, as bits, of the probes that may still be attached.
-    pub(super) fn probe_numbers(&self) -> u64 {
-        let leaving = self.leaving.as_ref().map_or(0, |leaving| leaving.numbers);
-        let resting = self.probes.iter();
-        resting.fold(leaving, |bits, (number, _)| bits | 1 << number)
     }
 
     /// Removes the probes at once.

@@ -87,11 +87,12 @@ impl Matched<'_> {
 
     fn name(&mut self, item: &Item, evidence: &Evidence<'_, '_>) -> Name {
         let (object, place) = evidence.proofs(item, self.view);
+        let is_proven = object > Proven::Later && place > Proven::Later;
         Name {
             path: match (item.path.is_empty(), item.is_real) {
                 (true, _) => Vec::new(),
                 (_, true) => [self.root, &item.path].concat(),
-                (_, false) => self.canonical(item),
+                (_, false) => self.canonical(item, is_proven),
             },
             inode: item.inode.map(matched),
             existed: item.existed || evidence.may_have_led(item, self.view),
@@ -101,26 +102,26 @@ impl Matched<'_> {
         }
     }
 
-    fn canonical(&mut self, item: &Item) -> Vec<u8> {
+    fn canonical(&mut self, item: &Item, is_proven: bool) -> Vec<u8> {
         if self.view.is_direct(text::split(&item.path).0) {
             return [self.root, &item.path].concat();
         }
         if !item.with_dots.is_empty() {
-            if let Some(real) = self.in_real_directory(&item.with_dots) {
+            if let Some(real) = self.in_real_directory(&item.with_dots, is_proven) {
                 return real;
             }
         }
-        let real = self.in_real_directory(&item.path);
+        let real = self.in_real_directory(&item.path, is_proven);
         real.unwrap_or_else(|| item.path.clone())
     }
 
     /// `path` with the symbolic links in its directory resolved.
-    fn in_real_directory(&mut self, path: &[u8]) -> Option<Vec<u8>> {
+    fn in_real_directory(&mut self, path: &[u8], is_proven: bool) -> Option<Vec<u8>> {
         let (dir, last) = text::split(path);
         if matches!(last, b"." | b"..") {
-            return self.view.real_path(path);
+            return self.view.real_path(path, is_proven);
         }
-        let mut real = self.view.real_path(dir)?;
+        let mut real = self.view.real_path(dir, is_proven)?;
         if !last.is_empty() {
             if real.last() != Some(&b'/') {
                 real.push(b'/');
@@ -139,7 +140,8 @@ impl Matched<'_> {
         if is_plain && self.view.is_direct(text::split(&item.path).0) {
             return None;
         }
-        let path = self.view.real_path(&item.path)?;
+        let is_proven = name.object > Proven::Later && name.place > Proven::Later;
+        let path = self.view.real_path(&item.path, is_proven)?;
         (path != name.path).then(|| Name {
             path,
             inode: Some(matched(inode)),

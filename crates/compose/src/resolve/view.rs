@@ -23,6 +23,8 @@ pub(super) struct View {
     direct: Vec<Vec<u8>>,
     /// Paths whose directories the event has, up to the root of their file system.
     under_known: Vec<Vec<u8>>,
+    /// Look-ups that were refused and are not needed.
+    spared: u32,
 }
 
 impl View {
@@ -37,6 +39,7 @@ impl View {
             known: Vec::new(),
             direct: Vec::new(),
             under_known: Vec::new(),
+            spared: 0,
         }
     }
 
@@ -47,6 +50,7 @@ impl View {
         self.known.clear();
         self.direct.clear();
         self.under_known.clear();
+        self.spared = 0;
         let prefix = self.prefix.get_or_insert_with(Vec::new);
         prefix.clear();
         if u64::from(mnt_ns) == self.own_mnt_ns {
@@ -60,9 +64,9 @@ impl View {
         self.system.seen_by(pid, prefix);
     }
 
-    /// Number of look-ups of the event whose results are not known: see [`System::refusals`].
+    /// Number of look-ups of the event that are needed and whose results are not known: see [`System::refusals`].
     pub(super) fn refusals(&self) -> u32 {
-        self.system.refusals()
+        self.system.refusals().saturating_sub(self.spared)
     }
 
     /// `path` as other processes have to write it: `/proc/self` becomes `/proc/PID`.
@@ -142,10 +146,15 @@ impl View {
         }
     }
 
-    /// `path` without symbolic links; `None` if it cannot be resolved now.
-    pub(super) fn real_path(&mut self, path: &[u8]) -> Option<Vec<u8>> {
+    /// `path` without symbolic links; `None` if it cannot be resolved now. `is_proven`: what it leads to is known without it.
+    pub(super) fn real_path(&mut self, path: &[u8], is_proven: bool) -> Option<Vec<u8>> {
+        let before = self.system.refusals();
         let (system, path) = self.locate(path)?;
-        system.real_path(path)
+        let found = system.real_path(path);
+        if is_proven {
+            self.spared += self.system.refusals().saturating_sub(before);
+        }
+        found
     }
 
     /// File capabilities of the object at `path` (capabilities(7), "File capability extended attribute versioning");

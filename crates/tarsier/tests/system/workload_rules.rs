@@ -259,7 +259,11 @@ fn containers_are_told_by_id_any_and_none_at_any_depth() {
         // As deep as a path for one call may be.
         run_in(&top, &dir, "deep");
         // Whoever is in a container may name another in it.
-        assert_eq!(undecided(&daemon), 1, "the others are decided in the kernel");
+        assert_eq!(
+            undecided(&daemon),
+            1,
+            "the others are decided in the kernel"
+        );
         let found = recorded(&daemon.stop().log);
         let found: BTreeSet<String> = found.into_iter().collect();
         assert_eq!(found, of(&["this", "below", "nested", "host", "deep"]));
