@@ -70,6 +70,7 @@ static void chain_descriptor(int count)
 
 static void chain_dev_fd(int count)
 {
+	need_dev_fd();
 	for (int i = 0; i < count; i++) {
 		int fd = open("file", O_RDONLY);
 		char path[32];

@@ -115,6 +115,8 @@ void mount_overlay(const char *target);
 void mount_btrfs(void);
 /* Skips unless a step of preparation could mount the file system that has this file. */
 void need_mounted(const char *path, const char *type);
+/* Makes /dev/fd, a link to /proc/self/fd that guests may lack. */
+void need_dev_fd(void);
 
 /* A call with all bits of its number as given. Not a function, so that the child of CLONE_VM may use the stack. */
 static inline __attribute__((always_inline)) long raw(unsigned long nr, long a, long b, long c)

@@ -24,6 +24,12 @@ void need_mounted(const char *path, const char *type)
 				      : "the kernel does not mount it");
 }
 
+void need_dev_fd(void)
+{
+	if (!exists("/dev/fd"))
+		expect("symlink", symlink("/proc/self/fd", "/dev/fd"), 0);
+}
+
 void mount_overlay(const char *target)
 {
 	make_dir("lower");

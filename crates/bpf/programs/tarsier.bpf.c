@@ -9,7 +9,7 @@
 #include "base.h"
 #include "call.h"
 #include "copies.h"
-#include "find.h"
+#include "found.h"
 #include "parts.h"
 
 #include "object_hooks.bpf.inc.c"

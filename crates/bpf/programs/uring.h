@@ -12,7 +12,7 @@
 
 #include "base.h"
 #include "call.h"
-#include "find.h"
+#include "found.h"
 #include "objects.h"
 #include "parts.h"
 #include "uring_args.h"
