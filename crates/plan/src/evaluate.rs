@@ -389,8 +389,12 @@ pub(crate) fn name_conditions_hold(
         Field::Dir => dir_holds(condition, facts, identities, excludes),
         Field::Filetype => file_type_holds(condition, facts.names, excludes),
         Field::FieldCompare => some_name(facts.names, |name| {
-            let object = object_of(name, excludes)?;
+            let object = owned_object_of(name, excludes)?;
             Some(object_compare_holds(condition, object, facts))
+        }),
+        Field::ObjUid | Field::ObjGid => some_name(considered, |name| {
+            let object = owned_object_of(name, excludes)?;
+            Some(inode_condition_holds(condition, object))
         }),
         Field::Watch => some_name(considered, |name| {
             watch_holds(condition, name, identities, excludes)
@@ -447,6 +451,11 @@ fn object_of(name: &Name, excludes: bool) -> Option<Inode> {
         return None;
     }
     name.inode.or((!name.existed).then_some(NO_OBJECT))
+}
+
+/// The same, with the owner that the call found.
+fn owned_object_of(name: &Name, excludes: bool) -> Option<Inode> {
+    object_of(name, excludes).filter(|_| !name.is_owner_changed)
 }
 
 /// A condition with a number on the object of a name.

@@ -43,6 +43,8 @@ pub struct Name {
     pub existed: bool,
     /// The object that the name led to is not known: conditions on it may hold.
     pub is_unknown: bool,
+    /// The owner in `inode` may not be the one that the call found, which it has changed.
+    pub is_owner_changed: bool,
     /// What proves that `inode` is the object that the call used; without one, that there was none.
     pub object: Proven,
     /// What proves that `path` and [`Facts::above`] tell all directories above it.

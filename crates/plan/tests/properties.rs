@@ -50,7 +50,7 @@ proptest! {
     #[test]
     fn an_event_of_which_less_is_known_is_not_dropped(
         rules in vec(exit_rule(), 1..10),
-        events in vec((event(), 0..4usize, 0..5usize), 64),
+        events in vec((event(), 0..4usize, 0..6usize), 64),
     ) {
         let identities = identities();
         let decide = |event: &Event| plan::decide(&rules, entries(), &event.facts(), &identities);

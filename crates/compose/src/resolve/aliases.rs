@@ -29,9 +29,9 @@ pub(crate) fn entries(items: &[Item], identities: &Identities) -> Vec<Name> {
             path,
             inode: item.inode.map(matched),
             existed: item.existed,
-            is_unknown: false,
             object: Proven::AtEnd,
             place: Proven::AtEnd,
+            ..Name::default()
         }));
     }
     names
@@ -50,9 +50,9 @@ fn of(alias: &AliasPart<'_>, identities: &Identities) -> Vec<Name> {
         path,
         inode,
         existed: true,
-        is_unknown: false,
         object: Proven::AtEnd,
         place: Proven::AtEnd,
+        ..Name::default()
     };
     let mut names: Vec<Name> = paths.into_iter().map(name).collect();
     if is_unknown {

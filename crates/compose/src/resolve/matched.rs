@@ -43,6 +43,11 @@ impl Matched<'_> {
             reached.extend(file.map(|file| self.file(&file, &evidence)));
         }
         reached.extend(event.executed().map(|(_, file)| self.executed(&file)));
+        if evidence.may_have_replaced() {
+            let made = items.iter().zip(&names);
+            let made = made.filter(|(item, _)| item.nametype == NameType::Create);
+            reached.extend(made.map(|(_, name)| replaced(name)));
+        }
         for index in [0, 1] {
             if shape.paths[index].is_some() {
                 reached.extend(self.without_text(event, index as u8));
@@ -53,6 +58,7 @@ impl Matched<'_> {
         let is_unknown =
             |item: &Item| item.existed && !item.is_real && (!is_reached || is_lost(item));
         let is_missing = evidence.lacks_names()
+            || evidence.may_have_found_entries()
             || sockets::has_unknown(event, shape)
             || may_look_up_more(event)
             || is_exec(shape) && !executed::are_known(event);
@@ -96,9 +102,10 @@ impl Matched<'_> {
             },
             inode: item.inode.map(matched),
             existed: item.existed || evidence.may_have_led(item, self.view),
-            is_unknown: false,
+            is_owner_changed: evidence.is_owner_changed(item),
             object,
             place,
+            ..Name::default()
         }
     }
 
@@ -158,12 +165,12 @@ impl Matched<'_> {
             path,
             inode: Inode::from_wire(&file.inode).map(matched),
             existed: true,
-            is_unknown: false,
             object: Proven::InCall,
             place: match file.is_incomplete() {
                 true => Proven::Later,
                 false => Proven::InCall,
             },
+            ..Name::default()
         }
     }
 
@@ -176,9 +183,9 @@ impl Matched<'_> {
             path,
             inode: Inode::from_wire(&file.inode).map(matched),
             existed: true,
-            is_unknown: false,
             object,
             place,
+            ..Name::default()
         }
     }
 
@@ -210,7 +217,17 @@ impl Matched<'_> {
                 true => Proven::Later,
                 false => Proven::InCall,
             },
+            ..Name::default()
         })
+    }
+}
+
+/// What a rename may have replaced, of which nothing is known but its name.
+fn replaced(name: &Name) -> Name {
+    Name {
+        inode: None,
+        existed: true,
+        ..name.clone()
     }
 }
 

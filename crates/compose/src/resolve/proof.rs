@@ -3,12 +3,13 @@
 //! A name leads to an object of a rule, or it is proven to lead elsewhere, or it is not known where it leads. What is
 //! looked up after the call proves nothing: whoever made the call can change what the name leads to.
 
+use super::calls::call_name;
 use super::items::Item;
 use super::opened::open_flags;
 use super::view::View;
 use event::record::{Inode, NameType};
 use event::wire::{tarsier_found, tarsier_inode, DirPart, Event, ObjectPart};
-use plan::{CallNames, NameUse, Proven, Shape, ShapeKind, NONE};
+use plan::{CallNames, NameUse, PathArg, Proven, Shape, ShapeKind, NONE};
 
 const EBADF: i64 = -9;
 /// Errors of the way to an object, with which there is none: ENOENT, EBADF, EFAULT, ENAMETOOLONG, ELOOP, ECANCELED.
@@ -52,8 +53,44 @@ impl<'e, 'f> Evidence<'e, 'f> {
             .event
             .exit()
             .is_some_and(|exit| exit < 0 && is_of_end(exit));
-        let is_known = |follow| view.known(&item.path, follow).is_some();
-        item.inode.is_none() && has_failed && !is_known(true) && !is_known(false)
+        let is_nothing = |follow| view.known(&item.path, follow) == Some(None);
+        item.inode.is_none() && has_failed && !is_nothing(true) && !is_nothing(false)
+    }
+
+    /// Whether the owner of an item's object may be the one that the call gave it: nothing shows the object as it was.
+    pub(super) fn is_owner_changed(&self, item: &Item) -> bool {
+        const CHOWN: [&str; 7] = [
+            "chown", "lchown", "fchown", "fchownat", "chown32", "lchown32", "fchown32",
+        ];
+        let is_it = |inode: &tarsier_inode| is_same(item.inode, inode);
+        self.event.exit() == Some(0)
+            && call_name(self.event).is_some_and(|name| CHOWN.contains(&name))
+            && !self.event.objects().any(|object| is_it(&object.inode))
+            && self.event.before(0).is_none()
+    }
+
+    /// Whether the call may have replaced an object by a rename, and nothing shows which one.
+    pub(super) fn may_have_replaced(&self) -> bool {
+        self.event.exit() == Some(0) && self.is_unseen_rename()
+    }
+
+    /// Whether the call is a rename that was refused after the kernel's audit had seen what it should move or replace
+    /// (may_delete(), fs/namei.c), which nothing shows.
+    pub(super) fn may_have_found_entries(&self) -> bool {
+        // EPERM, EACCES, EBUSY, ENOTDIR, EISDIR, EMLINK, ENOTEMPTY.
+        const REFUSED: [i64; 7] = [-1, -13, -16, ENOTDIR, -21, -31, -39];
+        let is_refused = self
+            .event
+            .exit()
+            .is_some_and(|exit| REFUSED.contains(&exit));
+        is_refused && self.is_unseen_rename()
+    }
+
+    fn is_unseen_rename(&self) -> bool {
+        let is_rename = |path: PathArg| path.use_ == NameUse::Rename;
+        self.shape.paths[1].is_some_and(is_rename)
+            && self.event.objects().next().is_none()
+            && self.event.before(1).is_none()
     }
 
     /// Whether the kernel's audit sees what the name leads to before the call is refused for being no directory.

@@ -382,6 +382,7 @@ impl Event {
                 self.above.clear();
             }
             3 => self.facts.are_above_used = false,
+            4 => name.is_owner_changed = true,
             _ => name.is_unknown = true,
         }
         self

@@ -49,6 +49,7 @@ pub(super) fn name() -> impl Strategy<Value = Name> {
             inode,
             existed,
             is_unknown: false,
+            is_owner_changed: false,
             object,
             place,
         })
