@@ -386,8 +386,8 @@ static long find_step(__u32 i, struct find_walk *walk)
 	f->child_mnt = f->mnt;
 	child = (struct dentry *)f->child;
 	if (!READ(child, d_inode)) {
-		if (is_last)
-			f->found.known |= TARSIER_FOUND_NO_ENTRY;
+		if (!f->is_past)
+			f->found.known |= is_last ? TARSIER_FOUND_NO_ENTRY : TARSIER_FOUND_MISSING;
 		return 1;
 	}
 	if (!find_mounted(walk->w))

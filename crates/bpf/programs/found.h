@@ -84,9 +84,23 @@ __noinline int event_aliases(struct work *w)
 	return 0;
 }
 
+/* Cuts off a '/' that is behind another at the end of the text; ends the loop if there is none. */
+static long find_slash_step(__u32 i, struct find_walk *walk)
+{
+	struct find *f = &walk->w->find;
+
+	if (f->at <= FIND_START + 2 || *find_text(f, f->at - 1) != '/' ||
+	    *find_text(f, f->at - 2) != '/')
+		return 1;
+	f->at--;
+	*find_text(f, f->at) = 0;
+	return 0;
+}
+
 /* Puts the text of path argument `i`, at w->find.path_at[i] of the frame, in place; false if there is none. */
 static __always_inline bool find_take_text(struct work *w, __u32 i)
 {
+	struct find_walk walk = { .w = w };
 	struct find *f = &w->find;
 	__u64 len = f->path_len[i];
 
@@ -96,6 +110,9 @@ static __always_inline bool find_take_text(struct work *w, __u32 i)
 	if (bpf_probe_read_kernel(find_text(f, FIND_START), len, frame_at(w, f->path_at[i])))
 		return false;
 	*find_text(f, FIND_START + len) = 0;
+	/* So that the last name is known from the byte behind the '/' that follows it. */
+	f->at = FIND_START + len;
+	bpf_loop(FIND_TEXT, find_slash_step, &walk, 0);
 	return true;
 }
 

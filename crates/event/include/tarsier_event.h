@@ -302,6 +302,8 @@ enum tarsier_found_what {
 	TARSIER_FOUND_DIRECT = 1 << 6,
 	/* ABOVE has all directories of the file system that are above what was found */
 	TARSIER_FOUND_ABOVE = 1 << 7,
+	/* a directory on the way there is missing */
+	TARSIER_FOUND_MISSING = 1 << 8,
 };
 
 /* An entry of an object, without its name. */

@@ -8,7 +8,7 @@ use super::items::Item;
 use super::opened::open_flags;
 use super::view::View;
 use event::record::{Inode, NameType};
-use event::wire::{tarsier_found, tarsier_inode, DirPart, Event, ObjectPart};
+use event::wire::{self, tarsier_found, tarsier_inode, DirPart, Event, ObjectPart};
 use plan::{CallNames, NameUse, PathArg, Proven, Shape, ShapeKind, NONE};
 
 const EBADF: i64 = -9;
@@ -39,7 +39,30 @@ impl<'e, 'f> Evidence<'e, 'f> {
             && self.event.file(1).is_none()
             && self.event.objects().next().is_none();
         let lacks_directory = self.shape.names() == CallNames::Always && self.event.cwd().is_none();
-        lacks_file || lacks_directory
+        lacks_file || lacks_directory || [0, 1].into_iter().any(|index| self.lacks_parent(index))
+    }
+
+    /// Whether a call that found no entry at a path may have found the directory in which it should be: the programs
+    /// neither found that, nor that the way there is missing.
+    fn lacks_parent(&self, index: usize) -> bool {
+        const ENOENT: i64 = -2;
+        const KNOWN: u32 = wire::TARSIER_FOUND_PARENT | wire::TARSIER_FOUND_MISSING;
+        let changes = |path: PathArg| {
+            matches!(
+                path.use_,
+                NameUse::Create | NameUse::Delete | NameUse::Rename
+            )
+        };
+        let path = self.event.path(index as u8);
+        let is_empty = path.is_some_and(|path| path.data.is_empty());
+        let parts = [
+            self.event.found(index as u8),
+            self.event.before(index as u8),
+        ];
+        self.event.exit() == Some(ENOENT)
+            && self.shape.paths[index].is_some_and(changes)
+            && !is_empty
+            && parts.iter().flatten().all(|found| found.known & KNOWN == 0)
     }
 
     /// Whether an item without an object may have led to one all the same: the call failed with an error that comes after

@@ -322,6 +322,7 @@ pub const TARSIER_FOUND_COVERED: tarsier_found_what = 16;
 pub const TARSIER_FOUND_NOT_CACHED: tarsier_found_what = 32;
 pub const TARSIER_FOUND_DIRECT: tarsier_found_what = 64;
 pub const TARSIER_FOUND_ABOVE: tarsier_found_what = 128;
+pub const TARSIER_FOUND_MISSING: tarsier_found_what = 256;
 pub type tarsier_found_what = ::core::ffi::c_uint;
 #[repr(C)]
 #[derive(
