@@ -12,8 +12,9 @@ use event::wire::{self, tarsier_found, tarsier_inode, DirPart, Event, ObjectPart
 use plan::{CallNames, NameUse, PathArg, Proven, Shape, ShapeKind, NONE};
 
 const EBADF: i64 = -9;
-/// Errors of the way to an object, with which there is none: ENOENT, EBADF, EFAULT, ENAMETOOLONG, ELOOP, ECANCELED.
-const ON_THE_WAY: [i64; 6] = [-2, EBADF, -14, -36, -40, -125];
+/// Errors of the way to an object, with which there is none: ENOENT, EBADF, EFAULT, ENAMETOOLONG, ECANCELED. ELOOP also
+/// refuses the object itself, if links are not to be followed.
+const ON_THE_WAY: [i64; 5] = [-2, EBADF, -14, -36, -125];
 
 /// ENOTDIR, an error of the way unless the call needs a directory at its end.
 const ENOTDIR: i64 = -20;
@@ -94,26 +95,29 @@ impl<'e, 'f> Evidence<'e, 'f> {
 
     /// Whether the call may have replaced an object by a rename, and nothing shows which one.
     pub(super) fn may_have_replaced(&self) -> bool {
-        self.event.exit() == Some(0) && self.is_unseen_rename()
+        let is_rename = |path: PathArg| path.use_ == NameUse::Rename;
+        self.event.exit() == Some(0)
+            && self.shape.paths[1].is_some_and(is_rename)
+            && self.is_unseen(1)
     }
 
-    /// Whether the call is a rename that was refused after the kernel's audit had seen what it should move or replace
+    /// Whether the call was refused after the kernel's audit had seen what it should remove, move or replace
     /// (may_delete(), fs/namei.c), which nothing shows.
     pub(super) fn may_have_found_entries(&self) -> bool {
+        let removes = |path: PathArg| matches!(path.use_, NameUse::Delete | NameUse::Rename);
         // EPERM, EACCES, EBUSY, ENOTDIR, EISDIR, EMLINK, ENOTEMPTY.
         const REFUSED: [i64; 7] = [-1, -13, -16, ENOTDIR, -21, -31, -39];
         let is_refused = self
             .event
             .exit()
             .is_some_and(|exit| REFUSED.contains(&exit));
-        is_refused && self.is_unseen_rename()
+        let index = self.shape.paths.iter().flatten().count().saturating_sub(1);
+        is_refused && self.shape.paths[index].is_some_and(removes) && self.is_unseen(index)
     }
 
-    fn is_unseen_rename(&self) -> bool {
-        let is_rename = |path: PathArg| path.use_ == NameUse::Rename;
-        self.shape.paths[1].is_some_and(is_rename)
-            && self.event.objects().next().is_none()
-            && self.event.before(1).is_none()
+    /// Whether nothing shows what the last name of a path stood for before the call.
+    fn is_unseen(&self, index: usize) -> bool {
+        self.event.objects().next().is_none() && self.event.before(index as u8).is_none()
     }
 
     /// Whether the kernel's audit sees what the name leads to before the call is refused for being no directory.
