@@ -461,9 +461,6 @@ __noinline int find_marks(struct work *w)
 			m->sure = 0;
 			m->proven = 0;
 		}
-		/* It may have failed at a file that was found and not opened. */
-		if (w->ret < 0 && spec->kind == KIND_EXEC)
-			m->known = 0;
 	} else if (spec->kind == KIND_EXEC) {
 		mark_chain(w);
 	} else if (!w->is_operation && has_own_files(task)) {

@@ -362,39 +362,6 @@ OPEN_HOOKS(do_filp_open)
 /* Linux 7.0 and later call this function instead of do_filp_open(). */
 OPEN_HOOKS(do_file_open)
 
-/*
- * The files that an execve opens: first the one that it names, then the interpreters of scripts and
- * of dynamically linked programs. Only their marks are needed.
- */
-AT_ENTRY(security_bprm_creds_for_exec, )
-{
-	struct linux_binprm *bprm = (struct linux_binprm *)argument(ctx, 0, probed);
-	struct object_note *note = note_of(OBJECTS_EXEC);
-
-	if (!note)
-		return 0;
-	note_clear(note);
-	if (HAS(bprm, file))
-		mark_file(&note->marks, (__u64)READ(bprm, file), 0);
-	return 0;
-}
-
-AT_END(open_exec, )
-{
-	__u64 file = result(ctx, probed);
-	struct object_note *note = note_of(OBJECTS_EXEC);
-
-	if (!note)
-		return 0;
-	if (!IS_ERR(file)) {
-		mark_file(&note->marks, file, 0);
-		return 0;
-	}
-	note->marks.are_all = 0;
-	note->marks.known = 0;
-	return 0;
-}
-
 /* Hooks of calls that act on the object a path leads to. */
 #define TARGET_HOOK(function)                                                    \
 	AT_ENTRY(function, )                                                     \

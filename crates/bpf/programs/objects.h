@@ -227,22 +227,6 @@ static __noinline __attribute__((unused)) __u32 note_end(struct task_struct *tas
 	return *(volatile __u32 *)&note->ready;
 }
 
-/*
- * As note_end(), for an execve that has succeeded: its registers are those of the new image. The note
- * is of this call, since on_security_bprm_creds_for_exec() has begun it anew.
- */
-static __always_inline bool exec_note_end(struct task_struct *task, __u32 nr)
-{
-	struct object_calls *calls = these_object_calls();
-	struct object_note *note = bpf_task_storage_get(&object_notes, task, 0, 0);
-
-	if (!calls || !note)
-		return false;
-	note->ready = note->open && note->epoch == calls->epoch && note->place.nr == nr;
-	note->open = 0;
-	return note->ready;
-}
-
 /* The note of the call that has just ended; NULL if no object hook saw it. */
 static __always_inline struct object_note *note_at_end(struct task_struct *task, __u32 nr)
 {

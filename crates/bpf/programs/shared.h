@@ -224,7 +224,6 @@ enum object_class {
 	OBJECTS_TIME = 9, /* set the clock */
 	/* Open files, with rules that cannot select a successful open for reading only. */
 	OBJECTS_OPEN_CHANGES = 10,
-	OBJECTS_EXEC = 11, /* execute files, with rules on paths */
 	/* Act on System V objects, with hooks on the entries of calls; in the order of the kernel's kinds. */
 	OBJECTS_IPC_SEMAPHORES = 12,
 	OBJECTS_IPC_MESSAGES = 13,

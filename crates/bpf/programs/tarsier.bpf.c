@@ -393,7 +393,7 @@ static __always_inline int exec_ended(__u64 *ctx)
 		return 0;
 	find_spec(&call, w);
 	set_call(w, compat, nr, note->exec_given);
-	w->noted = has_objects(nr, compat) && exec_note_end(task, note->exec_given);
+	w->noted = 0;
 	w->ret = 0;
 	w->bprm_at = (__u64)bprm;
 	__builtin_memcpy(w->args, note->exec_args, sizeof(w->args));

@@ -442,7 +442,6 @@ pub const OBJECTS_SIGNAL: object_class = 7;
 pub const OBJECTS_IPC: object_class = 8;
 pub const OBJECTS_TIME: object_class = 9;
 pub const OBJECTS_OPEN_CHANGES: object_class = 10;
-pub const OBJECTS_EXEC: object_class = 11;
 pub const OBJECTS_IPC_SEMAPHORES: object_class = 12;
 pub const OBJECTS_IPC_MESSAGES: object_class = 13;
 pub const OBJECTS_IPC_MEMORY: object_class = 14;

@@ -40,8 +40,6 @@ pub enum ObjectClass {
     /// Opens a file, with rules that cannot select a successful open for reading only; such opens are
     /// ignored.
     OpenChanges = 10,
-    /// Executes files, with rules on paths.
-    Exec = 11,
 }
 
 /// The class of the call with this name, and the functions to hook for its objects.
@@ -128,7 +126,6 @@ fn others(name: &str) -> Option<(ObjectClass, &'static [&'static str])> {
         "chown" | "lchown" | "fchown" | "fchownat" | "chown32" | "lchown32" | "fchown32" => {
             (Lookup, &["security_path_chown"])
         }
-        "execve" | "execveat" => (Exec, &["security_bprm_creds_for_exec", "open_exec"]),
         "truncate" | "truncate64" => (Lookup, &["vfs_truncate"]),
         "utime" | "utimes" | "futimesat" | "utimensat" | "utimensat_time64" => {
             (Lookup, &["vfs_utimes"])
@@ -210,10 +207,11 @@ fn entry_class(name: &str, objects_before: bool) -> u8 {
 /// Whether programs on the functions of a call find the marks of all that it reaches.
 pub(crate) fn reached_objects(call: &str) -> bool {
     let finds_marks = |function: &&str| {
-        function.starts_with("security_path_")
-            || matches!(*function, "vfs_truncate" | "vfs_utimes" | "open_exec")
+        function.starts_with("security_path_") || matches!(*function, "vfs_truncate" | "vfs_utimes")
     };
-    object_functions(call).is_some_and(|(_, functions)| functions.iter().any(finds_marks))
+    // The files of an execve are found when it is over: see chain.h of crates/bpf/programs.
+    matches!(call, "execve" | "execveat")
+        || object_functions(call).is_some_and(|(_, functions)| functions.iter().any(finds_marks))
 }
 
 /// The function that gets the address in kernel memory, for io_uring operations that do the same as
@@ -227,18 +225,6 @@ fn address_function(name: &str) -> Option<&'static str> {
 }
 
 impl Plan {
-    /// Class and functions of a watched call. The files of an execve matter only to rules on paths.
-    fn objects_of(
-        &self,
-        entry: Entry,
-        nr: u32,
-        name: &str,
-    ) -> Option<(ObjectClass, &'static [&'static str])> {
-        let candidates = &self.lists[self.calls[&(entry, nr)].list];
-        let has_marks = || candidates.iter().any(|candidate| candidate.marks.is_some());
-        object_functions(name).filter(|(class, _)| *class != ObjectClass::Exec || has_marks())
-    }
-
     /// Entry, number and name of the calls that rules watch, without io_uring operations, which
     /// have other numbers.
     fn watched_names(&self) -> impl Iterator<Item = (Entry, u32, &'static str)> + '_ {
@@ -253,7 +239,7 @@ impl Plan {
     pub fn object_functions(&self) -> BTreeSet<&'static str> {
         let of_calls = self
             .watched_names()
-            .filter_map(|(entry, nr, name)| self.objects_of(entry, nr, name))
+            .filter_map(|(_, _, name)| object_functions(name))
             .flat_map(|(_, functions)| functions.iter().copied());
         let of_operations = self
             .seen_operations()
@@ -305,7 +291,7 @@ impl Plan {
         let mut classes = [[0; CALLS]; 2];
         for (entry, nr, name) in self.watched_names() {
             let slot = classes[entry as usize].get_mut(nr as usize);
-            if let (Some(slot), Some((class, _))) = (slot, self.objects_of(entry, nr, name)) {
+            if let (Some(slot), Some((class, _))) = (slot, object_functions(name)) {
                 let plain_reads = self.calls[&(entry, nr)].plain_reads;
                 *slot = match class {
                     ObjectClass::Open if !plain_reads => ObjectClass::OpenChanges as u8,

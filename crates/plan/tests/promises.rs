@@ -522,15 +522,6 @@ fn files_opened_to_be_read_are_noted_only_where_a_rule_can_select_them() {
 }
 
 #[test]
-fn the_files_of_an_execve_are_looked_at_only_where_a_rule_is_on_a_path() {
-    let functions = |line| plan(&ruleset(&[line])).object_functions();
-    let of_uid = functions("-a always,exit -F arch=b64 -S execve -F auid>=1000");
-    assert!(of_uid.is_empty(), "{of_uid:?}");
-    let of_path = functions("-a always,exit -F path=/a/b -F perm=x");
-    assert!(of_path.contains("open_exec"), "{of_path:?}");
-}
-
-#[test]
 fn a_plan_names_what_the_kernel_lacks() {
     let gap = Gap {
         name: "tty_struct.name".to_owned(),

@@ -272,7 +272,6 @@ pub(super) fn of_function(name: &str) -> Option<Feature> {
         "vfs_mkobj" => "objects of mq_open",
         name if name.starts_with("filename_") => "names of calls on directory entries",
         "do_filp_open" | "do_file_open" => "objects of open",
-        "security_bprm_creds_for_exec" | "open_exec" => "paths of rules in execve",
         "set_fs_pwd" => "objects of chdir",
         "set_fs_root" | "security_sb_pivotroot" => "objects of chroot and pivot_root",
         "security_sb_mount" | "security_sb_umount" | "security_move_mount" => {

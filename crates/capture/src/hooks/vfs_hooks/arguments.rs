@@ -59,7 +59,6 @@ fn of_function(function: &str) -> Arguments {
         | "security_inode_file_setattr" => &[(0, "dentry")],
         "security_inode_setxattr" | "security_inode_removexattr" => &[(1, "dentry")],
         "do_filp_open" | "do_file_open" => &[(1, "filename"), (2, "open_flags")],
-        "security_bprm_creds_for_exec" => &[(0, "linux_binprm")],
         "security_sb_umount" => &[(0, "vfsmount")],
         "security_socket_bind" | "security_socket_connect" => &[(1, "sockaddr")],
         "move_addr_to_kernel" => &[(2, "__kernel_sockaddr_storage")],

@@ -31,7 +31,6 @@ const _: () = {
     assert!(ObjectClass::Ipc as u32 == shared::OBJECTS_IPC);
     assert!(ObjectClass::Time as u32 == shared::OBJECTS_TIME);
     assert!(ObjectClass::OpenChanges as u32 == shared::OBJECTS_OPEN_CHANGES);
-    assert!(ObjectClass::Exec as u32 == shared::OBJECTS_EXEC);
 };
 
 /// Whether this kernel allows programs to hook functions: tries it with one.
