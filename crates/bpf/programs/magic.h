@@ -10,9 +10,9 @@
 #include "files.h"
 #include "pids.h"
 
-#define MAGIC_IS_KNOWN                                                                     \
+#define MAGIC_IS_KNOWN                                                                        \
 	(PIDS_ARE_KNOWN && TYPE_HAS(super_block, s_magic) && TYPE_HAS(super_block, s_root) && \
-	 TYPE_HAS(super_block, s_fs_info) && TYPE_HAS(proc_fs_info, pid_ns) &&             \
+	 TYPE_HAS(super_block, s_fs_info) && TYPE_HAS(proc_fs_info, pid_ns) &&                \
 	 TYPE_HAS(pid_namespace, level) && TYPE_HAS(task_struct, group_leader))
 
 /* The bytes of a short name, as its first word has them. */
