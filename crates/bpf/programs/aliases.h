@@ -35,7 +35,7 @@ static __always_inline __u64 first_of_several(__u64 inode_at)
 	if (!ALIASES_ARE_KNOWN || !inode_at)
 		return 0;
 	first = (__u64)OF(inode, inode_at, i_dentry.first);
-	return first && OF(hlist_node, first, next) ? first : 0;
+	return first && READ((struct hlist_node *)first, next) ? first : 0;
 }
 
 /*
@@ -44,13 +44,14 @@ static __always_inline __u64 first_of_several(__u64 inode_at)
  */
 static __always_inline __u64 next_alias(struct marks *m)
 {
+	struct hlist_node *node = (struct hlist_node *)m->alias_at;
 	__u64 dentry_at = m->alias_at;
 
 	if (TYPE_HAS(dentry, d_u))
 		dentry_at -= bpf_core_field_offset(struct dentry, d_u);
 	else
 		dentry_at -= bpf_core_field_offset(struct dentry___alias, d_alias);
-	m->alias_at = (__u64)OF(hlist_node, m->alias_at, next);
+	m->alias_at = (__u64)READ(node, next);
 	asm volatile("" : : : "memory");
 	return (__u64)OF(dentry, dentry_at, d_inode) == m->inode_at ? dentry_at : 0;
 }

@@ -20,11 +20,13 @@
 /* __FMODE_EXEC of linux/fs.h, which no open of user space can request. */
 #define OPENED_TO_EXECUTE 0x20
 
-#define WORKS_ARE_KNOWN                                                          \
-	(TYPE_HAS(task_struct, task_works) && TYPE_HAS(callback_head, next) &&   \
-	 (TYPE_HAS(file, f_task_work) || TYPE_HAS(file___rcuhead, f_rcuhead)) && \
-	 TYPE_HAS(file, f_flags) && TYPE_HAS(file, f_inode))
-#define LOADERS_ARE_KNOWN (TYPE_HAS(vm_area_struct, vm_file) && TYPE_HAS(file, f_mode))
+#define WORKS_ARE_KNOWN                                                                  \
+	(TYPE_HAS(task_struct, task_works) && TYPE_HAS(callback_head, next) &&           \
+	 (TYPE_HAS(file, f_task_work) || TYPE_HAS(file___rcuhead, f_rcuhead)) &&         \
+	 TYPE_HAS(file, f_flags) && TYPE_HAS(file, f_inode) && TYPE_HAS(file, f_cred) && \
+	 TYPE_HAS(file, f_path))
+#define LOADERS_ARE_KNOWN \
+	(TYPE_HAS(vm_area_struct, vm_file) && TYPE_HAS(file, f_mode) && TYPE_HAS(file, f_path))
 
 #define FMODE_BACKING 0x2000000
 
@@ -88,9 +90,11 @@ static __always_inline const struct path *mapped_path(struct file *file)
 {
 	struct backing_file *backing;
 
+	if (!TYPE_HAS(file, f_path))
+		return 0;
 	if (!file || !(READ(file, f_mode) & FMODE_BACKING))
 		return file ? &file->f_path : 0;
-	if (TYPE_HAS(backing_file, user_path)) {
+	if (TYPE_HAS(backing_file, user_path) && TYPE_HAS(backing_file, file)) {
 		backing = (void *)file - bpf_core_field_offset(struct backing_file, file);
 		return &backing->user_path;
 	}

@@ -13,7 +13,8 @@
 #define MAGIC_IS_KNOWN                                                                        \
 	(PIDS_ARE_KNOWN && TYPE_HAS(super_block, s_magic) && TYPE_HAS(super_block, s_root) && \
 	 TYPE_HAS(super_block, s_fs_info) && TYPE_HAS(proc_fs_info, pid_ns) &&                \
-	 TYPE_HAS(pid_namespace, level) && TYPE_HAS(task_struct, group_leader))
+	 TYPE_HAS(pid_namespace, level) && TYPE_HAS(task_struct, group_leader) &&             \
+	 TYPE_HAS(file, f_path) && TYPE_HAS(fs_struct, pwd) && TYPE_HAS(fs_struct, root))
 
 /* The bytes of a short name, as its first word has them. */
 #define NAME4(a, b, c, d) ((__u64)(a) | (b) << 8 | (c) << 16 | (__u64)(d) << 24)

@@ -196,17 +196,17 @@ struct file {
 	void *private_data;
 };
 /* The number of references: before 6.13, and since then, where it is one less. */
+typedef struct {
+	long counter;
+} atomic64_t;
 struct file___counted {
-	struct {
-		long counter;
-	} f_count;
+	atomic64_t f_count;
 };
+typedef struct {
+	atomic64_t refcnt;
+} file_ref_t;
 struct file___ref {
-	struct {
-		struct {
-			long counter;
-		} refcnt;
-	} f_ref;
+	file_ref_t f_ref;
 };
 /* The file of a layer that is mapped for one of overlayfs. */
 struct backing_file {

@@ -23,6 +23,9 @@ const ALIASES: &str =
 /// What the programs find of an execve.
 const EXECUTED: &str = "scripts, interpreters and loaders as an execve has opened them";
 
+/// Who may have named a container.
+const MADE: &str = "rules on containers decided in the kernel";
+
 pub(super) type Feature = (&'static str, Need);
 
 /// The feature that depends on a member of a type; `None` if the member has no entry here yet.
@@ -79,6 +82,8 @@ const MEMBERS: &[(&str, &[&str], &str, Need)] = &[
     ("mnt_namespace", &[], "the mount namespace of an event", Useful),
     ("nsproxy", &["ipc_ns"], "IPC records", Useful),
     ("nsproxy", &[], "the mount namespace of an event", Useful),
+    ("kernfs_node", &["mode", "iattr"], MADE, Useful),
+    ("kernfs_iattrs", &[], MADE, Useful),
     ("kernfs_node", &["name"], "paths of cgroups that end soon", Useful),
     ("kernfs_node", &[], "the cgroup of an event", Useful),
     ("cgroup", &["self", "root"], "paths of cgroups that end soon", Useful),
@@ -106,6 +111,9 @@ const MEMBERS: &[(&str, &[&str], &str, Need)] = &[
     ("mount", &["mnt_instance"], "paths of objects of calls on extended attributes and links", Trampoline),
     ("mount", &["mnt_mounts", "mnt_child"], FOUND, Useful),
     ("mount", &[], "paths across mounts", Useful),
+    ("super_block", &["s_root", "s_fs_info"], FOUND, Useful),
+    ("proc_fs_info", &[], FOUND, Useful),
+    ("pid_namespace", &["level"], FOUND, Useful),
     ("super_block", &["s_mounts"], "paths of objects of calls on extended attributes and links", Trampoline),
     ("super_block", &[], "dev of PATH records", Useful),
     ("list_head", &[], FOUND, Useful),
@@ -126,6 +134,8 @@ const MEMBERS: &[(&str, &[&str], &str, Need)] = &[
     ("files_struct", &[], "files that descriptors stand for", Useful),
     ("bpf_iter__task", &[], "ancestors of processes from before the start", Useful),
     ("bpf_iter_meta", &[], "ancestors of processes from before the start", Useful),
+    ("atomic64_t", &[], "files that descriptors stand for", Useful),
+    ("file_ref_t", &[], "files that descriptors stand for", Useful),
     ("atomic_t", &[], "rules on paths decided in the kernel", Useful),
     ("module", &[], "KERN_MODULE records of init_module and finit_module", Useful),
     ("bpf_prog", &[], "BPF records in the events of bpf", Useful),
