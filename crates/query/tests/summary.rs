@@ -100,6 +100,16 @@ proptest! {
 }
 
 #[test]
+fn an_event_with_a_key_in_two_records_is_counted_once() {
+    let call =
+        "type=SYSCALL msg=audit(1.000:1): arch=c000003e syscall=257 success=no exit=-1 a0=1 \
+                ppid=1 pid=1 auid=3 uid=4 comm=\"a\" exe=\"/bin/a\" key=\"k\"\n";
+    let (summary, events) = summary(call.repeat(2).as_bytes());
+    assert_eq!(events, 1);
+    check(&summary, events);
+}
+
+#[test]
 fn logs_of_the_kernel_are_counted_whole() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../event/tests/corpus");
     let mut logs = 0;

@@ -360,11 +360,15 @@ fn user(row: &Row<'_>) -> Vec<u8> {
     }
 }
 
+/// The keys of an event, each once: an event may have several records with the same key.
 fn keys<'f>(facts: &'f Facts<'_>) -> Vec<&'f [u8]> {
-    let keys = facts.keys.iter().flatten();
-    keys.map(|key| &**key)
-        .filter(|key| *key != b"(null)")
-        .collect()
+    let mut keys: Vec<&[u8]> = Vec::new();
+    for key in facts.keys.iter().flatten() {
+        if **key != *b"(null)" && !keys.contains(&&**key) {
+            keys.push(key);
+        }
+    }
+    keys
 }
 
 fn word_of<'e>(text: &'e [u8], field: &[u8]) -> Option<&'e [u8]> {
