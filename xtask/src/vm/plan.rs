@@ -88,7 +88,6 @@ const USUAL: [Line; 6] = [
             "kernel-engine",
             "latency-icount",
             "optimise-icount",
-            // It enables audit, which costs all that is measured after it.
             "exact",
             "disk",
             "changes",
@@ -158,7 +157,6 @@ const LONG: [Line; 9] = [
     Line {
         roles: &[Role::Reference, Role::Newest],
         variants: &["stock"],
-        // The last one enables audit, which costs all that is measured after it.
         tests: &["latency-icount", "rings-icount", "units-icount", "exact"],
     },
     Line {
