@@ -554,7 +554,7 @@ fn dir_may_hold(dir: &[u8], facts: &Facts<'_>, identities: &Identities) -> Optio
         let covers = |place| lies_below(&name.path, place);
         let is_below = is_object || is_there && places(known, dir).any(covers);
         // The directory itself may be mounted at a place elsewhere.
-        let is_known = !is_there || name.place > Proven::Later && name.object > Proven::Later;
+        let is_known = !is_there || name.is_proven();
         (is_below || is_known).then_some(is_below)
     })
 }

@@ -82,6 +82,11 @@ impl Name {
             ..Name::default()
         }
     }
+
+    /// Whether object and place are known from the call, or from the kernel when it was over.
+    pub fn is_proven(&self) -> bool {
+        self.object > Proven::Later && self.place > Proven::Later
+    }
 }
 
 /// The facts of a task and its call.

@@ -23,7 +23,7 @@ const ALIASES: &str =
 /// What the programs find of an execve.
 const EXECUTED: &str = "scripts, interpreters and loaders as an execve has opened them";
 
-/// Who may have named a container.
+/// The feature that needs to know who may have named a container.
 const MADE: &str = "rules on containers decided in the kernel";
 
 pub(super) type Feature = (&'static str, Need);

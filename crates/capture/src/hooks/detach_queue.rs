@@ -28,8 +28,8 @@ pub(super) struct DetachQueue {
     objects: BTreeMap<String, Idle<Attached>>,
     /// Hooks on functions of io_uring operations.
     operations: BTreeMap<OperationHook, Idle<AtFunction>>,
-    /// Links of probes, by number; these are not reused.
-    probes: Vec<(u32, Vec<Attached>)>,
+    /// Links of probes; these are not reused.
+    probes: Vec<Vec<Attached>>,
     leaving: Option<Leaving>,
 }
 
@@ -45,7 +45,7 @@ enum Departing {
     Function(usize, Hook, u64),
     Object(String, Attached),
     Operation(OperationHook, AtFunction, u64),
-    Probes(u32, Vec<Attached>),
+    Probes(Vec<Attached>),
 }
 
 impl DetachQueue {
@@ -55,7 +55,7 @@ impl DetachQueue {
         functions: BTreeMap<usize, Hook>,
         objects: BTreeMap<String, Attached>,
         operations: BTreeMap<OperationHook, AtFunction>,
-        probes: impl IntoIterator<Item = (u32, Vec<Attached>)>,
+        probes: impl IntoIterator<Item = Vec<Attached>>,
     ) {
         let now = Instant::now();
         self.probes.extend(probes);
@@ -90,7 +90,7 @@ impl DetachQueue {
                     }
                     self.operations.insert(key, (hook, since));
                 }
-                Departing::Probes(number, links) => self.probes.push((number, links)),
+                Departing::Probes(links) => self.probes.push(links),
             }
         }
     }
@@ -146,7 +146,7 @@ impl DetachQueue {
         let objects = expired(&mut self.objects).into_iter();
         departing.extend(objects.map(|(program, link)| Departing::Object(program, link)));
         let probes = self.probes.drain(..);
-        departing.extend(probes.map(|(number, links)| Departing::Probes(number, links)));
+        departing.extend(probes.map(Departing::Probes));
         departing
     }
 
@@ -164,7 +164,7 @@ impl DetachQueue {
     /// Links of all resting hooks.
     pub(super) fn links(&self) -> impl Iterator<Item = &Attached> {
         let objects = self.objects.values().map(|(link, _)| link);
-        let probes = self.probes.iter().flat_map(|(_, links)| links);
+        let probes = self.probes.iter().flatten();
         let functions = self.at_functions().map(AtFunction::link);
         functions.chain(objects).chain(probes)
     }

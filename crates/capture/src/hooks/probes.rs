@@ -76,9 +76,9 @@ impl<P> Probes<P> {
         missed.sum()
     }
 
-    /// The links and their number, without places, for resting.
-    pub(super) fn at_rest(self) -> (u32, Vec<Attached>) {
-        (self.number, self.links)
+    /// The links without their places, for resting.
+    pub(super) fn at_rest(self) -> Vec<Attached> {
+        self.links
     }
 }
 

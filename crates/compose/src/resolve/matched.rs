@@ -147,8 +147,7 @@ impl Matched<'_> {
         if is_plain && self.view.is_direct(text::split(&item.path).0) {
             return None;
         }
-        let is_proven = name.object > Proven::Later && name.place > Proven::Later;
-        let path = self.view.real_path(&item.path, is_proven)?;
+        let path = self.view.real_path(&item.path, name.is_proven())?;
         (path != name.path).then(|| Name {
             path,
             inode: Some(matched(inode)),

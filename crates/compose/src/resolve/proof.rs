@@ -83,12 +83,11 @@ impl<'e, 'f> Evidence<'e, 'f> {
 
     /// Whether the owner of an item's object may be the one that the call gave it: nothing shows the object as it was.
     pub(super) fn is_owner_changed(&self, item: &Item) -> bool {
-        const CHOWN: [&str; 7] = [
-            "chown", "lchown", "fchown", "fchownat", "chown32", "lchown32", "fchown32",
-        ];
+        let functions = call_name(self.event).and_then(plan::object_functions);
+        let changes = functions.is_some_and(|(_, names)| names.contains(&"security_path_chown"));
         let is_it = |inode: &tarsier_inode| is_same(item.inode, inode);
         self.event.exit() == Some(0)
-            && call_name(self.event).is_some_and(|name| CHOWN.contains(&name))
+            && changes
             && !self.event.objects().any(|object| is_it(&object.inode))
             && self.event.before(0).is_none()
     }
