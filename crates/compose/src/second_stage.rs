@@ -2,8 +2,9 @@
 
 use crate::cgroups::CgroupPath;
 use crate::generation::Generation;
+use crate::identify::object;
 use crate::past::Past;
-use crate::resolve::{aliases, entries, used_later, Item, Resolver};
+use crate::resolve::{aliases, entries, paths_of_entry, used_later, Item, Resolver};
 use abi::Field;
 use event::record::NameType;
 use event::wire::{self, Event};
@@ -142,22 +143,48 @@ fn follow(identities: &mut Identities, event: &Event<'_>, resolver: &mut Resolve
     if !resolver.items().iter().any(concerns) {
         return;
     }
-    let names = resolver.names(event, shape);
-    let of_type = |wanted| {
-        let both = resolver.items().iter().zip(&names);
-        both.filter(move |(item, _)| item.nametype == wanted)
-            .map(|(_, name)| (&name.path, name.inode.map(|inode| inode.id)))
-    };
-    for (path, _) in of_type(NameType::Delete) {
+    let changes = changed_entries(identities, event, resolver, shape);
+    let of_type = |wanted| changes.iter().filter(move |change| change.0 == wanted);
+    for (_, path, _) in of_type(NameType::Delete) {
         identities.replaced(path, None);
     }
-    for (path, object) in of_type(NameType::Create) {
-        identities.replaced(path, object);
-        let same = |(_, deleted): &(&Vec<u8>, _)| object.is_some() && *deleted == object;
-        if let Some((from, _)) = of_type(NameType::Delete).find(same) {
+    for (_, path, object) in of_type(NameType::Create) {
+        identities.replaced(path, *object);
+        let same = |other: &&Change| object.is_some() && other.2 == *object;
+        if let Some((_, from, _)) = of_type(NameType::Delete).find(same) {
             identities.moved(from, path);
         }
     }
+}
+
+/// What a call did to an entry, its path as rules have it, and the object.
+type Change = (NameType, Vec<u8>, Option<ObjectId>);
+
+/// The entries that the call made, removed or renamed. Those of a task in another mount namespace are known by their
+/// directories: its paths may lead to files of its own.
+fn changed_entries(
+    identities: &Identities,
+    event: &Event<'_>,
+    resolver: &mut Resolver,
+    shape: &Shape,
+) -> Vec<Change> {
+    if !resolver.is_foreign() {
+        let names = resolver.names(event, shape);
+        let both = resolver.items().iter().zip(names);
+        let change = |(item, name): (&Item, Name)| {
+            (item.nametype, name.path, name.inode.map(|inode| inode.id))
+        };
+        return both.map(change).collect();
+    }
+
+    let items = resolver.items();
+    let mut changes = Vec::new();
+    for item in items {
+        let object = item.inode.map(object);
+        let paths = paths_of_entry(items, item, identities);
+        changes.extend(paths.into_iter().map(|path| (item.nametype, path, object)));
+    }
+    changes
 }
 
 /// An event that the first stage left undecided.

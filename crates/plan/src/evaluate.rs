@@ -551,7 +551,7 @@ fn dir_may_hold(dir: &[u8], facts: &Facts<'_>, identities: &Identities) -> Optio
     some_name(facts.names, |name| {
         let is_there = name.inode.is_some() || name.existed;
         let is_object = name.inode.is_some_and(|inode| objects.contains(&inode.id));
-        let covers = |place| lies_below(&name.path, place);
+        let covers = |place| !name.is_link && lies_below(&name.path, place);
         let is_below = is_object || is_there && places(known, dir).any(covers);
         // The directory itself may be mounted at a place elsewhere.
         let is_known = !is_there || name.is_proven();

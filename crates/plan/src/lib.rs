@@ -70,7 +70,9 @@ pub use past::{
 pub use plan::{records_something, Plan, Platform, RuleNote};
 pub use price::{predict, CallPrice, CallRates, Prediction, EVENT_NS, NULL_CALL_NS};
 pub use records::{excluded, user_drops, RecordFilter, Sender};
-pub use shape::{shape, shape_of_name, CallNames, NameUse, PathArg, Shape, ShapeKind, NONE};
+pub use shape::{
+    shape, shape_of_name, CallNames, Follow, NameUse, PathArg, Shape, ShapeKind, NONE,
+};
 pub use subject::{SecurityModule, Subject};
 pub use task::{RunExe, TaskContainers, TaskPast, TaskWorkload, WorkloadName};
 pub use workload::{

@@ -78,9 +78,74 @@ pub struct PathArg {
     pub dir: u8,
     /// Use that the call makes of the name.
     pub use_: NameUse,
-    /// Whether a final symbolic link is followed (unless flags say otherwise).
-    pub follow: bool,
+    /// Whether a symbolic link that is the last name is followed.
+    pub follow: Follow,
 }
+
+/// Whether a call follows a symbolic link that is the last name of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Follow {
+    /// Whether it does without `flag`.
+    default: bool,
+    /// Index of the argument that has `flag`, or [`NONE`].
+    flags: u8,
+    /// The flag by which the call does the opposite.
+    flag: u64,
+}
+
+impl Follow {
+    /// The link itself is meant, always.
+    pub const NEVER: Follow = Follow {
+        default: false,
+        flags: NONE,
+        flag: 0,
+    };
+    /// What the link leads to is meant, always.
+    pub const ALWAYS: Follow = Follow {
+        default: true,
+        ..Follow::NEVER
+    };
+
+    /// The link is followed unless argument `flags` has `flag`.
+    const fn unless(flags: u8, flag: u64) -> Follow {
+        Follow {
+            default: true,
+            flags,
+            flag,
+        }
+    }
+
+    /// The link is followed only if argument `flags` has `flag`.
+    const fn only_if(flags: u8, flag: u64) -> Follow {
+        Follow {
+            default: false,
+            flags,
+            flag,
+        }
+    }
+
+    /// Whether a call with these arguments follows the link.
+    pub fn by(self, args: &[u64; 6]) -> bool {
+        let flags = args.get(usize::from(self.flags)).copied().unwrap_or(0);
+        self.default != (flags & self.flag != 0)
+    }
+
+    /// Whether a call follows the link with some arguments.
+    pub fn is_possible(self) -> bool {
+        self.default || self.flag != 0
+    }
+}
+
+/// Flags by which calls follow a symbolic link or not: linux/fcntl.h, linux/mount.h, linux/fs.h (`UMOUNT_NOFOLLOW`),
+/// linux/inotify.h and linux/fanotify.h.
+const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
+const AT_SYMLINK_FOLLOW: u64 = 0x400;
+const UMOUNT_NOFOLLOW: u64 = 8;
+const FSPICK_SYMLINK_NOFOLLOW: u64 = 2;
+const MOVE_MOUNT_F_SYMLINKS: u64 = 1;
+const MOVE_MOUNT_T_SYMLINKS: u64 = 0x10;
+const IN_DONT_FOLLOW: u64 = 0x0200_0000;
+const FAN_MARK_DONT_FOLLOW: u64 = 4;
 
 /// The objects that a call touches. Arguments are given by their index, or as [`NONE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -157,7 +222,7 @@ impl Shape {
         self.sockaddr != NONE && !self.sockaddr_out || self.kind == ShapeKind::Socketcall
     }
 
-    fn path(mut self, path: u8, dir: u8, use_: NameUse, follow: bool) -> Shape {
+    fn path(mut self, path: u8, dir: u8, use_: NameUse, follow: Follow) -> Shape {
         let slot = usize::from(self.paths[0].is_some());
         self.paths[slot] = Some(PathArg {
             path,
@@ -183,7 +248,14 @@ impl Shape {
 
 /// The shape of call `nr` of `arch`.
 pub fn shape(arch: Arch, nr: u32) -> Shape {
-    abi::syscall_name(arch, nr).map_or(Shape::PLAIN, shape_of_name)
+    match abi::syscall_name(arch, nr) {
+        // Its mask of 64 bits takes two arguments of 32-bit programs.
+        Some("fanotify_mark") if matches!(arch, Arch::I386 | Arch::Arm) => {
+            let follow = Follow::unless(1, FAN_MARK_DONT_FOLLOW);
+            Shape::PLAIN.path(5, 4, NameUse::Lookup, follow)
+        }
+        name => name.map_or(Shape::PLAIN, shape_of_name),
+    }
 }
 
 /// The shape of the call with this name.
@@ -203,16 +275,16 @@ fn opens(name: &str) -> Option<Shape> {
     Some(match name {
         "open" => Shape {
             open_flags: 1,
-            ..open.path(0, NONE, NameUse::Open, true)
+            ..open.path(0, NONE, NameUse::Open, Follow::ALWAYS)
         },
-        "creat" => open.path(0, NONE, NameUse::Open, true),
+        "creat" => open.path(0, NONE, NameUse::Open, Follow::ALWAYS),
         "openat" => Shape {
             open_flags: 2,
-            ..open.path(1, 0, NameUse::Open, true)
+            ..open.path(1, 0, NameUse::Open, Follow::ALWAYS)
         },
         "openat2" => Shape {
             how: 2,
-            ..open.path(1, 0, NameUse::Open, true)
+            ..open.path(1, 0, NameUse::Open, Follow::ALWAYS)
         },
         // The file is looked up by a handle; audit has it with an empty name.
         "open_by_handle_at" => Shape {
@@ -221,10 +293,13 @@ fn opens(name: &str) -> Option<Shape> {
         },
         "execve" => Shape::PLAIN
             .kind(ShapeKind::Exec)
-            .path(0, NONE, NameUse::Exec, true),
-        "execveat" => Shape::PLAIN
-            .kind(ShapeKind::Exec)
-            .path(1, 0, NameUse::Exec, true),
+            .path(0, NONE, NameUse::Exec, Follow::ALWAYS),
+        "execveat" => Shape::PLAIN.kind(ShapeKind::Exec).path(
+            1,
+            0,
+            NameUse::Exec,
+            Follow::unless(4, AT_SYMLINK_NOFOLLOW),
+        ),
         _ => return None,
     })
 }
@@ -233,26 +308,36 @@ fn names_changed(name: &str) -> Option<Shape> {
     use NameUse::*;
     let plain = Shape::PLAIN;
     Some(match name {
-        "unlink" | "rmdir" => plain.path(0, NONE, Delete, false),
-        "unlinkat" => plain.path(1, 0, Delete, false),
+        "unlink" | "rmdir" => plain.path(0, NONE, Delete, Follow::NEVER),
+        "unlinkat" => plain.path(1, 0, Delete, Follow::NEVER),
         "rename" => plain
-            .path(0, NONE, Rename, false)
-            .path(1, NONE, Rename, false),
-        "renameat" | "renameat2" => plain.path(1, 0, Rename, false).path(3, 2, Rename, false),
-        "link" => plain
-            .path(0, NONE, LinkSource, false)
-            .path(1, NONE, Create, false),
+            .path(0, NONE, Rename, Follow::NEVER)
+            .path(1, NONE, Rename, Follow::NEVER),
+        "renameat" | "renameat2" => {
+            plain
+                .path(1, 0, Rename, Follow::NEVER)
+                .path(3, 2, Rename, Follow::NEVER)
+        }
+        "link" => {
+            plain
+                .path(0, NONE, LinkSource, Follow::NEVER)
+                .path(1, NONE, Create, Follow::NEVER)
+        }
         "linkat" => plain
-            .path(1, 0, LinkSource, false)
-            .path(3, 2, Create, false),
-        "symlink" => plain
-            .path(0, NONE, SymlinkTarget, false)
-            .path(1, NONE, Create, false),
-        "symlinkat" => plain
-            .path(0, NONE, SymlinkTarget, false)
-            .path(2, 1, Create, false),
-        "mkdir" | "mknod" => plain.path(0, NONE, Create, false),
-        "mkdirat" | "mknodat" => plain.path(1, 0, Create, false),
+            .path(1, 0, LinkSource, Follow::only_if(4, AT_SYMLINK_FOLLOW))
+            .path(3, 2, Create, Follow::NEVER),
+        "symlink" => {
+            plain
+                .path(0, NONE, SymlinkTarget, Follow::NEVER)
+                .path(1, NONE, Create, Follow::NEVER)
+        }
+        "symlinkat" => {
+            plain
+                .path(0, NONE, SymlinkTarget, Follow::NEVER)
+                .path(2, 1, Create, Follow::NEVER)
+        }
+        "mkdir" | "mknod" => plain.path(0, NONE, Create, Follow::NEVER),
+        "mkdirat" | "mknodat" => plain.path(1, 0, Create, Follow::NEVER),
         _ => return None,
     })
 }
@@ -260,17 +345,21 @@ fn names_changed(name: &str) -> Option<Shape> {
 fn attributes(name: &str) -> Option<Shape> {
     use NameUse::Lookup;
     let plain = Shape::PLAIN;
+    let unless = |flags| Follow::unless(flags, AT_SYMLINK_NOFOLLOW);
     Some(match name {
         "chmod" | "chown" | "chown32" | "truncate" | "truncate64" | "utime" | "utimes"
         | "setxattr" | "getxattr" | "listxattr" | "removexattr" => {
-            plain.path(0, NONE, Lookup, true)
+            plain.path(0, NONE, Lookup, Follow::ALWAYS)
         }
         "lchown" | "lchown32" | "lsetxattr" | "lgetxattr" | "llistxattr" | "lremovexattr" => {
-            plain.path(0, NONE, Lookup, false)
+            plain.path(0, NONE, Lookup, Follow::NEVER)
         }
-        "fchmodat" | "fchmodat2" | "fchownat" | "utimensat" | "utimensat_time64" | "futimesat"
-        | "setxattrat" | "getxattrat" | "listxattrat" | "removexattrat" | "file_getattr"
-        | "file_setattr" => plain.path(1, 0, Lookup, true),
+        "fchmodat" | "futimesat" => plain.path(1, 0, Lookup, Follow::ALWAYS),
+        "setxattrat" | "getxattrat" | "listxattrat" | "removexattrat" => {
+            plain.path(1, 0, Lookup, unless(2))
+        }
+        "fchmodat2" | "utimensat" | "utimensat_time64" => plain.path(1, 0, Lookup, unless(3)),
+        "fchownat" | "file_getattr" | "file_setattr" => plain.path(1, 0, Lookup, unless(4)),
         "fchmod" | "fchown" | "fchown32" | "fsetxattr" | "fgetxattr" | "flistxattr"
         | "fremovexattr" => Shape { fd: 0, ..plain },
         _ => return None,
@@ -280,29 +369,46 @@ fn attributes(name: &str) -> Option<Shape> {
 fn looked_up(name: &str) -> Option<Shape> {
     use NameUse::Lookup;
     let plain = Shape::PLAIN;
+    let unless = |flags| Follow::unless(flags, AT_SYMLINK_NOFOLLOW);
     Some(match name {
         "stat" | "stat64" | "oldstat" | "access" | "chdir" | "chroot" | "statfs" | "statfs64"
-        | "acct" | "swapon" | "swapoff" | "uselib" | "umount" | "umount2" | "oldumount" => {
-            plain.path(0, NONE, Lookup, true)
+        | "acct" | "swapon" | "swapoff" | "uselib" | "umount" | "oldumount" => {
+            plain.path(0, NONE, Lookup, Follow::ALWAYS)
         }
-        "lstat" | "lstat64" | "oldlstat" | "readlink" => plain.path(0, NONE, Lookup, false),
-        "newfstatat" | "fstatat64" | "statx" | "faccessat" | "faccessat2" | "name_to_handle_at"
-        | "open_tree" | "open_tree_attr" | "fspick" | "mount_setattr" | "inotify_add_watch" => {
-            let dir = if name == "inotify_add_watch" { NONE } else { 0 };
-            plain.path(1, dir, Lookup, true)
+        "umount2" => plain.path(0, NONE, Lookup, Follow::unless(1, UMOUNT_NOFOLLOW)),
+        "lstat" | "lstat64" | "oldlstat" | "readlink" => plain.path(0, NONE, Lookup, Follow::NEVER),
+        "faccessat" => plain.path(1, 0, Lookup, Follow::ALWAYS),
+        "statx" | "open_tree" | "open_tree_attr" | "mount_setattr" => {
+            plain.path(1, 0, Lookup, unless(2))
         }
-        "readlinkat" => plain.path(1, 0, Lookup, false),
+        "newfstatat" | "fstatat64" | "faccessat2" => plain.path(1, 0, Lookup, unless(3)),
+        "name_to_handle_at" => {
+            let follow = Follow::only_if(4, AT_SYMLINK_FOLLOW);
+            plain.path(1, 0, Lookup, follow)
+        }
+        "fspick" => {
+            let follow = Follow::unless(2, FSPICK_SYMLINK_NOFOLLOW);
+            plain.path(1, 0, Lookup, follow)
+        }
+        "inotify_add_watch" => plain.path(1, NONE, Lookup, Follow::unless(2, IN_DONT_FOLLOW)),
+        "readlinkat" => plain.path(1, 0, Lookup, Follow::NEVER),
         // The source is a path only if the call attaches something that is mounted elsewhere.
-        "mount" => plain
-            .path(1, NONE, Lookup, true)
-            .path(0, NONE, Lookup, true),
-        "sysfs" => plain.path(1, NONE, Lookup, false),
-        "quotactl" => plain.path(1, NONE, Lookup, true),
-        "pivot_root" => plain
-            .path(0, NONE, Lookup, true)
-            .path(1, NONE, Lookup, true),
-        "move_mount" => plain.path(1, 0, Lookup, true).path(3, 2, Lookup, true),
-        "fanotify_mark" => plain.path(4, 3, Lookup, true),
+        "mount" => {
+            plain
+                .path(1, NONE, Lookup, Follow::ALWAYS)
+                .path(0, NONE, Lookup, Follow::ALWAYS)
+        }
+        "sysfs" => plain.path(1, NONE, Lookup, Follow::NEVER),
+        "quotactl" => plain.path(1, NONE, Lookup, Follow::ALWAYS),
+        "pivot_root" => {
+            plain
+                .path(0, NONE, Lookup, Follow::ALWAYS)
+                .path(1, NONE, Lookup, Follow::ALWAYS)
+        }
+        "move_mount" => plain
+            .path(1, 0, Lookup, Follow::only_if(4, MOVE_MOUNT_F_SYMLINKS))
+            .path(3, 2, Lookup, Follow::only_if(4, MOVE_MOUNT_T_SYMLINKS)),
+        "fanotify_mark" => plain.path(4, 3, Lookup, Follow::unless(1, FAN_MARK_DONT_FOLLOW)),
         _ => return None,
     })
 }
@@ -357,12 +463,13 @@ fn queues(name: &str) -> Option<Shape> {
         ..Shape::PLAIN
     };
     Some(match name {
-        "mq_open" => {
-            memory(3, MQ_ATTR_BYTES)
-                .kind(ShapeKind::Open)
-                .path(0, NONE, NameUse::Queue, false)
-        }
-        "mq_unlink" => Shape::PLAIN.path(0, NONE, NameUse::Queue, false),
+        "mq_open" => memory(3, MQ_ATTR_BYTES).kind(ShapeKind::Open).path(
+            0,
+            NONE,
+            NameUse::Queue,
+            Follow::NEVER,
+        ),
+        "mq_unlink" => Shape::PLAIN.path(0, NONE, NameUse::Queue, Follow::NEVER),
         "mq_timedsend" | "mq_timedreceive" | "mq_timedsend_time64" | "mq_timedreceive_time64" => {
             Shape {
                 fd: 0,
@@ -384,9 +491,9 @@ fn processes(name: &str) -> Option<Shape> {
         // BPF_OBJ_PIN and BPF_OBJ_GET have a path in memory.
         "bpf" => plain
             .kind(ShapeKind::Bpf)
-            .path(NONE, NONE, NameUse::Lookup, true),
+            .path(NONE, NONE, NameUse::Lookup, Follow::ALWAYS),
         // Some file systems look up what their options name.
-        "fsconfig" => plain.path(NONE, NONE, NameUse::Lookup, true),
+        "fsconfig" => plain.path(NONE, NONE, NameUse::Lookup, Follow::ALWAYS),
         "init_module" | "finit_module" => plain.kind(ShapeKind::Module),
         // The calls whose targets the kernel reports to audit: audit_signal_info(), audit_ptrace().
         "kill" | "tkill" | "rt_sigqueueinfo" => Shape { target: 0, ..plain },
@@ -413,8 +520,9 @@ mod tests {
                 .any(|&arch| abi::syscall_number(arch, name).is_some())
         };
         for arch in [Arch::X86_64, Arch::I386] {
+            let is_other = |name| arch == Arch::I386 && name == "fanotify_mark";
             for (nr, name) in abi::syscalls(arch) {
-                assert_eq!(shape(arch, nr), shape_of_name(name));
+                assert_eq!(shape(arch, nr) != shape_of_name(name), is_other(name));
             }
         }
         for name in [
@@ -436,6 +544,36 @@ mod tests {
         assert_eq!(shape.paths[1].map(|p| (p.dir, p.path)), Some((2, 3)));
         assert_eq!(shape_of_name("read").names(), CallNames::None);
         assert_eq!(shape_of_name("fchmod").names(), CallNames::Always);
+    }
+
+    #[test]
+    fn flags_say_whether_a_link_at_the_end_is_followed() {
+        let follows = |name, path: usize, args| {
+            let path = shape_of_name(name).paths[path].expect("a path");
+            path.follow.by(&args)
+        };
+        let none = [0; 6];
+        for (name, path, argument, flag, without) in [
+            ("umount2", 0, 1, UMOUNT_NOFOLLOW, true),
+            ("inotify_add_watch", 0, 2, IN_DONT_FOLLOW, true),
+            ("execveat", 0, 4, AT_SYMLINK_NOFOLLOW, true),
+            ("fchmodat2", 0, 3, AT_SYMLINK_NOFOLLOW, true),
+            ("name_to_handle_at", 0, 4, AT_SYMLINK_FOLLOW, false),
+            ("linkat", 0, 4, AT_SYMLINK_FOLLOW, false),
+            ("fspick", 0, 2, FSPICK_SYMLINK_NOFOLLOW, true),
+            ("mount_setattr", 0, 2, AT_SYMLINK_NOFOLLOW, true),
+            ("fanotify_mark", 0, 1, FAN_MARK_DONT_FOLLOW, true),
+            ("move_mount", 0, 4, MOVE_MOUNT_F_SYMLINKS, false),
+            ("move_mount", 1, 4, MOVE_MOUNT_T_SYMLINKS, false),
+        ] {
+            let mut args = none;
+            args[argument] = flag;
+            assert_eq!(follows(name, path, none), without, "{name}");
+            assert_eq!(follows(name, path, args), !without, "{name} with the flag");
+        }
+        // fchmodat(2) has no flags; what is there is not looked at.
+        assert!(follows("fchmodat", 0, [AT_SYMLINK_NOFOLLOW; 6]));
+        assert!(!follows("lchown", 0, [AT_SYMLINK_FOLLOW; 6]));
     }
 
     #[test]

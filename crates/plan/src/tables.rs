@@ -151,7 +151,7 @@ pub fn spec_bytes(shape: &Shape) -> [u8; 16] {
     let removes = shape.paths[0].is_some_and(|path| path.use_ == NameUse::Delete);
     let is_entry = |i: usize| {
         let changes = |use_| matches!(use_, NameUse::Create | NameUse::Delete | NameUse::Rename);
-        shape.paths[i].is_some_and(|path| !path.follow || changes(path.use_))
+        shape.paths[i].is_some_and(|path| !path.follow.is_possible() || changes(path.use_))
     };
     let flags = flag(shape.len_is_pointer, SPEC_SOCKADDR_LEN_PTR)
         | flag(shape.msghdr, SPEC_MSGHDR)

@@ -17,14 +17,9 @@ pub(crate) fn aliases(event: &Event<'_>, identities: &Identities) -> Vec<Name> {
 
 /// The names, as rules have them, of entries that the call made or removed in a directory that it reached by another path.
 pub(crate) fn entries(items: &[Item], identities: &Identities) -> Vec<Name> {
-    let is_entry = |item: &&Item| matches!(item.nametype, NameType::Create | NameType::Delete);
     let mut names = Vec::new();
-    for item in items.iter().filter(is_entry) {
-        let (dir, name) = text::split(&item.path);
-        let is_parent = |other: &&Item| other.nametype == NameType::Parent && other.path == dir;
-        let parent = items.iter().find(is_parent).and_then(|parent| parent.inode);
-        let paths =
-            parent.map_or_else(Vec::new, |parent| identities.paths_of(object(parent), name));
+    for item in items {
+        let paths = paths_of_entry(items, item, identities);
         names.extend(paths.into_iter().map(|path| Name {
             path,
             inode: item.inode.map(matched),
@@ -35,6 +30,18 @@ pub(crate) fn entries(items: &[Item], identities: &Identities) -> Vec<Name> {
         }));
     }
     names
+}
+
+/// The paths, as rules have them, of the entry that the call made or removed as `item`, by the directory that it is in;
+/// none for other items.
+pub(crate) fn paths_of_entry(items: &[Item], item: &Item, identities: &Identities) -> Vec<Vec<u8>> {
+    if !matches!(item.nametype, NameType::Create | NameType::Delete) {
+        return Vec::new();
+    }
+    let (dir, name) = text::split(&item.path);
+    let is_parent = |other: &&Item| other.nametype == NameType::Parent && other.path == dir;
+    let parent = items.iter().find(is_parent).and_then(|parent| parent.inode);
+    parent.map_or_else(Vec::new, |parent| identities.paths_of(object(parent), name))
 }
 
 fn of(alias: &AliasPart<'_>, identities: &Identities) -> Vec<Name> {

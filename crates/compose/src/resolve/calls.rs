@@ -2,10 +2,7 @@
 
 use super::kernel::Kernel;
 use event::wire::{self, Event};
-use plan::PathArg;
 
-const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
-const AT_SYMLINK_FOLLOW: u64 = 0x400;
 const AT_EMPTY_PATH: u64 = 0x1000;
 const MS_REMOUNT: u64 = 0x20;
 /// MS_SHARED and the like.
@@ -167,25 +164,4 @@ pub(super) fn moves_directory(event: &Event<'_>) -> bool {
             call_name(event),
             Some("chdir" | "fchdir" | "chroot" | "fchroot" | "pivot_root")
         )
-}
-
-/// Whether a final symbolic link is followed: the call's default, unless its flags say otherwise.
-pub(super) fn follows(event: &Event<'_>, arg: PathArg) -> bool {
-    let header = event.header();
-    let name = call_name(event);
-    let flags = match name {
-        Some("newfstatat" | "fstatat64" | "faccessat2" | "utimensat" | "fchmodat2") => {
-            header.args[3]
-        }
-        Some("fchownat" | "linkat" | "file_getattr" | "file_setattr") => header.args[4],
-        Some(
-            "statx" | "open_tree" | "open_tree_attr" | "setxattrat" | "getxattrat" | "listxattrat"
-            | "removexattrat",
-        ) => header.args[2],
-        _ => 0,
-    };
-    if flags & AT_SYMLINK_NOFOLLOW != 0 {
-        return false;
-    }
-    arg.follow || flags & AT_SYMLINK_FOLLOW != 0 && name == Some("linkat")
 }

@@ -1,7 +1,7 @@
 //! Items of the calls that change two names: rename, link and symlink.
 
 use super::arg::Arg;
-use super::calls::{call_name, follows, LookupOutcome};
+use super::calls::{call_name, LookupOutcome};
 use super::items::{Item, Items};
 use super::kernel::Kernel;
 use super::{found, objects, reached, text};
@@ -176,7 +176,7 @@ pub(super) fn link(
 fn leads_nowhere(items: &mut Items, event: &Event<'_>, old_arg: PathArg, old: &Arg<'_>) -> bool {
     let is_noted = event.object(wire::TARSIER_OBJECT_TARGET, 0).is_some();
     let is_symbolic = old_arg.use_ == NameUse::SymlinkTarget;
-    let follow = follows(event, old_arg);
+    let follow = old_arg.follow.by(&event.header().args);
     !is_noted
         && !is_symbolic
         && !old.text.is_empty()
@@ -199,7 +199,7 @@ fn link_source(items: &mut Items, event: &Event<'_>, old_arg: PathArg, old: Arg<
             LookupOutcome::Missing => LookupOutcome::Nothing,
             told => told,
         };
-        items.looked_up(&old, follows(event, old_arg), told);
+        items.looked_up(&old, old_arg.follow.by(&event.header().args), told);
     }
 }
 

@@ -3,6 +3,7 @@
 use super::arg::Arg;
 use super::calls::{call_name, mounts_on_first, mounts_on_second, moves_directory};
 use super::items::is_link;
+use super::text;
 use super::view::View;
 use event::record::Inode;
 use event::wire::{self, tarsier_found, tarsier_inode, Event};
@@ -137,6 +138,11 @@ fn tell_one(view: &mut View, event: &Event<'_>, arg: &Arg<'_>, found: &tarsier_f
     }
     if known(wire::TARSIER_FOUND_DIRECT) {
         view.know_direct(&arg.directory());
+    }
+    // The root directory, and `.`, are directories of their own names.
+    let is_own = matches!(text::last_component(arg.text), b"" | b".") && !arg.text.is_empty();
+    if is_own && known(wire::TARSIER_FOUND_TARGET) {
+        view.know(&arg.directory(), true, inode(&found.target));
     }
     if known(wire::TARSIER_FOUND_ABOVE) {
         view.know_above(&arg.path);

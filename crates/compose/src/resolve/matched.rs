@@ -35,8 +35,10 @@ impl Matched<'_> {
             .map(|item| self.name(item, &evidence))
             .collect();
         let mut reached: Vec<Name> = Vec::new();
-        for (item, name) in items.iter().zip(&names) {
-            reached.extend(self.behind_link(item, name));
+        for (item, name) in items.iter().zip(&mut names) {
+            let target = self.behind_link(item, name);
+            name.is_link = target.is_some();
+            reached.extend(target);
         }
         if shape.kind == ShapeKind::Open {
             let file = event.file(0).filter(|_| opened_by_name(event));
@@ -55,14 +57,16 @@ impl Matched<'_> {
         }
         let is_reached = self.view.is_reached();
         let is_lost = |item: &Item| item.inode.is_none() && item.path.starts_with(b"/proc/");
-        let is_unknown =
-            |item: &Item| item.existed && !item.is_real && (!is_reached || is_lost(item));
+        let is_unknown = |(item, name): (&Item, &Name)| {
+            let is_seen = item.is_real || name.is_proven();
+            item.existed && !is_seen && (!is_reached || is_lost(item))
+        };
         let is_missing = evidence.lacks_names()
             || evidence.may_have_found_entries()
             || sockets::has_unknown(event, shape)
             || may_look_up_more(event)
             || is_exec(shape) && !executed::are_known(event);
-        if is_missing || items.iter().any(is_unknown) {
+        if is_missing || items.iter().zip(&names).any(is_unknown) {
             reached.push(Name::unknown());
         }
         names.extend(reached);
@@ -95,10 +99,11 @@ impl Matched<'_> {
         let (object, place) = evidence.proofs(item, self.view);
         let is_proven = object > Proven::Later && place > Proven::Later;
         Name {
-            path: match (item.path.is_empty(), item.is_real) {
-                (true, _) => Vec::new(),
-                (_, true) => [self.root, &item.path].concat(),
-                (_, false) => self.canonical(item, is_proven),
+            path: match item.is_real {
+                // A path in another mount namespace means nothing here: object and directories tell.
+                _ if item.path.is_empty() || is_proven && self.view.is_foreign() => Vec::new(),
+                true => [self.root, &item.path].concat(),
+                false => self.canonical(item, is_proven),
             },
             inode: item.inode.map(matched),
             existed: item.existed || evidence.may_have_led(item, self.view),
@@ -110,6 +115,10 @@ impl Matched<'_> {
     }
 
     fn canonical(&mut self, item: &Item, is_proven: bool) -> Vec<u8> {
+        if item.nametype == NameType::Parent && !self.view.is_direct(&item.path) {
+            let real = self.view.real_path(&item.path, is_proven);
+            return real.unwrap_or_else(|| item.path.clone());
+        }
         if self.view.is_direct(text::split(&item.path).0) {
             return [self.root, &item.path].concat();
         }
@@ -142,6 +151,9 @@ impl Matched<'_> {
     fn behind_link(&mut self, item: &Item, name: &Name) -> Option<Name> {
         let is_followed = item.nametype == NameType::Normal && !item.is_real;
         let inode = item.inode.filter(|inode| is_followed && !is_link(*inode))?;
+        if name.path.is_empty() {
+            return None;
+        }
         let entry = self.view.known(&item.path, false).flatten();
         let is_plain = entry.is_some_and(|entry| !is_link(entry));
         if is_plain && self.view.is_direct(text::split(&item.path).0) {

@@ -29,7 +29,7 @@ mod text;
 mod view;
 
 use crate::system::System;
-pub(crate) use aliases::{aliases, entries};
+pub(crate) use aliases::{aliases, entries, paths_of_entry};
 use arg::{Arg, Reader};
 use calls::{call_name, collects_names, moves_directory, pins};
 use directories::Directories;
@@ -141,6 +141,12 @@ impl Resolver {
         let (view, items) = self.items.parts();
         let root = &self.directories.root;
         Matched { view, root }.names(items, event, shape)
+    }
+
+    /// Whether the task of the last resolved event is in another mount namespace than the rules.
+    pub(crate) fn is_foreign(&mut self) -> bool {
+        let (view, _) = self.items.parts();
+        view.is_foreign()
     }
 
     /// The directories above `names`, as they are now: one of them may be a mount of a directory that a rule names.

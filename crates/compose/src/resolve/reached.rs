@@ -1,7 +1,7 @@
 //! Items of calls on the object that a path or a descriptor leads to.
 
 use super::arg::Arg;
-use super::calls::{call_name, follows, looks_at_descriptor, LookupOutcome};
+use super::calls::{call_name, looks_at_descriptor, LookupOutcome};
 use super::items::{Item, Items};
 use super::{found, objects};
 use event::record::{FileCaps, Inode, NameType};
@@ -10,7 +10,7 @@ use plan::PathArg;
 
 /// Adds the items of a call on the object that a path leads to.
 pub(super) fn by_path(items: &mut Items, event: &Event<'_>, arg: PathArg, mut found: Arg<'_>) {
-    let follow = follows(event, arg);
+    let follow = arg.follow.by(&event.header().args);
     let is_nameless = found.text.is_empty() && looks_at_descriptor(event) == Some(true);
     match call_name(event) {
         // The argument is the name of a file system, read as a path but never looked up.

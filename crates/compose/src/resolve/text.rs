@@ -34,12 +34,12 @@ pub(super) fn join(out: &mut Vec<u8>, dir: &[u8], path: &[u8]) {
 }
 
 /// The directory part of a path as audit prints it for PARENT: up to and including the last slash that is followed by a
-/// name; empty if there is none.
+/// name, or the first slash if there is no name; empty if there is no such slash. As `parent_len()`, kernel/auditfilter.c.
 pub(super) fn parent_text(path: &[u8]) -> &[u8] {
-    let end = path
-        .iter()
-        .rposition(|&byte| byte != b'/')
-        .map_or(0, |last| last + 1);
+    let Some(last) = path.iter().rposition(|&byte| byte != b'/') else {
+        return &path[..path.len().min(1)];
+    };
+    let end = last + 1;
     let slash = path[..end].iter().rposition(|&byte| byte == b'/');
     slash.map_or(&[], |slash| &path[..=slash])
 }
@@ -111,7 +111,9 @@ mod tests {
         assert_eq!(parent_text(b"../x"), b"../");
         assert_eq!(parent_text(b"x"), b"");
         assert_eq!(parent_text(b"dir/sub/"), b"dir/");
-        assert_eq!(parent_text(b"/"), b"");
+        assert_eq!(parent_text(b"/"), b"/");
+        assert_eq!(parent_text(b"//"), b"/");
+        assert_eq!(parent_text(b""), b"");
         assert_eq!(last_component(b"/watch/new"), b"new");
         assert_eq!(last_component(b"dir/sub//"), b"sub");
         assert_eq!(last_component(b"/x"), b"x");

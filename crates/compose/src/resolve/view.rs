@@ -17,6 +17,7 @@ pub(super) struct View {
     prefix: Option<Vec<u8>>,
     path: Vec<u8>,
     pid: u32,
+    is_foreign: bool,
     /// What paths led to when the call was over, and whether links at their ends were followed.
     known: Vec<(Vec<u8>, bool, Option<Inode>)>,
     /// Directories whose paths were without symbolic links and `..` then.
@@ -36,6 +37,7 @@ impl View {
             prefix: None,
             path: Vec::new(),
             pid: 0,
+            is_foreign: false,
             known: Vec::new(),
             direct: Vec::new(),
             under_known: Vec::new(),
@@ -51,9 +53,10 @@ impl View {
         self.direct.clear();
         self.under_known.clear();
         self.spared = 0;
+        self.is_foreign = u64::from(mnt_ns) != self.own_mnt_ns;
         let prefix = self.prefix.get_or_insert_with(Vec::new);
         prefix.clear();
-        if u64::from(mnt_ns) == self.own_mnt_ns {
+        if !self.is_foreign {
             prefix.extend_from_slice(root);
         } else if self.system.mount_namespace(Some(pid)) == Some(mnt_ns.into()) {
             prefix.extend_from_slice(format!("/proc/{pid}/root").as_bytes());
@@ -77,6 +80,11 @@ impl View {
                 .into(),
             None => path.into(),
         }
+    }
+
+    /// Whether the process is in another mount namespace, so that its paths are not those of the rules.
+    pub(super) fn is_foreign(&self) -> bool {
+        self.is_foreign
     }
 
     /// Whether the root directory of the process can be reached, so that its paths can be looked up.

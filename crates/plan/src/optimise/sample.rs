@@ -217,6 +217,7 @@ impl Sampler {
             inode: (self.below(4) > 0).then_some(inode),
             existed: self.below(2) == 0,
             is_unknown: self.below(16) == 0,
+            is_link: self.below(16) == 0,
             is_owner_changed: self.below(16) == 0,
             object: Proven::InCall,
             place: Proven::InCall,

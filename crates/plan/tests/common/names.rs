@@ -50,6 +50,7 @@ pub(super) fn name() -> impl Strategy<Value = Name> {
             existed,
             is_unknown: false,
             is_owner_changed: false,
+            is_link: false,
             object,
             place,
         })
