@@ -45,4 +45,21 @@ static __always_inline void call_facts(struct work *w, bool returned)
 	set_fact(w, FACT_A3, w->args[3]);
 }
 
+#define CAPABILITIES_ARE_KNOWN                                               \
+	(TYPE_HAS(cred, cap_inheritable) && TYPE_HAS(cred, cap_permitted) && \
+	 TYPE_HAS(cred, cap_effective) && TYPE_HAS(cred, cap_ambient))
+
+/* linux/capability.h */
+#define CAP_DAC_OVERRIDE 1
+#define CAP_DAC_READ_SEARCH 2
+
+/* A set of capabilities: one 64-bit word since 6.3, two 32-bit words before. */
+static __always_inline __u64 capabilities(const kernel_cap_t *set)
+{
+	__u64 value = 0;
+
+	bpf_core_read(&value, sizeof(value), set);
+	return value;
+}
+
 #endif /* TARSIER_FACTS_H */

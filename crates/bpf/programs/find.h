@@ -346,11 +346,58 @@ __noinline int find_magic(struct work *w)
 	return true;
 }
 
+/* What a task may do in a directory: bits of a mode. */
+#define MAY_SEARCH 1
+#define MAY_CHANGE 3
+
+/* Takes what the capabilities of the task let it do in directories, and the user that their modes are about. */
+static __always_inline void take_powers(struct find *f, struct task_struct *task)
+{
+	const struct cred *cred = untrusted(task)->cred;
+	__u64 caps;
+
+	f->powers = 0;
+	f->fsuid = READ_OR(~0U, cred, fsuid.val);
+	if (!CAPABILITIES_ARE_KNOWN || READ_OR(1, cred, user_ns, level))
+		return;
+	caps = capabilities(&cred->cap_effective);
+	if (caps & 1ULL << CAP_DAC_OVERRIDE)
+		f->powers = MAY_CHANGE;
+	else if (caps & 1ULL << CAP_DAC_READ_SEARCH)
+		f->powers = MAY_SEARCH;
+}
+
+/* Whether the mode of a directory lets the task do this for sure: its groups are not looked at. */
+static __always_inline bool may_in(const struct find *f, const struct inode *dir, __u32 what)
+{
+	__u32 mode = READ(dir, i_mode);
+
+	if ((f->powers & what) == what || (mode & 0111 * what) == 0111 * what)
+		return true;
+	return READ(dir, i_uid.val) == f->fsuid && (mode & 0100 * what) == 0100 * what;
+}
+
+/* Notes whether the task may search the directory that has been reached. */
+__noinline int find_search(struct work *w)
+{
+	struct dentry *dir;
+	struct find *f;
+
+	if (!NAMES_ARE_KNOWN || !w)
+		return 0;
+	f = &w->find;
+	dir = (struct dentry *)f->dentry;
+	if (!may_in(f, READ(dir, d_inode), MAY_SEARCH))
+		f->is_barred = 1;
+	return 0;
+}
+
 /* The next name of the text, or the end of the text. */
 static long find_step(__u32 i, struct find_walk *walk)
 {
 	struct find *f = &walk->w->find;
 	__u8 after = *find_text(f, f->at);
+	struct dentry *dir = (struct dentry *)f->dentry;
 	struct dentry *child;
 	bool is_last, is_link;
 
@@ -366,6 +413,7 @@ static long find_step(__u32 i, struct find_walk *walk)
 	}
 	if (!take_name(walk->w))
 		return 1;
+	find_search(walk->w);
 	if (f->len == 1 && f->name[0] == '.')
 		return 0;
 	if (f->len == 2 && f->name[0] == ('.' | '.' << 8))
@@ -375,6 +423,9 @@ static long find_step(__u32 i, struct find_walk *walk)
 	if (is_last) {
 		find_know(walk->w, TARSIER_FOUND_PARENT, f->dentry);
 		f->found.known |= f->is_turned ? 0 : TARSIER_FOUND_DIRECT;
+		f->found.known |= f->is_barred ? 0 : TARSIER_FOUND_SEARCHABLE;
+		if (may_in(f, READ(dir, d_inode), MAY_CHANGE))
+			f->found.known |= TARSIER_FOUND_WRITABLE;
 		if (f->is_gone)
 			return 1;
 	}
@@ -452,6 +503,8 @@ static __noinline int find_text_of(struct work *w, __u32 i, __u32 is_gone)
 	f->links = 0;
 	f->is_past = 0;
 	f->is_turned = 0;
+	f->is_barred = 0;
+	take_powers(f, task);
 	f->is_gone = is_gone;
 	f->is_entry = w->spec.flags & (i & 1 ? SPEC_ENTRY_SECOND : SPEC_ENTRY_FIRST);
 	bpf_loop(FIND_STEPS_MAX, find_step, &walk, 0);

@@ -166,19 +166,6 @@ static __always_inline void part_target(struct work *w)
 	part_bytes(w, TARSIER_PART_OBJ_PID, &target, sizeof(target));
 }
 
-#define CAPABILITIES_ARE_KNOWN                                               \
-	(TYPE_HAS(cred, cap_inheritable) && TYPE_HAS(cred, cap_permitted) && \
-	 TYPE_HAS(cred, cap_effective) && TYPE_HAS(cred, cap_ambient))
-
-/* A set of capabilities: one 64-bit word since 6.3, two 32-bit words before. */
-static __always_inline __u64 capabilities(const kernel_cap_t *set)
-{
-	__u64 value = 0;
-
-	bpf_core_read(&value, sizeof(value), set);
-	return value;
-}
-
 static __always_inline void part_capset(struct work *w, struct task_struct *task)
 {
 	const struct cred *cred = untrusted(task)->cred;

@@ -304,6 +304,10 @@ enum tarsier_found_what {
 	TARSIER_FOUND_ABOVE = 1 << 7,
 	/* a directory on the way there is missing */
 	TARSIER_FOUND_MISSING = 1 << 8,
+	/* the modes of all directories on the way let the task search them */
+	TARSIER_FOUND_SEARCHABLE = 1 << 9,
+	/* the mode of the parent lets the task change its entries */
+	TARSIER_FOUND_WRITABLE = 1 << 10,
 };
 
 /* An entry of an object, without its name. */

@@ -4,7 +4,7 @@ use super::arg::Arg;
 use super::calls::{call_name, LookupOutcome};
 use super::items::{Item, Items};
 use super::kernel::Kernel;
-use super::{found, objects, reached, text};
+use super::{found, objects, reached, refused};
 use event::record::{Inode, NameType};
 use event::wire::{self, Event};
 use plan::{NameUse, PathArg};
@@ -13,34 +13,12 @@ const RENAME_NOREPLACE: u64 = 1;
 const RENAME_EXCHANGE: u64 = 2;
 const RENAME_WHITEOUT: u64 = 4;
 const ENOENT: i64 = -2;
-const EBUSY: i64 = -16;
-const ENOTDIR: i64 = -20;
-const EISDIR: i64 = -21;
 const EINVAL: i64 = -22;
-const ENOTEMPTY: i64 = -39;
 
 /// Whether renameat2(2) refuses these flags before it looks at the names: do_renameat2(), fs/namei.c.
 fn are_refused(flags: u64) -> bool {
     let alone = RENAME_NOREPLACE | RENAME_WHITEOUT;
     flags & !(alone | RENAME_EXCHANGE) != 0 || flags & RENAME_EXCHANGE != 0 && flags & alone != 0
-}
-
-/// The entry of a call that removes one, if no hook has noted it: its object, if that is known, or the one that is left if
-/// the call failed after it had found it (may_delete(), fs/namei.c).
-pub(super) fn left_entry(
-    items: &mut Items,
-    event: &Event<'_>,
-    arg: &Arg<'_>,
-) -> Option<Option<Inode>> {
-    if !arg.failed {
-        return Some(found::entry_before(event, arg.index));
-    }
-    let is_found = matches!(event.exit(), Some(EISDIR | ENOTEMPTY | EBUSY | ENOTDIR));
-    let is_special = matches!(text::last_component(arg.text), b"" | b"." | b"..");
-    if !is_found || is_special || arg.is_kernel_text {
-        return None;
-    }
-    items.view.inode(&arg.path, false).map(Some)
 }
 
 /// Adds the items of a rename from `old` to `new`.
@@ -77,7 +55,7 @@ pub(super) fn rename(
         return renamed_objects(items, event, &old, &new, moved, exchanges);
     }
     if event.exit() != Some(0) {
-        return;
+        return refused::rename(items, event, &old, &new);
     }
     let moved = items.view.inode(&new.path, false);
     let left = items.view.inode(&old.path, false);
@@ -169,6 +147,8 @@ pub(super) fn link(
     } else if let (Some(new), Some(0)) = (&new, event.exit()) {
         let inode = items.view.inode(&new.path, false);
         items.item(new, NameType::Create, inode);
+    } else if let Some(new) = new.filter(|new| refused::has_tried_to_make(event, new)) {
+        items.not_made(&new);
     }
 }
 

@@ -15,6 +15,8 @@ pub(super) struct Executed<'r> {
     pub(super) items: &'r mut Items,
     pub(super) directories: &'r Directories,
     pub(super) interpreters: &'r mut Interpreters,
+    /// Whether a symbolic link that is the last name is followed.
+    pub(super) follow: bool,
 }
 
 impl Executed<'_> {
@@ -59,7 +61,9 @@ impl Executed<'_> {
     fn first(&mut self, event: &Event<'_>, arg: &Arg<'_>) {
         let kept = event.executed_as(wire::TARSIER_EXECUTED_KEPT);
         let Some(opened) = event.executed_as(0).or(kept) else {
-            return self.items.looked_up(arg, true, LookupOutcome::Nothing);
+            return self
+                .items
+                .looked_up(arg, self.follow, LookupOutcome::Nothing);
         };
         self.items
             .item(arg, NameType::Normal, Inode::from_wire(&opened.inode));

@@ -319,6 +319,14 @@ mod tests {
         assert_eq!(items("rmdir", ENOTEMPTY, "/d/x", &all), left);
         // The directory may have refused the search.
         assert_eq!(items("rmdir", EACCES, "/d/x", &all), left[..1]);
+        const SEARCHABLE: u32 = wire::TARSIER_FOUND_SEARCHABLE;
+        let may = found(PARENT | ENTRY | SEARCHABLE);
+        assert_eq!(items("rmdir", EACCES, "/d/x", &may), left);
+        let not_made = [(NameType::Parent, Some(1)), (NameType::Create, None)];
+        let none = found(PARENT | SEARCHABLE | wire::TARSIER_FOUND_NO_ENTRY);
+        assert_eq!(items("mkdir", EACCES, "/d/x", &none), not_made);
+        const EROFS: i64 = -30;
+        assert_eq!(items("mkdir", EROFS, "/d/x", &none), not_made[..1]);
     }
 
     /// [`items`] of a successful call, with what the path led to before: an entry and an object of these numbers.

@@ -143,6 +143,14 @@ impl Items {
         });
     }
 
+    /// Adds the item of an entry that the call was refused to make.
+    pub(super) fn not_made(&mut self, arg: &Arg<'_>) {
+        self.item(arg, NameType::Create, None);
+        if let Some(item) = self.list.last_mut() {
+            item.existed = false;
+        }
+    }
+
     /// Adds an item: NORMAL if the object exists now, else UNKNOWN.
     ///
     /// `told`, what the result of the call says, takes precedence over what exists now: another process may have

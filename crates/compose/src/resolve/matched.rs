@@ -62,7 +62,7 @@ impl Matched<'_> {
             item.existed && !is_seen && (!is_reached || is_lost(item))
         };
         let is_missing = evidence.lacks_names()
-            || evidence.may_have_found_entries()
+            || evidence.may_have_found_entries(items)
             || sockets::has_unknown(event, shape)
             || may_look_up_more(event)
             || is_exec(shape) && !executed::are_known(event);

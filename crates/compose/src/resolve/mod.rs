@@ -24,6 +24,7 @@ mod operations;
 mod proof;
 mod queues;
 mod reached;
+mod refused;
 mod sockets;
 mod text;
 mod view;
@@ -211,6 +212,7 @@ impl Resolver {
                     items,
                     directories,
                     interpreters,
+                    follow: arg.follow.by(&event.header().args),
                 };
                 executed.add(event, &found, succeeded)
             }
@@ -223,13 +225,14 @@ impl Resolver {
                         let inode = items.view.inode(&found.path, false);
                         items.item(&found, NameType::Create, inode);
                     }
+                    None if refused::has_tried_to_make(event, &found) => items.not_made(&found),
                     None => {}
                 }
             }
             NameUse::Delete => {
                 items.parent(&found);
                 let noted = objects::entry(event, wire::TARSIER_OBJECT_DELETE, 0);
-                let left = changed::left_entry(items, event, &found);
+                let left = refused::left_entry(items, event, &found);
                 if let Some(inode) = noted.or(left) {
                     items.item(&found, NameType::Delete, inode);
                 }

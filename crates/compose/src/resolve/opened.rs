@@ -117,10 +117,7 @@ fn not_made(items: &mut Items, kernel: Kernel, event: &Event<'_>, arg: &Arg<'_>)
     let has_parent = |item: &Item| item.nametype == NameType::Parent;
     let exit = event.exit().unwrap_or_default();
     if kernel.tells_failed_creation(exit) && items.list().last().is_some_and(has_parent) {
-        items.item(arg, NameType::Create, None);
-        if let Some(item) = items.last_mut() {
-            item.existed = false;
-        }
+        items.not_made(arg);
     }
 }
 

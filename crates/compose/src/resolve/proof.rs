@@ -101,17 +101,19 @@ impl<'e, 'f> Evidence<'e, 'f> {
     }
 
     /// Whether the call was refused after the kernel's audit had seen what it should remove, move or replace
-    /// (may_delete(), fs/namei.c), which nothing shows.
-    pub(super) fn may_have_found_entries(&self) -> bool {
-        let removes = |path: PathArg| matches!(path.use_, NameUse::Delete | NameUse::Rename);
+    /// (may_delete(), fs/namei.c), and `items` do not have all of it.
+    pub(super) fn may_have_found_entries(&self, items: &[Item]) -> bool {
+        let removes = |path: &&PathArg| matches!(path.use_, NameUse::Delete | NameUse::Rename);
+        let is_entry = |item: &&Item| matches!(item.nametype, NameType::Delete | NameType::Create);
         // EPERM, EACCES, EBUSY, ENOTDIR, EISDIR, EMLINK, ENOTEMPTY.
         const REFUSED: [i64; 7] = [-1, -13, -16, ENOTDIR, -21, -31, -39];
         let is_refused = self
             .event
             .exit()
             .is_some_and(|exit| REFUSED.contains(&exit));
-        let index = self.shape.paths.iter().flatten().count().saturating_sub(1);
-        is_refused && self.shape.paths[index].is_some_and(removes) && self.is_unseen(index)
+        let removed = self.shape.paths.iter().flatten().filter(removes).count();
+        let is_shown = items.iter().filter(is_entry).count() >= removed;
+        is_refused && !is_shown && self.is_unseen(removed - 1)
     }
 
     /// Whether nothing shows what the last name of a path stood for before the call.
