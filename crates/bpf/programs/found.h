@@ -157,7 +157,7 @@ static __always_inline bool has_names(struct work *w)
 	if (w->find.is_noted && w->ret >= 0)
 		return false;
 	if (w->spec.path[0] >= 6)
-		return w->noted && w->spec.fd < 6;
+		return (w->noted && w->spec.fd < 6) || w->find.path_len[0];
 	return w->spec.kind != KIND_OPEN || w->ret < 0 || w->find.is_doubted;
 }
 

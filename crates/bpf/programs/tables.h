@@ -109,6 +109,8 @@ enum table_kind {
 	KIND_BPF = 7, /* bpf(2) */
 	KIND_MODULE = 8, /* loads a module */
 	KIND_MESSAGES = 9, /* sockaddr is the first of several struct mmsghdr */
+	KIND_MOUNT = 10, /* mount(2) */
+	KIND_FSCONFIG = 11, /* fsconfig(2) */
 };
 
 enum table_spec_flags {

@@ -141,6 +141,8 @@ static __always_inline void event_touched(struct work *w, __u32 verdict)
 {
 	if (!touches_nothing(w))
 		event_objects(w);
+	if (w->spec.kind == KIND_MOUNT || has_object_path(w))
+		event_inner_paths(w);
 	if (has_names(w))
 		event_names(w);
 	if (w->spec.kind == KIND_EXEC)

@@ -220,6 +220,9 @@ struct backing_file___real {
 struct module {
 	char name[56]; /* MODULE_NAME_LEN */
 };
+struct fs_context {
+	const char *source;
+};
 struct bpf_prog {
 	struct bpf_prog_aux *aux;
 };

@@ -33,6 +33,10 @@ pub enum ShapeKind {
     Module = 8,
     /// sendmmsg(2): each of its messages may have an address.
     Messages = 9,
+    /// mount(2): the options of overlayfs name directories.
+    Mount = 10,
+    /// fsconfig(2): the value of an option may be a path, and a file system looks up its source when it is created.
+    Fsconfig = 11,
 }
 
 /// When audit collects names (PATH records) of a call.
@@ -393,11 +397,10 @@ fn looked_up(name: &str) -> Option<Shape> {
         "inotify_add_watch" => plain.path(1, NONE, Lookup, Follow::unless(2, IN_DONT_FOLLOW)),
         "readlinkat" => plain.path(1, 0, Lookup, Follow::NEVER),
         // The source is a path only if the call attaches something that is mounted elsewhere.
-        "mount" => {
-            plain
-                .path(1, NONE, Lookup, Follow::ALWAYS)
-                .path(0, NONE, Lookup, Follow::ALWAYS)
-        }
+        "mount" => plain
+            .kind(ShapeKind::Mount)
+            .path(1, NONE, Lookup, Follow::ALWAYS)
+            .path(0, NONE, Lookup, Follow::ALWAYS),
         "sysfs" => plain.path(1, NONE, Lookup, Follow::NEVER),
         "quotactl" => plain.path(1, NONE, Lookup, Follow::ALWAYS),
         "pivot_root" => {
@@ -493,7 +496,11 @@ fn processes(name: &str) -> Option<Shape> {
             .kind(ShapeKind::Bpf)
             .path(NONE, NONE, NameUse::Lookup, Follow::ALWAYS),
         // Some file systems look up what their options name.
-        "fsconfig" => plain.path(NONE, NONE, NameUse::Lookup, Follow::ALWAYS),
+        "fsconfig" => {
+            plain
+                .kind(ShapeKind::Fsconfig)
+                .path(NONE, NONE, NameUse::Lookup, Follow::ALWAYS)
+        }
         "init_module" | "finit_module" => plain.kind(ShapeKind::Module),
         // The calls whose targets the kernel reports to audit: audit_signal_info(), audit_ptrace().
         "kill" | "tkill" | "rt_sigqueueinfo" => Shape { target: 0, ..plain },

@@ -35,9 +35,10 @@ pub(super) fn tell(view: &mut View, event: &Event<'_>, args: [&Option<Arg<'_>>; 
     }
 }
 
-/// Tells `view` what the path in the call's socket address, `arg`, led to.
-pub(super) fn tell_socket(view: &mut View, event: &Event<'_>, arg: &Arg<'_>) {
-    if let Some(found) = event.found(0) {
+/// Tells `view` what `arg` led to, a path that is no argument of the call: in a socket address, in options, or the source
+/// of a file system.
+pub(super) fn tell_inner(view: &mut View, event: &Event<'_>, arg: &Arg<'_>) {
+    if let Some(found) = event.found(arg.index) {
         tell_one(view, event, arg, &found);
     }
 }

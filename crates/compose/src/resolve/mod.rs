@@ -19,6 +19,7 @@ mod items;
 mod kernel;
 mod matched;
 mod objects;
+mod of_mounts;
 mod opened;
 mod operations;
 mod proof;
@@ -109,6 +110,7 @@ impl Resolver {
         if shape.kind == ShapeKind::Open && shape.paths[0].is_none() {
             opened::by_handle(&mut self.items, event);
         }
+        of_mounts::add(&mut self.items, &self.directories, event);
         if shape.fd != plan::NONE && event.exit() != Some(EBADF) {
             reached::by_descriptor(&mut self.items, event);
         }

@@ -111,7 +111,7 @@ fn add_one(
         arg.use_ = NameUse::Create;
     }
     if is_single {
-        found::tell_socket(&mut items.view, event, &arg);
+        found::tell_inner(&mut items.view, event, &arg);
     }
     match use_ {
         AddressUse::Bound => {
