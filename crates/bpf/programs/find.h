@@ -350,7 +350,7 @@ __noinline int find_magic(struct work *w)
 #define MAY_SEARCH 1
 #define MAY_CHANGE 3
 
-/* Takes what the capabilities of the task let it do in directories, and the user that their modes are about. */
+/* Takes the capabilities and ids of the task by which it may search and change directories. */
 static __always_inline void take_powers(struct find *f, struct task_struct *task)
 {
 	const struct cred *cred = untrusted(task)->cred;
@@ -358,6 +358,8 @@ static __always_inline void take_powers(struct find *f, struct task_struct *task
 
 	f->powers = 0;
 	f->fsuid = READ_OR(~0U, cred, fsuid.val);
+	f->fsgid = READ_OR(~0U, cred, fsgid.val);
+	f->has_groups = READ_OR(1, cred, group_info, ngroups) != 0;
 	if (!CAPABILITIES_ARE_KNOWN || READ_OR(1, cred, user_ns, level))
 		return;
 	caps = capabilities(&cred->cap_effective);
@@ -367,14 +369,31 @@ static __always_inline void take_powers(struct find *f, struct task_struct *task
 		f->powers = MAY_SEARCH;
 }
 
-/* Whether the mode of a directory lets the task do this for sure: its groups are not looked at. */
-static __always_inline bool may_in(const struct find *f, const struct inode *dir, __u32 what)
+/* Answers of may_in(). */
+#define IT_MAY 0
+#define IT_MAY_PERHAPS 1
+#define IT_MAY_NOT 2
+
+/*
+ * Whether the mode of a directory lets the task do this: acl_permission_check(), fs/namei.c. Where the group and others
+ * differ, and the task has several groups, it is not known.
+ */
+static __always_inline __u32 may_in(const struct find *f, const struct inode *dir, __u32 what)
 {
 	__u32 mode = READ(dir, i_mode);
+	__u32 by_group = (mode >> 3 & what) == what, by_others = (mode & what) == what;
 
-	if ((f->powers & what) == what || (mode & 0111 * what) == 0111 * what)
-		return true;
-	return READ(dir, i_uid.val) == f->fsuid && (mode & 0100 * what) == 0100 * what;
+	if ((f->powers & what) == what)
+		return IT_MAY;
+	if (READ(dir, i_uid.val) == f->fsuid)
+		by_group = by_others = (mode >> 6 & what) == what;
+	else if (READ(dir, i_gid.val) == f->fsgid)
+		by_others = by_group;
+	else if (!f->has_groups)
+		by_group = by_others;
+	if (by_group != by_others)
+		return IT_MAY_PERHAPS;
+	return by_group ? IT_MAY : IT_MAY_NOT;
 }
 
 /* Notes whether the task may search the directory that has been reached. */
@@ -382,13 +401,16 @@ __noinline int find_search(struct work *w)
 {
 	struct dentry *dir;
 	struct find *f;
+	__u32 may;
 
 	if (!NAMES_ARE_KNOWN || !w)
 		return 0;
 	f = &w->find;
 	dir = (struct dentry *)f->dentry;
-	if (!may_in(f, READ(dir, d_inode), MAY_SEARCH))
-		f->is_barred = 1;
+	may = may_in(f, READ(dir, d_inode), MAY_SEARCH);
+	if (may == IT_MAY_NOT)
+		f->found.known |= TARSIER_FOUND_BARRED;
+	f->barred |= may;
 	return 0;
 }
 
@@ -423,8 +445,8 @@ static long find_step(__u32 i, struct find_walk *walk)
 	if (is_last) {
 		find_know(walk->w, TARSIER_FOUND_PARENT, f->dentry);
 		f->found.known |= f->is_turned ? 0 : TARSIER_FOUND_DIRECT;
-		f->found.known |= f->is_barred ? 0 : TARSIER_FOUND_SEARCHABLE;
-		if (may_in(f, READ(dir, d_inode), MAY_CHANGE))
+		f->found.known |= f->barred ? 0 : TARSIER_FOUND_SEARCHABLE;
+		if (may_in(f, READ(dir, d_inode), MAY_CHANGE) == IT_MAY)
 			f->found.known |= TARSIER_FOUND_WRITABLE;
 		if (f->is_gone)
 			return 1;
@@ -503,7 +525,7 @@ static __noinline int find_text_of(struct work *w, __u32 i, __u32 is_gone)
 	f->links = 0;
 	f->is_past = 0;
 	f->is_turned = 0;
-	f->is_barred = 0;
+	f->barred = 0;
 	take_powers(f, task);
 	f->is_gone = is_gone;
 	f->is_entry = w->spec.flags & (i & 1 ? SPEC_ENTRY_SECOND : SPEC_ENTRY_FIRST);

@@ -78,9 +78,11 @@ struct find {
 	__u32 is_gone; /* there is no entry with the last name */
 	__u32 is_turned; /* a symbolic link or .. has been followed */
 	__u32 is_entry; /* a symbolic link that is the last name is not followed */
-	__u32 is_barred; /* the mode of a directory may not let the task search it */
+	__u32 barred; /* the mode of a directory may not (1) or does not (2) let the task search it */
 	__u32 powers; /* may_in() of directories, whatever their modes */
 	__u32 fsuid;
+	__u32 fsgid;
+	__u32 has_groups; /* the task has more groups */
 	__u32 is_same; /* the name and that of an entry, so far */
 	__u64 dentry; /* the directory that has been reached */
 	__u64 mnt;

@@ -308,6 +308,8 @@ enum tarsier_found_what {
 	TARSIER_FOUND_SEARCHABLE = 1 << 9,
 	/* the mode of the parent lets the task change its entries */
 	TARSIER_FOUND_WRITABLE = 1 << 10,
+	/* the mode of a directory on the way does not let the task search it */
+	TARSIER_FOUND_BARRED = 1 << 11,
 };
 
 /* An entry of an object, without its name. */

@@ -1,5 +1,6 @@
 //! Makes the initramfs: busybox, Tarsier, the workload, the distribution's audit programs, and `tests/vm`.
 
+use std::env;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -150,6 +151,16 @@ fn install_tests(guest: Guest, dir: &Path, root: &Path) -> Result<()> {
         .context("the mode of init")
 }
 
+/// The scenarios that `tests/exact/generate` makes: every second case if `TARSIER_EXACT` is set, which takes an hour, else
+/// one in 29.
+fn made_scenarios(dir: &Path) -> Result<String> {
+    let share = match env::var_os("TARSIER_EXACT") {
+        Some(_) => "2",
+        None => "29",
+    };
+    output_of(Command::new(dir.join("generate")).arg(share))
+}
+
 /// Copies the exactness suite and compiles its program, statically, so that no loader makes calls.
 fn install_exact(guest: Guest, dir: &Path, root: &Path) -> Result<()> {
     install(&dir.join("run"), &root.join("exact/run"))?;
@@ -167,6 +178,10 @@ fn install_exact(guest: Guest, dir: &Path, root: &Path) -> Result<()> {
                     .arg(&to),
             )?;
         }
+    }
+    if guest != Guest::Arm64 {
+        fs::write(root.join("exact/scenarios/made"), made_scenarios(dir)?)
+            .context("writing the scenarios that are made")?;
     }
     if guest == Guest::Arm64 {
         install(

@@ -3,10 +3,12 @@
 use super::calls::{looks_at_descriptor, looks_up, names_descriptor_alone, takes_empty_path};
 use super::directories::Directories;
 use super::kernel::Kernel;
-use super::{objects, text};
+use super::{objects, refused, text};
 use event::record::Inode;
 use event::wire::{self, Event};
 use plan::{NameUse, PathArg};
+
+const ENOENT: i64 = -2;
 
 /// A path argument, with what is known of its directories.
 pub(super) struct Arg<'a> {
@@ -58,6 +60,8 @@ impl Reader<'_> {
                 dir.walked(&mut base);
                 Inode::from_wire(&dir.inode)
             }
+            // What the descriptor stands for is not known.
+            None if is_relative_to_descriptor(event, arg, text) => None,
             None => {
                 base.extend_from_slice(&self.directories.cwd);
                 self.directories.cwd_inode
@@ -66,7 +70,10 @@ impl Reader<'_> {
         let is_nameless = text.is_empty()
             && (names_descriptor_alone(event, index, self.kernel)
                 || looks_at_descriptor(event) == Some(false));
-        if text.is_empty() && !is_dirfd_relative && !takes_empty_path(event) || is_nameless {
+        // The kernel takes no empty text for a name, and fails with ENOENT.
+        let is_refused = event.exit() == Some(ENOENT) || arg.use_ != NameUse::Lookup;
+        let is_no_name = text.is_empty() && (!is_dirfd_relative || is_refused);
+        if is_no_name && !takes_empty_path(event) || is_nameless {
             return None;
         }
         let (name, path) = self.name_and_path(text, &base, is_dirfd_relative);
@@ -85,10 +92,12 @@ impl Reader<'_> {
             use_: arg.use_,
             parent_inode: None,
             failed: exit.is_some_and(|exit| !event::record::is_success(exit)),
-            is_unreached: self.kernel.shows_parents
-                && is_kernel_text
-                && arg.use_ != NameUse::Open
-                && objects::is_unreached(event, text, is_old_name),
+            is_unreached: refused::is_barred(event, index)
+                || refused::is_refused_at_once(event)
+                || self.kernel.shows_parents
+                    && is_kernel_text
+                    && arg.use_ != NameUse::Open
+                    && objects::is_unreached(event, text, is_old_name),
         };
         if matches!(
             arg.use_,
@@ -111,7 +120,9 @@ impl Reader<'_> {
             return (destination.clone(), destination.clone());
         }
         let mut path = Vec::with_capacity(base.len() + text.len() + 2);
-        text::join(&mut path, base, text);
+        if !base.is_empty() || text.first() == Some(&b'/') {
+            text::join(&mut path, base, text);
+        }
         let mut name = text.to_vec();
         if is_dirfd_relative && !text.is_empty() {
             name.clear();
@@ -123,6 +134,13 @@ impl Reader<'_> {
         }
         (name, path)
     }
+}
+
+/// Whether a path is relative to a descriptor, not to the current directory.
+fn is_relative_to_descriptor(event: &Event<'_>, arg: PathArg, text: &[u8]) -> bool {
+    const AT_FDCWD: i32 = -100;
+    let dir = event.header().args.get(usize::from(arg.dir));
+    text.first() != Some(&b'/') && dir.is_some_and(|&dir| dir as i32 != AT_FDCWD)
 }
 
 /// The text of path argument `index`, and whether it is what the kernel read; `None` if it is not known in full.

@@ -30,14 +30,23 @@ impl LookupOutcome {
     pub(super) fn by(event: &Event<'_>) -> LookupOutcome {
         match (event.exit(), call_name(event)) {
             (Some(ENOENT), _) => LookupOutcome::Missing,
-            // The object may exist, but audit does not note it: it is not a directory, or openat2's `resolve` forbids
-            // the way to it.
-            (Some(ENOTDIR), Some("chdir" | "chroot")) => LookupOutcome::Missing,
+            // The object may exist, but audit does not note it: it is not a directory, as a name before a '/' has to be, or
+            // openat2's `resolve` forbids the way to it. mount(2) compares what it has found.
+            (Some(ENOTDIR), Some("mount" | "move_mount")) => LookupOutcome::Nothing,
+            (Some(ENOTDIR), Some(name)) if !opens(name) => LookupOutcome::Missing,
             (Some(ELOOP | EXDEV), Some("openat2")) => LookupOutcome::Missing,
             (Some(exit), _) if event::record::is_success(exit) => LookupOutcome::There,
             _ => LookupOutcome::Nothing,
         }
     }
+}
+
+/// Whether a call opens a file: it looks at what it has found before it asks whether that is a directory.
+fn opens(name: &str) -> bool {
+    matches!(
+        name,
+        "open" | "openat" | "openat2" | "creat" | "swapon" | "swapoff" | "acct"
+    )
 }
 
 /// Name of the call, or of the call that does the same as the io_uring operation.
@@ -50,12 +59,59 @@ pub(super) fn call_name(event: &Event<'_>) -> Option<&'static str> {
     abi::Arch::from_audit_arch(header.arch).and_then(|arch| abi::syscall_name(arch, nr))
 }
 
+/// The flags of calls that look at them before they read a name: the argument, and those that the call knows.
+const KNOWN_FLAGS: [(&str, usize, u32); 12] = [
+    ("access", 1, 0o7),
+    ("faccessat", 2, 0o7),
+    ("faccessat2", 3, 0x1300),
+    ("fchmodat2", 3, 0x1100),
+    ("fchownat", 4, 0x1100),
+    ("fspick", 2, 0xf),
+    ("mount_setattr", 2, 0x9900),
+    ("name_to_handle_at", 4, 0x1601),
+    ("open_tree", 2, 0x8_9901),
+    ("umount2", 1, 0xf),
+    ("unlinkat", 2, 0x200),
+    ("utimensat", 3, 0x1100),
+];
+
+/// Whether the call was refused before it read a name: for flags that it does not know, or since the task may not make
+/// such calls.
+fn is_refused_first(event: &Event<'_>) -> bool {
+    const EPERM: i64 = -1;
+    let name = call_name(event).unwrap_or_default();
+    let args = &event.header().args;
+    match (event.exit(), name) {
+        (Some(EINVAL), "readlink") => args[2] as i32 <= 0,
+        (Some(EINVAL), "readlinkat") => args[3] as i32 <= 0,
+        (Some(EINVAL), "truncate" | "truncate64") => (args[1] as i64) < 0,
+        (Some(EINVAL), name) => {
+            let mut flags = KNOWN_FLAGS.iter().filter(|flags| flags.0 == name);
+            flags.any(|&(_, argument, known)| args[argument] as u32 & !known != 0)
+        }
+        (Some(EPERM), name) => matches!(
+            name,
+            "acct"
+                | "fspick"
+                | "mount_setattr"
+                | "move_mount"
+                | "pivot_root"
+                | "swapoff"
+                | "swapon"
+        ),
+        _ => false,
+    }
+}
+
 /// Whether the kernel collected names for the call. It does not if openat2 refused its structure, nor, on kernels that
 /// make this difference, for an empty path that stands for a descriptor alone (AT_EMPTY_PATH).
 pub(super) fn collects_names(event: &Event<'_>, kernel: Kernel) -> bool {
     let is_empty = |index| event.path(index).is_some_and(|path| path.data.is_empty());
     let empty_path = || is_empty(0);
     let is_nameless = |index| is_empty(index) && names_descriptor_alone(event, index, kernel);
+    if is_refused_first(event) {
+        return false;
+    }
     match (call_name(event), event.exit()) {
         (Some("openat2"), Some(EINVAL | EFAULT | E2BIG)) => false,
         (Some("newfstatat" | "fstatat64"), _) if kernel.fstatat_takes_descriptor => {

@@ -29,8 +29,12 @@ pub(super) fn rename(
     old: Option<Arg<'_>>,
     new: Option<Arg<'_>>,
 ) {
-    let (Some(old), Some(new)) = (old, new) else {
-        return;
+    let (old, new) = match (old, new) {
+        (Some(old), Some(new)) => (old, new),
+        // One is no name: the kernel looks for the directory of the old one first.
+        (Some(old), None) => return items.parent(&old),
+        (None, Some(new)) => return items.item(&new, NameType::Unknown, None),
+        (None, None) => return,
     };
     let (first, second) = match kernel.last_name_first {
         true => (&new, &old),
@@ -42,7 +46,7 @@ pub(super) fn rename(
     };
     let is_refused = event.exit() == Some(EINVAL) && are_refused(flags);
     // The directory of the old name is looked up before that of the new one.
-    let is_lost = is_refused || new.failed && !items.reaches_directory(&old);
+    let is_lost = is_refused || old.is_unreached || new.failed && !items.reaches_directory(&old);
     for arg in [first, second] {
         if is_refused || is_lost && arg.index == 1 {
             items.item(arg, NameType::Unknown, None);
@@ -122,11 +126,12 @@ pub(super) fn link(
     new: Option<Arg<'_>>,
 ) {
     let last_first = kernel.last_name_first;
-    let is_lost = event.exit() == Some(ENOENT)
-        && match &old {
-            Some(old) => leads_nowhere(items, event, old_arg, old),
-            None => event.path(0).is_some_and(|text| text.data.is_empty()),
-        };
+    let is_lost = match &old {
+        Some(old) if old.is_unreached => true,
+        _ if event.exit() != Some(ENOENT) => false,
+        Some(old) => leads_nowhere(items, event, old_arg, old),
+        None => event.path(0).is_some_and(|text| text.data.is_empty()),
+    };
     let parent = |items: &mut Items, new: &Arg<'_>| match is_lost {
         // What the link is to lead to is looked up first.
         true => items.item(new, NameType::Unknown, None),

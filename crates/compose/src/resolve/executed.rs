@@ -123,6 +123,7 @@ impl Executed<'_> {
             with_dots: Vec::new(),
             is_real: false,
             inode,
+            behind: None,
             nametype: match inode {
                 Some(_) => NameType::Normal,
                 None => NameType::Unknown,
@@ -180,6 +181,7 @@ impl Executed<'_> {
                 true => Inode::from_wire(&file.inode),
                 false => script.and_then(|script| Inode::from_wire(&script.inode)),
             },
+            behind: None,
             nametype: NameType::Normal,
             existed: true,
             caps: FileCaps::NONE,

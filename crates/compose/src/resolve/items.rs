@@ -22,6 +22,8 @@ pub struct Item {
     pub is_real: bool,
     /// The object that the name led to, if it is known.
     pub inode: Option<Inode>,
+    /// The object that has the name, although the call was refused on the way to it.
+    pub behind: Option<Inode>,
     /// Role of the name in the call: `nametype=`.
     pub nametype: NameType,
     /// Whether the name led to an object, even one that is not known.
@@ -122,6 +124,7 @@ impl Items {
             with_dots: Vec::new(),
             is_real: arg.is_real,
             inode,
+            behind: None,
             nametype: NameType::Parent,
             existed: inode.is_some(),
             caps: FileCaps::NONE,
@@ -137,6 +140,7 @@ impl Items {
             with_dots: arg.with_dots(),
             is_real: arg.is_real,
             inode,
+            behind: None,
             nametype,
             existed: inode.is_some() || matches!(nametype, NameType::Delete | NameType::Create),
             caps: FileCaps::NONE,
@@ -156,6 +160,14 @@ impl Items {
     /// `told`, what the result of the call says, takes precedence over what exists now: another process may have
     /// created or removed the object since.
     pub(super) fn looked_up(&mut self, arg: &Arg<'_>, follow: bool, told: LookupOutcome) {
+        if arg.is_unreached {
+            let behind = self.view.inode(&arg.path, follow);
+            self.item(arg, NameType::Unknown, None);
+            if let Some(item) = self.list.last_mut() {
+                item.behind = behind;
+            }
+            return;
+        }
         let inode = match (arg.text.is_empty(), arg.base_inode, told) {
             (true, Some(inode), _) => {
                 let known = self.view.known(&arg.path, true).flatten();

@@ -98,6 +98,7 @@ impl Matched<'_> {
     fn name(&mut self, item: &Item, evidence: &Evidence<'_, '_>) -> Name {
         let (object, place) = evidence.proofs(item, self.view);
         let is_proven = object > Proven::Later && place > Proven::Later;
+        let may_have_led = !item.existed && evidence.may_have_led(item, self.view);
         Name {
             path: match item.is_real {
                 // A path in another mount namespace means nothing here: object and directories tell.
@@ -105,8 +106,9 @@ impl Matched<'_> {
                 true => [self.root, &item.path].concat(),
                 false => self.canonical(item, is_proven),
             },
-            inode: item.inode.map(matched),
-            existed: item.existed || evidence.may_have_led(item, self.view),
+            inode: item.inode.or(item.behind).map(matched),
+            existed: item.existed || may_have_led,
+            is_unknown: may_have_led,
             is_owner_changed: evidence.is_owner_changed(item),
             object,
             place,

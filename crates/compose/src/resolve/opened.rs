@@ -10,6 +10,7 @@ use event::record::{Inode, NameType};
 use event::wire::{self, Event};
 use plan::Shape;
 
+const EISDIR: i64 = -21;
 const O_CREAT: u64 = 0o100;
 const O_EXCL: u64 = 0o200;
 // These differ between architectures.
@@ -104,7 +105,13 @@ fn not_opened(items: &mut Items, kernel: Kernel, event: &Event<'_>, arg: &Arg<'_
         _ => LookupOutcome::by(event),
     };
     let mut is_there = || items.view.inode(&arg.path, !stops_at_link).is_some();
-    if creates && !matches!(told, LookupOutcome::Missing) && !is_there() {
+    // A name that ends with '/' cannot be made: open_last_lookups(), fs/namei.c.
+    let is_no_file = creates && event.exit() == Some(EISDIR) && arg.text.last() == Some(&b'/');
+    if is_no_file {
+        return items.item(arg, NameType::Unknown, None);
+    }
+    let may_make = creates && !arg.is_unreached && !matches!(told, LookupOutcome::Missing);
+    if may_make && !is_there() {
         return not_made(items, kernel, event, arg);
     }
     items.looked_up(arg, !stops_at_link, told);

@@ -6,18 +6,24 @@
 use super::calls::call_name;
 use super::items::Item;
 use super::opened::open_flags;
+use super::refused;
 use super::view::View;
 use event::record::{Inode, NameType};
 use event::wire::{self, tarsier_found, tarsier_inode, DirPart, Event, ObjectPart};
 use plan::{CallNames, NameUse, PathArg, Proven, Shape, ShapeKind, NONE};
 
 const EBADF: i64 = -9;
-/// Errors of the way to an object, with which there is none: ENOENT, EBADF, EFAULT, ENAMETOOLONG, ECANCELED. ELOOP also
-/// refuses the object itself, if links are not to be followed.
+/// Errors of the way to an object, with which there is none: ENOENT, EBADF, EFAULT, ENAMETOOLONG, ECANCELED.
 const ON_THE_WAY: [i64; 5] = [-2, EBADF, -14, -36, -125];
 
 /// ENOTDIR, an error of the way unless the call needs a directory at its end.
 const ENOTDIR: i64 = -20;
+const EISDIR: i64 = -21;
+const ELOOP: i64 = -40;
+const O_CREAT: u64 = 0o100;
+const O_EXCL: u64 = 0o200;
+/// O_NOFOLLOW of open(2): of arm, and of other architectures.
+const O_NOFOLLOW: u64 = 0x8000 | 0x20000;
 /// O_DIRECTORY of open(2): of arm, and of other architectures.
 const O_DIRECTORY: u64 = 0x4000 | 0x10000;
 
@@ -69,16 +75,23 @@ impl<'e, 'f> Evidence<'e, 'f> {
     /// Whether an item without an object may have led to one all the same: the call failed with an error that comes after
     /// the way to the object, and nothing tells what was there.
     pub(super) fn may_have_led(&self, item: &Item, view: &View) -> bool {
+        let ends_in_slash = item.name.as_ref().and_then(|name| name.last()) == Some(&b'/');
         let is_of_end = |error: i64| match error {
             ENOTDIR => self.needs_directory(item),
-            _ => !ON_THE_WAY.contains(&error),
+            ELOOP => self.may_stop_at_link(),
+            // An open that cannot make a file of such a name: open_last_lookups(), fs/namei.c.
+            EISDIR if ends_in_slash => open_flags(self.event, self.shape) & O_CREAT == 0,
+            _ => !ON_THE_WAY.contains(&error) && !refused::is_refused_at_once(self.event),
         };
         let has_failed = self
             .event
             .exit()
             .is_some_and(|exit| exit < 0 && is_of_end(exit));
         let is_nothing = |follow| view.known(&item.path, follow) == Some(None);
-        item.inode.is_none() && has_failed && !is_nothing(true) && !is_nothing(false)
+        item.inode.or(item.behind).is_none()
+            && has_failed
+            && !is_nothing(true)
+            && !is_nothing(false)
     }
 
     /// Whether the owner of an item's object may be the one that the call gave it: nothing shows the object as it was.
@@ -116,6 +129,17 @@ impl<'e, 'f> Evidence<'e, 'f> {
         is_refused && !is_shown && self.is_unseen(removed - 1)
     }
 
+    /// Whether the call may have found a symbolic link that is not to be followed, and been refused for it.
+    fn may_stop_at_link(&self) -> bool {
+        let flags = open_flags(self.event, self.shape);
+        let is_link_meant = |path: &PathArg| match path.use_ {
+            NameUse::Open => flags & O_NOFOLLOW != 0 || flags & O_CREAT != 0 && flags & O_EXCL != 0,
+            NameUse::Lookup | NameUse::Exec => !path.follow.by(&self.event.header().args),
+            _ => false,
+        };
+        self.shape.paths.iter().flatten().any(is_link_meant)
+    }
+
     /// Whether nothing shows what the last name of a path stood for before the call.
     fn is_unseen(&self, index: usize) -> bool {
         self.event.objects().next().is_none() && self.event.before(index as u8).is_none()
@@ -141,7 +165,8 @@ impl<'e, 'f> Evidence<'e, 'f> {
             return (Proven::AtEnd, Proven::AtEnd);
         }
 
-        let is_it = |inode: &tarsier_inode| is_same(item.inode, inode);
+        let of_item = item.inode.or(item.behind);
+        let is_it = |inode: &tarsier_inode| is_same(of_item, inode);
         let files = [0, 1].map(|index| self.event.file(index));
         let file = files
             .iter()
@@ -165,9 +190,9 @@ impl<'e, 'f> Evidence<'e, 'f> {
         // Of an entry that the call removed, and that nobody looked at before, only the name can tell.
         let is_removed = item.nametype == NameType::Delete;
         let is_missing = !item.existed && !self.may_have_led(item, view);
-        let is_nothing = item.inode.is_none() && (is_removed || is_missing);
+        let is_nothing = of_item.is_none() && (is_removed || is_missing);
         // What a rename has moved is known by its new name.
-        let is_seen = item.inode.is_some_and(|inode| view.has_seen(inode));
+        let is_seen = of_item.is_some_and(|inode| view.has_seen(inode));
         let object = match is_nothing || is_seen {
             true => Proven::AtEnd,
             false => Proven::Later,

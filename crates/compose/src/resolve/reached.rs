@@ -64,6 +64,7 @@ pub(super) fn by_descriptor(items: &mut Items, event: &Event<'_>) {
         path,
         with_dots: Vec::new(),
         inode,
+        behind: None,
         nametype: NameType::Normal,
         existed: true,
         caps: FileCaps::NONE,

@@ -51,6 +51,7 @@ mod service;
 mod survival;
 mod targets;
 mod titles;
+mod touched;
 mod unsure;
 mod upgrade;
 mod workload;
