@@ -14,6 +14,8 @@ use std::sync::Arc;
 pub(super) struct View {
     system: Arc<dyn System>,
     own_mnt_ns: u64,
+    /// Mount namespace of the first process: the host's, where the daemon is in one of its own.
+    host_mnt_ns: Option<u64>,
     prefix: Option<Vec<u8>>,
     path: Vec<u8>,
     pid: u32,
@@ -33,6 +35,7 @@ impl View {
     pub(super) fn new(system: Arc<dyn System>) -> View {
         View {
             own_mnt_ns: system.mount_namespace(None).unwrap_or(0),
+            host_mnt_ns: None,
             system,
             prefix: None,
             path: Vec::new(),
@@ -53,10 +56,19 @@ impl View {
         self.direct.clear();
         self.under_known.clear();
         self.spared = 0;
-        self.is_foreign = u64::from(mnt_ns) != self.own_mnt_ns;
+        let is_own = u64::from(mnt_ns) == self.own_mnt_ns;
+        if !is_own && self.host_mnt_ns.is_none() {
+            self.host_mnt_ns = self.system.mount_namespace(Some(1));
+        }
+        let is_hosts = self.host_mnt_ns == Some(mnt_ns.into());
+        self.is_foreign = !is_own && !is_hosts;
+
         let prefix = self.prefix.get_or_insert_with(Vec::new);
         prefix.clear();
-        if !self.is_foreign {
+        if is_own {
+            prefix.extend_from_slice(root);
+        } else if is_hosts {
+            prefix.extend_from_slice(b"/proc/1/root");
             prefix.extend_from_slice(root);
         } else if self.system.mount_namespace(Some(pid)) == Some(mnt_ns.into()) {
             prefix.extend_from_slice(format!("/proc/{pid}/root").as_bytes());
@@ -200,7 +212,7 @@ impl View {
             return None;
         }
         let prefix = self.prefix.as_ref()?;
-        let path = match prefix.starts_with(b"/proc/") {
+        let path = match self.is_foreign {
             // There, the process may have another number.
             true => Cow::Borrowed(path),
             false => self.for_others(path),
@@ -277,6 +289,30 @@ mod tests {
         assert_eq!(ino(&mut view, "/etc"), Some(11));
         view.set(2, 7, b"");
         assert_eq!(ino(&mut view, "/etc"), Some(12));
+    }
+
+    #[test]
+    fn the_hosts_files_are_seen_at_the_first_process_although_the_other_has_ended() {
+        let mut system = StaticSystem::default();
+        let files = [
+            ("/proc/self/ns/mnt", 1),
+            ("/proc/1/ns/mnt", 2),
+            ("/proc/1/root/etc", 10),
+            ("/proc/1/root/jail/etc", 11),
+            ("/proc/1/root/proc/7/comm", 12),
+        ];
+        system.files = files.map(|(path, ino)| (path, numbered(ino))).into();
+        let mut view = View::new(Arc::new(system));
+        view.set(2, 7, b"");
+        assert_eq!(
+            (view.is_foreign(), ino(&mut view, "/etc")),
+            (false, Some(10))
+        );
+        assert_eq!(ino(&mut view, "/proc/self/comm"), Some(12));
+        view.set(2, 7, b"/jail");
+        assert_eq!(ino(&mut view, "/etc"), Some(11));
+        view.set(3, 7, b"");
+        assert_eq!((view.is_foreign(), ino(&mut view, "/etc")), (true, None));
     }
 
     #[test]
