@@ -424,6 +424,7 @@ fn some_name(names: &[Name], holds: impl Fn(&Name) -> Option<bool>) -> Option<bo
     let mut result = Some(false);
     for name in names {
         match holds(name).filter(|_| !name.is_unknown) {
+            Some(true) if name.is_possible => result = None,
             Some(true) => return Some(true),
             None => result = None,
             Some(false) => {}
@@ -546,7 +547,8 @@ fn dir_may_hold(dir: &[u8], facts: &Facts<'_>, identities: &Identities) -> Optio
     let objects: Vec<ObjectId> = known.into_iter().flat_map(PathIdentity::objects).collect();
     // The directory may also be mounted elsewhere, or have been renamed.
     if facts.above.iter().any(|above| objects.contains(above)) {
-        return Some(true);
+        let is_reached = |name: &Name| !name.is_possible && (name.inode.is_some() || name.existed);
+        return facts.names.iter().any(is_reached).then_some(true);
     }
     some_name(facts.names, |name| {
         let is_there = name.inode.is_some() || name.existed;

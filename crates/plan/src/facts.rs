@@ -43,6 +43,8 @@ pub struct Name {
     pub existed: bool,
     /// The object that the name led to is not known: conditions on it may hold.
     pub is_unknown: bool,
+    /// The call may have been refused before it got to the object: no condition on it surely holds.
+    pub is_possible: bool,
     /// The last name of `path` is a symbolic link that the call followed: what it led to is elsewhere.
     pub is_link: bool,
     /// The owner in `inode` may not be the one that the call found, which it has changed.

@@ -457,6 +457,7 @@ fn an_earlier_name_hides_a_path_rule_but_not_one_that_comes_before_the_match_so_
         is_unknown: false,
         is_owner_changed: false,
         is_link: false,
+        is_possible: false,
         object: plan::Proven::InCall,
         place: plan::Proven::InCall,
     };

@@ -107,6 +107,8 @@ fn every_constant_of_the_header_has_the_value_it_has_here() {
         ("KIND_BPF", ShapeKind::Bpf as u32),
         ("KIND_MODULE", ShapeKind::Module as u32),
         ("KIND_MESSAGES", ShapeKind::Messages as u32),
+        ("KIND_MOUNT", ShapeKind::Mount as u32),
+        ("KIND_FSCONFIG", ShapeKind::Fsconfig as u32),
         ("GATE_OPEN", 0),
         ("FACTS", FACTS as u32),
     ]

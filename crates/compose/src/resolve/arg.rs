@@ -1,6 +1,8 @@
 //! Path arguments: from the text that user space passed to an absolute path.
 
-use super::calls::{looks_at_descriptor, looks_up, names_descriptor_alone, takes_empty_path};
+use super::calls::{
+    call_name, looks_at_descriptor, looks_up, names_descriptor_alone, takes_empty_path,
+};
 use super::directories::Directories;
 use super::kernel::Kernel;
 use super::{objects, refused, text};
@@ -37,6 +39,8 @@ pub(super) struct Arg<'a> {
     pub(super) failed: bool,
     /// The call failed before the last name was looked up, as the hooks on the look-up show.
     pub(super) is_unreached: bool,
+    /// The call failed before the name was looked up, as its error and the modes of directories show.
+    pub(super) is_barred: bool,
 }
 
 /// Reads the path arguments of an event.
@@ -71,7 +75,12 @@ impl Reader<'_> {
             && (names_descriptor_alone(event, index, self.kernel)
                 || looks_at_descriptor(event) == Some(false));
         // The kernel takes no empty text for a name, and fails with ENOENT.
-        let is_refused = event.exit() == Some(ENOENT) || arg.use_ != NameUse::Lookup;
+        let is_changed = matches!(
+            arg.use_,
+            NameUse::Open | NameUse::Create | NameUse::Delete | NameUse::Rename
+        );
+        let is_missing = event.exit() == Some(ENOENT) && call_name(event) != Some("readlinkat");
+        let is_refused = is_changed || is_missing;
         let is_no_name = text.is_empty() && (!is_dirfd_relative || is_refused);
         if is_no_name && !takes_empty_path(event) || is_nameless {
             return None;
@@ -92,12 +101,11 @@ impl Reader<'_> {
             use_: arg.use_,
             parent_inode: None,
             failed: exit.is_some_and(|exit| !event::record::is_success(exit)),
-            is_unreached: refused::is_barred(event, index)
-                || refused::is_refused_at_once(event)
-                || self.kernel.shows_parents
-                    && is_kernel_text
-                    && arg.use_ != NameUse::Open
-                    && objects::is_unreached(event, text, is_old_name),
+            is_unreached: self.kernel.shows_parents
+                && is_kernel_text
+                && arg.use_ != NameUse::Open
+                && objects::is_unreached(event, text, is_old_name),
+            is_barred: refused::is_barred(event, index) || refused::is_refused_at_once(event),
         };
         if matches!(
             arg.use_,
@@ -178,6 +186,7 @@ impl<'a> Arg<'a> {
             parent_inode: None,
             failed,
             is_unreached: false,
+            is_barred: false,
         }
     }
 

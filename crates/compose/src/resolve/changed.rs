@@ -46,7 +46,7 @@ pub(super) fn rename(
     };
     let is_refused = event.exit() == Some(EINVAL) && are_refused(flags);
     // The directory of the old name is looked up before that of the new one.
-    let is_lost = is_refused || old.is_unreached || new.failed && !items.reaches_directory(&old);
+    let is_lost = is_refused || old.is_barred || new.failed && !items.reaches_directory(&old);
     for arg in [first, second] {
         if is_refused || is_lost && arg.index == 1 {
             items.item(arg, NameType::Unknown, None);
@@ -127,7 +127,7 @@ pub(super) fn link(
 ) {
     let last_first = kernel.last_name_first;
     let is_lost = match &old {
-        Some(old) if old.is_unreached => true,
+        Some(old) if old.is_barred => true,
         _ if event.exit() != Some(ENOENT) => false,
         Some(old) => leads_nowhere(items, event, old_arg, old),
         None => event.path(0).is_some_and(|text| text.data.is_empty()),

@@ -114,7 +114,7 @@ impl Items {
     /// Adds the item of the directory in which `arg` has its last name; UNKNOWN if the look-up did not get that far.
     pub(super) fn parent(&mut self, arg: &Arg<'_>) {
         let (name, inode) = self.directory_of(arg);
-        if arg.is_unreached || arg.failed && !inode.is_some_and(is_directory) {
+        if arg.is_unreached || arg.is_barred || arg.failed && !inode.is_some_and(is_directory) {
             // The look-up did not reach the last name.
             return self.item(arg, NameType::Unknown, None);
         }
@@ -160,7 +160,7 @@ impl Items {
     /// `told`, what the result of the call says, takes precedence over what exists now: another process may have
     /// created or removed the object since.
     pub(super) fn looked_up(&mut self, arg: &Arg<'_>, follow: bool, told: LookupOutcome) {
-        if arg.is_unreached {
+        if arg.is_barred {
             let behind = self.view.inode(&arg.path, follow);
             self.item(arg, NameType::Unknown, None);
             if let Some(item) = self.list.last_mut() {

@@ -108,7 +108,7 @@ impl Matched<'_> {
             },
             inode: item.inode.or(item.behind).map(matched),
             existed: item.existed || may_have_led,
-            is_unknown: may_have_led,
+            is_possible: may_have_led || item.behind.is_some(),
             is_owner_changed: evidence.is_owner_changed(item),
             object,
             place,
@@ -116,21 +116,28 @@ impl Matched<'_> {
         }
     }
 
+    /// The path of an item without symbolic links in its directory. If that cannot be resolved now, the path as it is,
+    /// or none where object and directories are known without it: it would lead to where the links are.
     fn canonical(&mut self, item: &Item, is_proven: bool) -> Vec<u8> {
+        let real = self.real(item, is_proven);
+        real.unwrap_or_else(|| match is_proven {
+            true => Vec::new(),
+            false => item.path.clone(),
+        })
+    }
+
+    fn real(&mut self, item: &Item, is_proven: bool) -> Option<Vec<u8>> {
         if item.nametype == NameType::Parent && !self.view.is_direct(&item.path) {
-            let real = self.view.real_path(&item.path, is_proven);
-            return real.unwrap_or_else(|| item.path.clone());
+            return self.view.real_path(&item.path, is_proven);
         }
         if self.view.is_direct(text::split(&item.path).0) {
-            return [self.root, &item.path].concat();
+            return Some([self.root, &item.path].concat());
         }
-        if !item.with_dots.is_empty() {
-            if let Some(real) = self.in_real_directory(&item.with_dots, is_proven) {
-                return real;
-            }
-        }
-        let real = self.in_real_directory(&item.path, is_proven);
-        real.unwrap_or_else(|| item.path.clone())
+        let with_dots = match item.with_dots.is_empty() {
+            true => None,
+            false => self.in_real_directory(&item.with_dots, is_proven),
+        };
+        with_dots.or_else(|| self.in_real_directory(&item.path, is_proven))
     }
 
     /// `path` with the symbolic links in its directory resolved.
@@ -172,26 +179,27 @@ impl Matched<'_> {
 
     /// A file that an execve has opened: taken by the programs when it did.
     fn executed(&self, file: &DirPart<'_>) -> Name {
-        let mut path = self.root.to_vec();
-        file.walked(&mut path);
-        Name {
-            path,
-            inode: Inode::from_wire(&file.inode).map(matched),
-            existed: true,
-            object: Proven::InCall,
-            place: match file.is_incomplete() {
-                true => Proven::Later,
-                false => Proven::InCall,
-            },
-            ..Name::default()
-        }
+        let place = match file.is_incomplete() {
+            true => Proven::Later,
+            false => Proven::InCall,
+        };
+        self.name_of(file, Proven::InCall, place)
     }
 
     /// The file that a call opened.
     fn file(&self, file: &DirPart<'_>, evidence: &Evidence<'_, '_>) -> Name {
         let (object, place) = evidence.of_file(0, file);
+        self.name_of(file, object, place)
+    }
+
+    /// A file whose path the programs have walked.
+    fn name_of(&self, file: &DirPart<'_>, object: Proven, place: Proven) -> Name {
+        let is_proven = object > Proven::Later && place > Proven::Later;
         let mut path = self.root.to_vec();
-        file.walked(&mut path);
+        match is_proven && self.view.is_foreign() {
+            true => path.clear(),
+            false => file.walked(&mut path),
+        }
         Name {
             path,
             inode: Inode::from_wire(&file.inode).map(matched),
@@ -222,7 +230,10 @@ impl Matched<'_> {
         let (inode, path) = super::objects::place(&object);
         Some(Name {
             is_unknown: path.is_empty() && inode.is_none(),
-            path: [self.root, &path].concat(),
+            path: match self.view.is_foreign() {
+                true => Vec::new(),
+                false => [self.root, &path].concat(),
+            },
             inode: inode.map(matched),
             existed: true,
             object: Proven::InCall,

@@ -110,7 +110,7 @@ fn not_opened(items: &mut Items, kernel: Kernel, event: &Event<'_>, arg: &Arg<'_
     if is_no_file {
         return items.item(arg, NameType::Unknown, None);
     }
-    let may_make = creates && !arg.is_unreached && !matches!(told, LookupOutcome::Missing);
+    let may_make = creates && !arg.is_barred && !matches!(told, LookupOutcome::Missing);
     if may_make && !is_there() {
         return not_made(items, kernel, event, arg);
     }

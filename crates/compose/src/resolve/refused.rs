@@ -54,7 +54,7 @@ pub(super) fn has_tried_to_make(event: &Event<'_>, arg: &Arg<'_>) -> bool {
         Some(ENOSPC | EDQUOT | EMLINK) => true,
         _ => false,
     };
-    is_tried && !is_special(arg) && !arg.is_kernel_text
+    is_tried && !arg.is_barred && !is_special(arg) && !arg.is_kernel_text
 }
 
 /// Whether EPERM may come before the entry is looked at: link(2) to a file of somebody else (`may_linkat()`).

@@ -218,6 +218,7 @@ impl Sampler {
             existed: self.below(2) == 0,
             is_unknown: self.below(16) == 0,
             is_link: self.below(16) == 0,
+            is_possible: self.below(16) == 0,
             is_owner_changed: self.below(16) == 0,
             object: Proven::InCall,
             place: Proven::InCall,

@@ -51,6 +51,7 @@ pub(super) fn name() -> impl Strategy<Value = Name> {
             is_unknown: false,
             is_owner_changed: false,
             is_link: false,
+            is_possible: false,
             object,
             place,
         })

@@ -175,16 +175,9 @@ fn a_link_that_is_not_to_be_followed_is_what_the_call_touched() {
             "umount2 file",
             "statx file",
         ];
-        let told: Vec<&str> = brief.iter().map(String::as_str).collect();
-        let later = ["umount2 link", "name_to_handle_at link"];
-        let told: Vec<&str> = told
-            .into_iter()
-            .filter(|event| !later[1..].contains(event))
-            .collect();
-        let told: Vec<&str> = told
-            .into_iter()
-            .filter(|event| !event.starts_with("inotify"))
-            .collect();
+        // Calls that need something else before they look at the name may or may not be there.
+        let is_sure = |event: &&str| !event.starts_with("inotify") && !event.starts_with("name_to");
+        let told: Vec<&str> = brief.iter().map(String::as_str).filter(is_sure).collect();
         assert_eq!(told, expected);
     });
 }
@@ -236,8 +229,9 @@ fn short_lived_mount_namespaces_have_names_of_their_own() {
         }
         let events = log::events(&daemon.stop().log);
         let mut brief: Vec<_> = events.iter().filter_map(Event::brief).collect();
+        brief.retain(|event| !event.ends_with(" -"));
         brief.sort();
-        brief.dedup_by(|one, other| one == other);
+        brief.dedup();
         assert_eq!(brief, ["fchmodat f", "openat d"]);
         let times = |name: &str| {
             let of = |event: &&Event| event.brief().as_deref() == Some(name);
