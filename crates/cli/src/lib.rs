@@ -23,6 +23,9 @@ use std::time::Duration;
 /// Default directory of a daemon's socket, its lock and the state it has to restore.
 pub const RUN_DIR: &str = "/run/tarsier";
 
+/// Default directory for what outlives a reboot.
+pub const STATE_DIR: &str = "/var/lib/tarsier";
+
 /// System-call auditing with the rules and the log of the Linux audit system, through eBPF.
 #[derive(Parser, Debug)]
 #[command(name = "tarsier", version, max_term_width = 100)]
@@ -295,6 +298,10 @@ pub struct RunArgs {
     /// Directory for the status socket, the lock and the state to restore
     #[arg(long, value_name = "DIR", default_value = RUN_DIR)]
     pub run_dir: PathBuf,
+    /// Directory for the rules that were last in force without an error, which a start with wrong rules takes
+    /// [default: /var/lib/tarsier, or with another --run-dir, that directory]
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
     /// Directory on a BPF file system that keeps capture alive if the daemon is killed, instead of
     /// the configuration's pin_dir
     #[arg(long, value_name = "DIR")]

@@ -12,6 +12,7 @@ use crate::lookups::Lookups;
 use crate::output::Output;
 use crate::pauses::Pauses;
 use crate::process_classes::{self, Looks};
+use crate::protocol::RulesInForce;
 use crate::recorder::Recorder;
 use crate::stderr::say;
 use crate::takeover::{HandoverBatch, PageWitness};
@@ -469,9 +470,10 @@ impl Pipeline {
     }
 
     /// Logs DAEMON_START.
-    pub(super) fn say_start(&mut self) {
+    pub(super) fn say_start(&mut self, rules: &RulesInForce) {
         let (stamp, engine) = (self.stamp(), self.engine.name());
-        daemon_records::start(&mut self.recorder.encoder, &mut self.lines, stamp, engine);
+        let encoder = &mut self.recorder.encoder;
+        daemon_records::start(encoder, &mut self.lines, stamp, engine, rules);
         self.log_own();
     }
 

@@ -30,6 +30,7 @@ pub(super) fn of(recording: &Recording) -> Status {
             .map(plan::Gap::to_string)
             .collect(),
         rules: plan.rules.len(),
+        rules_in_force: recording.rules_in_force.clone(),
         generation: plan.generation,
         kernel_records: kernel.is_some(),
         uptime_s: recording.started.elapsed().as_secs(),
