@@ -9,8 +9,8 @@ const RULES: &str = "\
 -b 8192
 -a always,exit -F arch=b64 -S chmod -F uid=5 -k k
 -a always,exit -F arch=b32 -S chmod -F uid=5 -k k
--a always,exit -F arch=b64 -S fchmod -F uid=5 -k k
--a always,exit -F arch=b32 -S fchmod -F uid=5 -k k
+-a always,exit -F arch=b64 -S fchmod,fchmodat,fchmodat2 -F uid=5 -k k
+-a always,exit -F arch=b32 -S fchmod,fchmodat,fchmodat2 -F uid=5 -k k
 -e 1
 ";
 
@@ -117,7 +117,7 @@ fn optimised_rules_are_written_with_their_settings_and_are_optimal() {
     let output = tarsier(&["rules", "optimise", text(&rules), "--write", text(&written)]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert!(
-        stdout(&output).contains("\n+ -a always,exit -F arch=b64 -S chmod,fchmod "),
+        stdout(&output).contains("\n+ -a always,exit -F arch=b64 -S chmod,fchmod,fchmodat,452 "),
         "{output:?}"
     );
     let lines = std::fs::read_to_string(&written).unwrap();
@@ -130,8 +130,8 @@ fn optimised_rules_are_written_with_their_settings_and_are_optimal() {
         [
             "-D",
             "-b 8192",
-            "-a always,exit -F arch=b64 -S chmod,fchmod -F uid=5 -F key=k",
-            "-a always,exit -F arch=b32 -S chmod,fchmod -F uid=5 -F key=k",
+            "-a always,exit -F arch=b64 -S chmod,fchmod,fchmodat,452 -F uid=5 -F key=k",
+            "-a always,exit -F arch=b32 -S chmod,fchmod,fchmodat,452 -F uid=5 -F key=k",
             "-e 1",
         ]
     );
