@@ -238,6 +238,13 @@ pub struct RulesCheckArgs {
     /// Audit log (RAW or ENRICHED): also report which keys fill it
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
+    /// Instead report what a start of the daemon would not put in force, for timers and package hooks
+    /// (status 0: nothing, 2: something)
+    #[arg(long, conflicts_with = "log")]
+    pub boot: bool,
+    /// With --boot: the daemon's --state-dir
+    #[arg(long, value_name = "DIR", default_value = STATE_DIR, requires = "boot")]
+    pub state_dir: PathBuf,
     /// Print JSON, for programs
     #[arg(long)]
     pub json: bool,

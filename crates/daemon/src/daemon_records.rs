@@ -1,6 +1,7 @@
 //! DAEMON_* records, in which Tarsier reports on itself as auditd does.
 
 use crate::protocol::RulesInForce;
+use crate::signals::Sender;
 use event::record::{DaemonAction, DaemonStart};
 use event::{put, Encoder, RecordType, Stamp};
 
@@ -21,6 +22,21 @@ impl Who {
             uid: rustix::process::getuid().as_raw(),
             ses: own("sessionid"),
             pid: std::process::id(),
+        }
+    }
+
+    /// The sender of a signal, as far as it is still there. A signal of the kernel, for example for a terminal, has none.
+    pub(super) fn of_signal(sender: Option<Sender>) -> Who {
+        let unknown = Sender {
+            pid: 0,
+            uid: u32::MAX,
+        };
+        let Sender { pid, uid } = sender.unwrap_or(unknown);
+        let auid = std::fs::read_to_string(format!("/proc/{pid}/loginuid"));
+        let auid = auid.ok().and_then(|text| text.trim().parse().ok());
+        Who {
+            uid,
+            ..Who::sender(auid.unwrap_or(u32::MAX), pid)
         }
     }
 

@@ -106,6 +106,18 @@ impl GoodRules {
         GoodRules::open(None, &[])
     }
 
+    /// The place in `directory`, to read what is kept there. Nothing is made.
+    pub(super) fn find(directory: &Path, paths: &[PathBuf]) -> GoodRules {
+        let found = match Directory::open(directory, Links::Refuse) {
+            Err(error) if error.is_missing() => None,
+            found => Some(found.map_err(|error| error.to_string())),
+        };
+        GoodRules {
+            directory: found,
+            ..GoodRules::open(None, paths)
+        }
+    }
+
     /// The state directory, where it can be used.
     pub(super) fn directory(&self) -> Option<&Path> {
         let directory = self.directory.as_ref()?.as_ref().ok()?;

@@ -67,6 +67,7 @@ mod workloads;
 pub use instance::Instance;
 pub use kernel_records::KEPT_RULE;
 pub use rule_place::too_large;
+pub use rules_at_start::examine_start;
 pub use takeover::{remove_left, Removed};
 
 use anyhow::{bail, Result};

@@ -14,6 +14,7 @@ use crate::pauses::Pauses;
 use crate::process_classes::{self, Looks};
 use crate::protocol::RulesInForce;
 use crate::recorder::Recorder;
+use crate::signals::Sender;
 use crate::stderr::say;
 use crate::takeover::{HandoverBatch, PageWitness};
 use crate::totals::Totals;
@@ -509,12 +510,13 @@ impl Pipeline {
         self.lines.clear();
     }
 
-    /// The sender of the last signal to this process, as far as the kernel reports it.
-    pub(super) fn sender(&mut self) -> Who {
-        let sender = self.kernel.as_mut().and_then(KernelRecords::signal_sender);
-        match sender {
+    /// The sender of the last signal to this process: the kernel's audit keeps the login uid even of one that has ended.
+    /// Without it, or where it knows none, the sender is the one that came with the signal.
+    pub(super) fn sender(&mut self, of_signal: Option<Sender>) -> Who {
+        let kept = self.kernel.as_mut().and_then(KernelRecords::signal_sender);
+        match kept {
             Some((auid, pid)) if pid != 0 => Who::sender(auid, pid),
-            _ => Who::this_process(),
+            _ => Who::of_signal(of_signal),
         }
     }
 

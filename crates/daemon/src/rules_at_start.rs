@@ -1,6 +1,6 @@
 //! The rules that a start puts in force, where some of the files cannot be: auditd.conf's rules_error.
 
-use crate::good_rules::{self, Good};
+use crate::good_rules::{self, Good, GoodRules};
 use crate::kernel_records::KernelRefusal;
 use crate::protocol::{LeftOut, RulesInForce, RulesOrigin};
 use crate::rule_files;
@@ -11,7 +11,7 @@ use compose::Generation;
 use conf::RulesError;
 use plan::tables::TooLarge;
 use rules::{Gathered, Rule, RuleError, RuleSet, RulesFile, SystemHost};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Rules that can be put in force.
@@ -241,6 +241,26 @@ fn unknown_to_kernel(rule: &Rule) -> Option<String> {
     refused.map(|refused| refused.reason)
 }
 
+/// Reads rules as a start does, and returns them with everything that a start would leave out, as far as that is known
+/// before they are planned. Errors are printed. `state_dir` has the last good rules, by which files that were cut are
+/// known.
+pub fn examine_start(paths: &[PathBuf], state_dir: &Path) -> (RuleSet, Vec<LeftOut>) {
+    let found = rule_files::gather(paths);
+    let cut = match GoodRules::find(state_dir, paths).read() {
+        Ok(Some(good)) => suspects(paths, &found, &good),
+        Ok(None) => Vec::new(),
+        Err(error) => {
+            say!("tarsier: the last good rules cannot be used: {error:#}");
+            Vec::new()
+        }
+    };
+    let mut left_out: Vec<LeftOut> = unread(&found).collect();
+    left_out.extend(found.wrong.iter().map(wrong));
+    left_out.extend(cut);
+    left_out.extend(found.set.skipped.iter().map(wrong));
+    (found.set, left_out)
+}
+
 /// Prints which files are gone since their rules were in force. Whoever removes a file wants that.
 fn say_gone(found: &Gathered, good: &Good) {
     let there = |file: &&RulesFile| found.files.iter().any(|now| now.path == file.path);
@@ -256,7 +276,7 @@ fn say_gone(found: &Gathered, good: &Good) {
 }
 
 /// Files that were right when they were last in force and seem to have lost something since, as a crash leaves them.
-fn suspects(paths: &[std::path::PathBuf], found: &Gathered, good: &Good) -> Vec<LeftOut> {
+fn suspects(paths: &[PathBuf], found: &Gathered, good: &Good) -> Vec<LeftOut> {
     if found.files.is_empty() && found.unread.is_empty() && !good.rules.is_empty() {
         let count = good.rules.len();
         return paths
@@ -341,8 +361,6 @@ fn refusal(found: Gathered, suspects: &[LeftOut]) -> anyhow::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
-
     fn file(text: &str) -> RulesFile {
         RulesFile {
             path: PathBuf::from("/etc/audit/rules.d/a.rules"),

@@ -1,5 +1,6 @@
 //! `tarsier rules`
 
+mod boot;
 pub(crate) mod check;
 mod flood;
 mod optimise;

@@ -3,6 +3,7 @@
 use super::machine::{AuditFacts, Configured, EngineFacts, Machine, Owner, Space};
 use anyhow::Context;
 use conf::{LoadOptions, SpaceLimit};
+use daemon::protocol::{socket_path, Request, Status};
 use rules::{LoadError, SystemHost};
 use rustix::fs::{openat, statfs, statvfs, unlinkat, AtFlags, Mode, OFlags, CWD};
 use std::fs::File;
@@ -143,6 +144,13 @@ impl Machine for System {
             count = Some(count.unwrap_or(0) + set.rules.len());
         }
         Ok(count)
+    }
+
+    fn not_in_force(&self) -> Option<String> {
+        let path = socket_path(Path::new(cli::RUN_DIR));
+        let text = crate::ctl::ask(&path, &Request::Status).ok()?;
+        let status: Status = serde_json::from_str(&text).ok()?;
+        status.rules_in_force.summary()
     }
 
     fn configuration(&self) -> Result<Configured, String> {
