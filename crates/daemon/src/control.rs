@@ -22,7 +22,7 @@ use crate::protocol::{hex, Answer, AuditState, Refused, Request, Step};
 use crate::recording::Recording;
 use crate::rules_at_start;
 use crate::status;
-use crate::stderr::say;
+use crate::stderr::{reasons, say};
 use anyhow::{bail, Context, Result};
 use draft::{errno, Draft, Refusal};
 use netlink::{AuditSocket, NetlinkError, Status};
@@ -290,7 +290,9 @@ impl Control {
                 self.set_back(&done, before, recording);
                 match refused_step(&error, &draft) {
                     Some(refused) if refused.step < tolerate_from => answer.refused.push(refused),
-                    _ => answer.error = Some(format!("{error:#}: what was in force stays")),
+                    _ => {
+                        answer.error = Some(format!("{}: what was in force stays", reasons(&error)))
+                    }
                 }
             }
         }

@@ -11,7 +11,7 @@ use crate::metrics::{self, Metrics};
 use crate::recording::Recording;
 use crate::signals::{Received, Sender, Signals};
 use crate::status;
-use crate::stderr::say;
+use crate::stderr::{reasons, say};
 use crate::takeover;
 use anyhow::{Context, Result};
 use event::RecordType;
@@ -290,7 +290,10 @@ impl Daemon {
             self.recording.boost_priority();
         }
         if let Err(error) = &outcome {
-            say!("tarsier: reload failed, what was in force stays: {error:#}");
+            say!(
+                "tarsier: reload failed, what was in force stays: {}",
+                reasons(&error)
+            );
         }
         self.recording.pipeline.say_done(
             RecordType::DAEMON_CONFIG,
@@ -311,7 +314,7 @@ impl Daemon {
         self.metrics = None;
         match wanted.map(Metrics::start).transpose() {
             Ok(metrics) => self.metrics = metrics,
-            Err(error) => say!("tarsier: {error:#}"),
+            Err(error) => say!("tarsier: {}", reasons(&error)),
         }
     }
 

@@ -7,7 +7,7 @@
 //! force before can be told.
 
 use crate::protocol::{hex, unhex};
-use crate::stderr::say;
+use crate::stderr::{reasons, say};
 use anyhow::{bail, ensure, Context, Result};
 use rules::{Rule, RuleSet, RulesFile, Settings, Source};
 use rustix::fs::{fsync, openat, renameat, unlinkat, AtFlags, Mode, OFlags};
@@ -191,7 +191,10 @@ impl GoodRules {
         if let Err(error) = self.write(directory, &self.text(set, files)) {
             let path = directory.path().join(&self.name);
             let path = path.display();
-            say!("tarsier: the rules in force are not kept for a start with wrong rules: {path}: {error:#}");
+            say!(
+                "tarsier: the rules in force are not kept for a start with wrong rules: {path}: {}",
+                reasons(&error)
+            );
         }
     }
 

@@ -17,7 +17,7 @@ use crate::protocol::RulesInForce;
 use crate::scheduling::Scheduling;
 use crate::service::Service;
 use crate::settings::{self, Settings};
-use crate::stderr::say;
+use crate::stderr::{reasons, say};
 use anyhow::Result;
 use capture::AuditContexts;
 use event::RecordType;
@@ -221,7 +221,10 @@ impl Recording {
                 self.pipeline.say_armed(&by, &change);
             }
             Err(error) => {
-                say!("tarsier: a file that a rule names was replaced, and: {error:#}");
+                say!(
+                    "tarsier: a file that a rule names was replaced, and: {}",
+                    reasons(&error)
+                );
             }
         }
     }

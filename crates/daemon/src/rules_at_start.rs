@@ -5,7 +5,7 @@ use crate::kernel_records::KernelRefusal;
 use crate::protocol::{LeftOut, RulesInForce, RulesOrigin};
 use crate::rule_files;
 use crate::settings::Settings;
-use crate::stderr::say;
+use crate::stderr::{reasons, say};
 use anyhow::{anyhow, Result};
 use compose::Generation;
 use conf::RulesError;
@@ -57,7 +57,7 @@ pub(super) fn choose(settings: &Settings, is_kernel: bool) -> Result<Chosen> {
                 return Err(error)
             }
             // The rules that do not fit are named below.
-            Err(error) => say!("tarsier: {error:#}"),
+            Err(error) => say!("tarsier: {}", reasons(&error)),
         }
     }
     match sources.rules_error(&settings.config) {
@@ -66,7 +66,10 @@ pub(super) fn choose(settings: &Settings, is_kernel: bool) -> Result<Chosen> {
         RulesError::LastGood => match good {
             Ok(Some(good)) => return last_good(good, found, left_out, settings, is_kernel),
             Ok(None) => say!("tarsier: no rules were kept from an earlier start without errors"),
-            Err(error) => say!("tarsier: the last good rules cannot be used: {error:#}"),
+            Err(error) => say!(
+                "tarsier: the last good rules cannot be used: {}",
+                reasons(&error)
+            ),
         },
     }
 
@@ -216,7 +219,7 @@ fn fitting(
             Err(error) => error,
         };
         let too_large = error.downcast_ref::<TooLarge>();
-        let why = too_large.map_or_else(|| format!("{error:#}"), TooLarge::to_string);
+        let why = too_large.map_or_else(|| reasons(&error), TooLarge::to_string);
         let named = too_large.and_then(TooLarge::rule).map(|rule| rule as usize);
         let named = named.filter(|&place| place < set.rules.len());
         let gone = match named {
@@ -250,7 +253,10 @@ pub fn examine_start(paths: &[PathBuf], state_dir: &Path) -> (RuleSet, Vec<LeftO
         Ok(Some(good)) => suspects(paths, &found, &good),
         Ok(None) => Vec::new(),
         Err(error) => {
-            say!("tarsier: the last good rules cannot be used: {error:#}");
+            say!(
+                "tarsier: the last good rules cannot be used: {}",
+                reasons(&error)
+            );
             Vec::new()
         }
     };

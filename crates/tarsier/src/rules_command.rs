@@ -8,7 +8,7 @@ pub(crate) mod source;
 
 use anyhow::Result;
 use cli::RulesCommand;
-use daemon::stderr::say;
+use daemon::stderr::{reasons, say};
 
 /// Runs one of the subcommands. Status 2 means that it failed.
 pub(crate) fn rules(command: &RulesCommand) -> Result<u8> {
@@ -19,7 +19,7 @@ pub(crate) fn rules(command: &RulesCommand) -> Result<u8> {
     };
     match result {
         Err(error) if !is_io(&error) => {
-            say!("tarsier: {error:#}");
+            say!("tarsier: {}", reasons(&error));
             Ok(2)
         }
         result => result,

@@ -201,6 +201,70 @@ fn rules_of_others_are_printed_and_checked_but_not_loaded() {
 }
 
 #[test]
+fn a_reason_is_printed_once() {
+    let missing = tarsier(&["rules", "merge", "/nowhere/at/all"]);
+    let said = String::from_utf8_lossy(&missing.stderr).into_owned();
+    assert_eq!(missing.status.code(), Some(2));
+    assert_eq!(said.matches("No such file").count(), 1, "{said}");
+}
+
+#[test]
+fn a_plan_names_directories_that_are_links() {
+    let directory = TempDir::new().unwrap();
+    let link = directory.path().join("dlink");
+    std::os::unix::fs::symlink("/etc", &link).unwrap();
+    let link = text(&link);
+    let rules = format!("-w {link} -p wa -k one\n-w /etc -p wa -k two\n");
+    let rules = file(&directory, "a.rules", &rules);
+    let planned = tarsier(&["plan", "--engine", "tracepoint", "--rules", text(&rules)]);
+    let said = String::from_utf8_lossy(&planned.stderr).into_owned();
+    let warning = format!("a.rules:1: warning: {link} is a symbolic link: Tarsier watches /etc,");
+    assert!(said.contains(&warning), "{said}");
+    assert_eq!(said.matches("symbolic link").count(), 1, "{said}");
+}
+
+#[test]
+fn what_a_start_would_leave_out_is_told_before_it() {
+    let directory = TempDir::new().unwrap();
+    let rules = file(&directory, "a.rules", RULES);
+    let state = text(directory.path());
+    let check = |rules: &Path| {
+        tarsier(&[
+            "rules",
+            "check",
+            "--boot",
+            "--state-dir",
+            state,
+            text(rules),
+        ])
+    };
+    let output = check(&rules);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(stdout(&output), "4 rules, a start would put all in force\n");
+    // Paths have to be there, and the file has to be root's alone, as at a start.
+    let gone = "-a always,exit -F arch=b64 -S open -F dir=/opt/gone -k x\n-Z\n";
+    let broken = file(&directory, "broken.rules", gone);
+    let output = check(&broken);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let said = stdout(&output);
+    assert!(
+        said.contains("broken.rules:1: ") && said.contains("broken.rules:2: "),
+        "{said}"
+    );
+    assert!(
+        said.ends_with("0 rules, and 2 lines or files that a start would not put in force\n"),
+        "{said}"
+    );
+    let many: String = (0..4100)
+        .map(|i| format!("-a always,exit -F arch=b64 -S getppid -F gid=61238 -F a0={i}\n"))
+        .collect();
+    let many = file(&directory, "many.rules", &many);
+    let output = check(&many);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(stdout(&output).contains("many.rules:4097"), "{output:?}");
+}
+
+#[test]
 fn the_starter_set_has_no_findings_and_every_rule_is_honoured() {
     let rules = concat!(
         env!("CARGO_MANIFEST_DIR"),

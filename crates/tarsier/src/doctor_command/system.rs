@@ -4,6 +4,7 @@ use super::machine::{AuditFacts, Configured, EngineFacts, Machine, Owner, Space}
 use anyhow::Context;
 use conf::{LoadOptions, SpaceLimit};
 use daemon::protocol::{socket_path, Request, Status};
+use daemon::stderr::reasons;
 use rules::{LoadError, SystemHost};
 use rustix::fs::{openat, statfs, statvfs, unlinkat, AtFlags, Mode, OFlags, CWD};
 use std::fs::File;
@@ -160,7 +161,7 @@ impl Machine for System {
             return Err(format!("{} does not exist", file.display()));
         }
         let loaded = conf::load(file, LoadOptions::default()).context("refused");
-        let loaded = loaded.map_err(|error| format!("{error:#}"))?;
+        let loaded = loaded.map_err(|error| reasons(&error))?;
         let config = loaded.config;
         let total_mib = self
             .space(config.log_dir())

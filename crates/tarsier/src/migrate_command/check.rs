@@ -5,6 +5,7 @@ use crate::plan_command::plan_for;
 use cli::Engine;
 use conf::plugins::{Plugin, PluginKind};
 use conf::{Config, LoadOptions};
+use daemon::stderr::reasons;
 use plan::Exactness;
 use rules::{LoadError, Owner, RuleError, RuleSet, Settings, SystemHost};
 use std::path::Path;
@@ -71,7 +72,7 @@ fn of_set(set: &RuleSet) -> Vec<Finding> {
     match plan_for(set, Engine::Auto) {
         Err(error) => found.push(Finding::fail(
             RULES_DIR,
-            format!("{error:#}"),
+            reasons(&error),
             "use fewer or shorter rules: `tarsier rules optimise`",
         )),
         Ok((plan, _)) => {

@@ -4,6 +4,7 @@ use crate::plan_command;
 use anyhow::Result;
 use cli::{Engine, RulesCheckArgs};
 use daemon::protocol::{LeftOut, RulesInForce};
+use daemon::stderr::reasons;
 use std::io::Write;
 
 /// Exit status if something would not be in force.
@@ -39,6 +40,10 @@ fn print(out: &mut impl Write, rules: usize, left_out: &[LeftOut]) -> Result<()>
     }
     match left_out.len() {
         0 => writeln!(out, "{rules} rules, a start would put all in force")?,
+        1 => writeln!(
+            out,
+            "{rules} rules, and 1 line or file that a start would not put in force"
+        )?,
         count => writeln!(
             out,
             "{rules} rules, and {count} lines or files that a start would not put in force"
@@ -57,6 +62,6 @@ fn of_plan(error: &anyhow::Error, args: &RulesCheckArgs) -> LeftOut {
     LeftOut {
         file: paths.join(", "),
         line: 0,
-        why: format!("{error:#}"),
+        why: reasons(&error),
     }
 }
