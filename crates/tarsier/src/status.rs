@@ -13,8 +13,6 @@ use std::io::Write;
 
 /// Exit status if another process has changed the capture.
 const BREACHED: u8 = 2;
-/// Exit status if rules of the files are not in force.
-const RULES_LEFT_OUT: u8 = 3;
 
 pub(crate) fn status(args: &StatusArgs) -> Result<u8> {
     let path = socket_path(&args.run_dir);
@@ -63,7 +61,6 @@ pub(crate) fn status(args: &StatusArgs) -> Result<u8> {
         false => print(&mut out, &status)?,
     }
     Ok(match status.integrity_breaches {
-        0 if status.rules_in_force.left_out_count > 0 => RULES_LEFT_OUT,
         0 => 0,
         _ => BREACHED,
     })

@@ -335,8 +335,8 @@ impl Daemon {
     pub(crate) fn status(&self) -> serde_json::Value {
         let output = self.asked(&["--json"]);
         let text = String::from_utf8_lossy(&output.stdout);
-        // 2: somebody has interfered, for example stopped the daemon; 3: rules are not in force.
-        let is_answer = matches!(output.status.code(), Some(0 | 2 | 3));
+        // 2: somebody has interfered, for example stopped the daemon.
+        let is_answer = matches!(output.status.code(), Some(0 | 2));
         assert!(is_answer, "status: {}: {text}", output.status);
         serde_json::from_str(&text).expect("JSON")
     }
