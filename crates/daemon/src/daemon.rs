@@ -292,7 +292,7 @@ impl Daemon {
         if let Err(error) = &outcome {
             say!(
                 "tarsier: reload failed, what was in force stays: {}",
-                reasons(&error)
+                reasons(error)
             );
         }
         self.recording.pipeline.say_done(

@@ -126,6 +126,7 @@ fn merge(all: &mut RuleSet, set: RuleSet) {
     all.settings.overlay(set.settings);
     all.setting_places.extend(set.setting_places);
     all.skipped.extend(set.skipped);
+    all.deleted.extend(set.deleted);
 }
 
 /// Prints the first of `errors` with their lines, and the number of further `what`.

@@ -35,6 +35,12 @@ const SINGLE_MAX: usize = 16;
 /// # Errors
 /// The files have errors, and the configuration wants no others (`rules_error = refuse`).
 pub(super) fn choose(settings: &Settings, is_kernel: bool) -> Result<Chosen> {
+    let chosen = first_possible(settings, is_kernel)?;
+    rule_files::say_settings(&chosen.set.settings, is_kernel);
+    Ok(chosen)
+}
+
+fn first_possible(settings: &Settings, is_kernel: bool) -> Result<Chosen> {
     let sources = &settings.sources;
     let found = rule_files::gather(&sources.rules);
     let good = sources.good.read();
@@ -75,7 +81,7 @@ pub(super) fn choose(settings: &Settings, is_kernel: bool) -> Result<Chosen> {
 
     let (set, generation, unfit) = fitting(found.set, settings, is_kernel)?;
     left_out.extend(unfit);
-    left_out.extend(set.skipped.iter().map(wrong));
+    left_out.extend(let_pass(&set));
     Ok(Chosen::of(
         set,
         generation,
@@ -146,9 +152,16 @@ pub(super) fn in_force(
     in_force
 }
 
-/// All rules of the files are in force, but for lines that `-i` or `-c` let pass.
+/// All rules of the files are in force, but for those that the files themselves leave out.
 pub(super) fn in_force_of_files(set: &RuleSet) -> RulesInForce {
-    in_force(set, RulesOrigin::Files, set.skipped.iter().map(wrong))
+    in_force(set, RulesOrigin::Files, let_pass(set))
+}
+
+/// What the files themselves leave out: wrong lines after `-i` or `-c`, and rules before a `-D`.
+fn let_pass(set: &RuleSet) -> impl Iterator<Item = LeftOut> + '_ {
+    let deleted = set.deleted.iter();
+    let deleted = deleted.map(|(rule, by)| at(rule, format!("deleted by -D in {}", by.place())));
+    set.skipped.iter().map(wrong).chain(deleted)
 }
 
 /// Requests have replaced the rules: what the files have is no matter any more.
@@ -263,7 +276,7 @@ pub fn examine_start(paths: &[PathBuf], state_dir: &Path) -> (RuleSet, Vec<LeftO
     let mut left_out: Vec<LeftOut> = unread(&found).collect();
     left_out.extend(found.wrong.iter().map(wrong));
     left_out.extend(cut);
-    left_out.extend(found.set.skipped.iter().map(wrong));
+    left_out.extend(let_pass(&found.set));
     (found.set, left_out)
 }
 

@@ -7,7 +7,7 @@ use crate::control::ControlSocket;
 use crate::daemon::Daemon;
 use crate::engine::Engine;
 use crate::instance::Instance;
-use crate::kernel_records::{KernelRecords, KernelRefusal};
+use crate::kernel_records::KernelRecords;
 use crate::left_out;
 use crate::live::Live;
 use crate::lookups;
@@ -19,8 +19,7 @@ use crate::protocol::RulesInForce;
 use crate::recorder::{self, Recorder};
 use crate::recording::Recording;
 use crate::recovery;
-use crate::rule_files;
-use crate::rules_at_start;
+use crate::rules_at_start::{self, Chosen};
 use crate::scheduling::Scheduling;
 use crate::settings::{self, Settings, Sources};
 use crate::signals::Signals;
@@ -98,7 +97,6 @@ pub(super) fn start(args: &RunArgs, launcher: &Launcher, signals: Signals) -> Re
     let mut recorder = recorder(&settings)?;
     let contexts = AuditContexts::load();
     let mut chosen = rules_at_start::choose(&settings, is_kernel)?;
-    rule_files::say_settings(&chosen.set.settings, is_kernel);
     let mut generation = Arc::clone(&chosen.generation);
     let instance = Instance::lock(&args.run_dir)?;
     let wanted = pin_dir(args, &settings.config).filter(|_| !is_kernel);
@@ -106,8 +104,8 @@ pub(super) fn start(args: &RunArgs, launcher: &Launcher, signals: Signals) -> Re
     let pin_dirs: Vec<PathBuf> = pin_dirs.chain(takeover::noted(&args.run_dir)).collect();
     let (pins, inherited) = takeover::inherit(&args.run_dir, wanted, &settings.config)?;
     let state_dir = settings.sources.good.directory();
-    let confinement = Confinement::begin(&settings.config, &args.run_dir, state_dir, &pin_dirs);
-    settings.confinement = confinement;
+    settings.confinement =
+        Confinement::begin(&settings.config, &args.run_dir, state_dir, &pin_dirs);
     let (mut downtime, mut left) = (None, None);
     if let Some(inherited) = inherited {
         let rules = chosen.set.rules.clone();
@@ -152,17 +150,9 @@ pub(super) fn start(args: &RunArgs, launcher: &Launcher, signals: Signals) -> Re
         let downtime = downtime.iter_mut();
         downtime.for_each(|downtime| downtime.add(&replaced.counters));
     }
-    let kernel = loop {
-        let set = &chosen.set;
-        match kernel_records(args, is_kernel, &set.rules, &set.settings, &contexts) {
-            Ok(kernel) => break kernel,
-            Err(error) => {
-                let refused = error.downcast::<KernelRefusal>()?;
-                chosen.without(&refused, &settings)?;
-                pipeline.generation = Arc::clone(&chosen.generation);
-            }
-        }
-    };
+    chosen.generation = Arc::clone(&pipeline.generation);
+    let kernel = kernel_records(args, is_kernel, &mut chosen, &settings, &contexts)?;
+    pipeline.generation = Arc::clone(&chosen.generation);
     let pipeline = pipeline.with_kernel_records(kernel);
     chosen.keep(&settings);
     let mut recording = Recording::new(pipeline, settings, contexts, chosen.in_force);
@@ -325,19 +315,26 @@ fn options(args: &RunArgs) -> Options {
     }
 }
 
-/// The kernel's audit records; if the kernel is the engine, it gets `rules`.
+/// The kernel's audit records. If the kernel is the engine, it gets the rules; those that it refuses are left out, where
+/// the configuration allows that.
 fn kernel_records(
     args: &RunArgs,
     is_engine: bool,
-    rules: &[rules::Rule],
-    settings: &rules::Settings,
+    chosen: &mut Chosen,
+    settings: &Settings,
     contexts: &AuditContexts,
 ) -> Result<Option<KernelRecords>> {
-    match (is_engine, args.no_kernel_records) {
-        (true, _) => {
-            KernelRecords::start_engine(&args.run_dir, rules, settings, contexts).map(Some)
+    if !is_engine {
+        return match args.no_kernel_records {
+            true => Ok(None),
+            false => KernelRecords::start(&args.run_dir, contexts),
+        };
+    }
+    loop {
+        let set = &chosen.set;
+        match KernelRecords::start_engine(&args.run_dir, &set.rules, &set.settings, contexts) {
+            Ok(kernel) => return Ok(Some(kernel)),
+            Err(error) => chosen.without(&error.downcast()?, settings)?,
         }
-        (false, true) => Ok(None),
-        (false, false) => KernelRecords::start(&args.run_dir, contexts),
     }
 }

@@ -80,6 +80,8 @@ pub struct RuleSet {
     pub setting_places: BTreeMap<&'static str, Source>,
     /// Errors that `-i` or `-c` let pass; their lines are not in force.
     pub skipped: Vec<RuleError>,
+    /// Rules that a later `-D` of the files has deleted, each with the place of the `-D`.
+    pub deleted: Vec<(Rule, Source)>,
     /// Warnings about lines that were accepted.
     pub warnings: Vec<RuleError>,
     /// Whether a `-i` or `-c` was seen.
@@ -128,13 +130,17 @@ impl RuleSet {
         };
         let mut errors = parsed.errors;
         for (source, command) in parsed.commands {
-            let before = set.rules.len();
-            let deletes_all = matches!(command, Command::DeleteAll { key: None });
+            let before = match command {
+                Command::DeleteAll { key: None } => set.rules.clone(),
+                _ => Vec::new(),
+            };
             if let Err(mut error) = set.run(&source, command) {
                 error.is_tolerated = set.ignores_errors;
                 errors.push(error);
-            } else if deletes_all && before > 0 {
-                set.warnings.push(deleted_before(&source, before));
+            } else if !before.is_empty() {
+                set.warnings.push(deleted_before(&source, before.len()));
+                let deleted = before.into_iter().map(|rule| (rule, source.clone()));
+                set.deleted.extend(deleted);
             }
         }
         sort(&mut errors);
@@ -404,6 +410,11 @@ mod tests {
         let set = build("-w /a\n-w /b\n-D\n-w /c\n").unwrap();
         let warnings: Vec<String> = set.warnings.iter().map(ToString::to_string).collect();
         assert_eq!(warnings, ["r:3: -D deletes the 2 rules before it"]);
+        let places = set.deleted.iter();
+        let places: Vec<_> = places
+            .map(|(rule, by)| (rule.source.line, by.line))
+            .collect();
+        assert_eq!(places, [(1, 3), (2, 3)]);
         assert!(build("-D\n-w /c\n").unwrap().warnings.is_empty());
     }
 

@@ -13,6 +13,7 @@ use daemon::stderr::{reasons, say};
 /// Runs one of the subcommands. Status 2 means that it failed.
 pub(crate) fn rules(command: &RulesCommand) -> Result<u8> {
     let result = match command {
+        RulesCommand::Check(args) if args.boot => boot::check(args),
         RulesCommand::Check(args) => check::check(args),
         RulesCommand::Optimise(args) => optimise::optimise(args),
         RulesCommand::Merge(args) => crate::ctl::merge(args),

@@ -62,6 +62,6 @@ fn of_plan(error: &anyhow::Error, args: &RulesCheckArgs) -> LeftOut {
     LeftOut {
         file: paths.join(", "),
         line: 0,
-        why: reasons(&error),
+        why: reasons(error),
     }
 }

@@ -10,9 +10,6 @@ use std::io::Write;
 
 /// Prints findings. Status 0: none; 1: some.
 pub(crate) fn check(args: &RulesCheckArgs) -> Result<u8> {
-    if args.boot {
-        return super::boot::check(args);
-    }
     let set = source::read(&args.rules)?;
     let mut findings = findings_of(&set);
     findings.extend(missing_paths(&set.rules));

@@ -391,6 +391,35 @@ fn what_is_done_with_wrong_rules_is_a_choice() {
 }
 
 #[test]
+fn what_the_files_themselves_leave_out_is_said_too() {
+    machine::test("left out by the files", |setup| {
+        let dir = setup.path("rules.d");
+        let log_file = setup.path("audit.log");
+        restore(&dir);
+        write(dir.join("00-tolerant.rules"), b"-c\n");
+        write(dir.join(BAD), b"-Z x\n");
+        let daemon = run(setup, &dir).start();
+        let status = daemon.status();
+        let (found, text, said) = keys(daemon, &log_file);
+        assert_eq!(found, ALL);
+        is_said("-c", &status, "files", &text, &said);
+
+        // In one file, -D deletes what is above it.
+        let one = setup.path("rules.d-in-one");
+        write(
+            one.clone(),
+            format!("{}-D\n{}", FILES[0].1, FILES[1].1).as_bytes(),
+        );
+        let daemon = run(setup, &one).start();
+        let status = daemon.status();
+        let (found, text, said) = keys(daemon, &log_file);
+        assert_eq!(found, ["more-of-them"]);
+        is_said("-D", &status, "files", &text, &said);
+        assert!(said.contains("-D deletes the 1 rule before it"), "{said}");
+    });
+}
+
+#[test]
 fn the_kernel_s_audit_gets_the_rules_that_it_takes() {
     machine::test("broken rules and the kernel engine", |setup| {
         let dir = setup.path("rules.d");
