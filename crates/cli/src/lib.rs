@@ -436,7 +436,7 @@ pub struct DoctorArgs {
 #[derive(Args, Debug)]
 pub struct MigrateArgs {
     /// Change nothing: say for each rule, setting and plugin whether it will be honoured (status 0:
-    /// all, 1: with differences, 2: Tarsier would not start)
+    /// all, 1: with differences, 2: with parts that would not be in force)
     #[arg(long)]
     pub check: bool,
     /// Undo what `tarsier migrate` did

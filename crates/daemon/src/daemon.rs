@@ -4,7 +4,7 @@ use crate::asker::Asker;
 use crate::child;
 use crate::clock::monotonic_ns;
 use crate::control::{Control, ControlSocket};
-use crate::daemon_records::Who;
+use crate::daemon_records::{Action, Who};
 use crate::instance::Instance;
 use crate::losses;
 use crate::metrics::{self, Metrics};
@@ -295,12 +295,14 @@ impl Daemon {
                 reasons(error)
             );
         }
-        self.recording.pipeline.say_done(
-            RecordType::DAEMON_CONFIG,
-            "reconfigure",
+        let digest = self.recording.rules_in_force.digest.as_str();
+        self.recording.pipeline.say(&Action {
+            kind: RecordType::DAEMON_CONFIG,
+            op: "reconfigure",
             who,
-            outcome.is_ok(),
-        );
+            extra: &[("rules_digest", digest)],
+            is_success: outcome.is_ok(),
+        });
         self.recording.tell_ready();
     }
 

@@ -1,6 +1,6 @@
 //! DAEMON_* records, in which Tarsier reports on itself as auditd does.
 
-use crate::protocol::RulesInForce;
+use crate::protocol::{beginning, RulesInForce};
 use crate::signals::Sender;
 use event::record::{DaemonAction, DaemonStart};
 use event::{put, Encoder, RecordType, Stamp};
@@ -118,8 +118,13 @@ fn places(rules: &RulesInForce) -> String {
             line => format!("{}:{line}", left.file),
         })
         .collect();
-    untrusted(&places.join(","))
+    let text = places.join(",");
+    untrusted(beginning(&text, PLACES_BYTES_MAX))
 }
+
+/// Longest list of places in a record, in bytes: in hexadecimal it is twice as long, and a record of audit has up to 8970
+/// bytes.
+const PLACES_BYTES_MAX: usize = 3000;
 
 /// An action, the process that asked for it, and whether it succeeded.
 pub(super) struct Action<'a> {

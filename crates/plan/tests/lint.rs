@@ -384,6 +384,10 @@ fn every_act_is_found_by_each_of_its_calls_and_the_lines_end_it() {
 fn operations_of_io_uring_that_do_the_act_are_named() {
     let found = findings(&["-a always,exit -F arch=b64 -S open -F key=k"]);
     let found = found.iter().find(|f| f.lint == Lint::IoUring).expect("one");
+    assert_eq!(
+        found.remedy,
+        "add -a always,io_uring -S openat,openat2 -F key=k"
+    );
     assert!(
         found.message.ends_with("openat, openat2"),
         "{}",

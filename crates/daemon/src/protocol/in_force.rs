@@ -18,6 +18,9 @@ pub enum RulesOrigin {
     Requests,
 }
 
+/// Longest reason that is kept, in bytes.
+const WHY_BYTES_MAX: usize = 500;
+
 impl RulesOrigin {
     /// The name that records and JSON have.
     pub fn name(self) -> &'static str {
@@ -74,9 +77,11 @@ impl RulesInForce {
 
     /// Adds what is not in force.
     pub fn leave_out(&mut self, left_out: impl IntoIterator<Item = LeftOut>) {
-        for one in left_out {
+        for mut one in left_out {
             self.left_out_count += 1;
             if self.left_out.len() < Self::LISTED_MAX {
+                // Reasons name words of the line, which may be long.
+                one.why = beginning(&one.why, WHY_BYTES_MAX).to_owned();
                 self.left_out.push(one);
             }
         }
@@ -103,6 +108,15 @@ impl RulesInForce {
             "{lines} of the rules {are} NOT in force{instead} ({which}{first})"
         ))
     }
+}
+
+/// The first bytes of a text, up to the end of a character.
+pub(crate) fn beginning(text: &str, bytes_max: usize) -> &str {
+    let mut end = bytes_max.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 #[cfg(test)]

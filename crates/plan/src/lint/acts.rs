@@ -225,7 +225,7 @@ fn arguments(rule: &Rule) -> impl Iterator<Item = &Condition> {
     rule.conditions.iter().filter(|c| is_on_argument(c))
 }
 
-fn is_on_argument(condition: &Condition) -> bool {
+pub(super) fn is_on_argument(condition: &Condition) -> bool {
     matches!(
         condition.field,
         Field::Arg0 | Field::Arg1 | Field::Arg2 | Field::Arg3

@@ -1,10 +1,13 @@
 //! Finds what rules on system calls miss because io_uring does it without a system call.
 
 use super::arch::some;
-use super::{acts, Examined, Lint};
+use super::{acts, reloadable, Examined, Lint};
 use crate::entries::calls_of;
-use abi::{syscall_name, uring_op_calls, uring_op_is_audited, uring_op_name, uring_ops, Field};
-use rules::{Action, List, Rule};
+use abi::{
+    syscall_name, uring_op_calls, uring_op_is_audited, uring_op_name, uring_op_number, uring_ops,
+    Field,
+};
+use rules::{Action, Dialect, List, Rule, SyscallSet};
 use std::collections::BTreeSet;
 
 /// Finds `always` rules that name calls which io_uring operations can replace, or other calls of the same acts, unless
@@ -25,12 +28,24 @@ pub(super) fn find(examined: &mut Examined<'_>) {
             continue;
         }
         let message = format!("not seen through io_uring: {}", some(&missing));
-        let remedy = format!(
-            "add -a always,io_uring -S {} with the same conditions but arch=",
-            missing.join(",")
-        );
+        let remedy = format!("add {}", line(examined, rule, &missing));
         examined.found(Lint::IoUring, i, message, remedy);
     }
+}
+
+/// The line that selects operations under the conditions of a rule. Operations have no architecture, and their arguments
+/// are not those of calls.
+fn line(examined: &Examined<'_>, rule: &Rule, operations: &[&str]) -> String {
+    let mut added = rule.clone();
+    added.list = List::IoUring;
+    added.syscalls = SyscallSet::EMPTY;
+    let numbers = operations.iter().filter_map(|name| uring_op_number(name));
+    numbers.for_each(|op| added.syscalls.insert(op));
+    added
+        .conditions
+        .retain(|c| c.field != Field::Arch && !acts::is_on_argument(c));
+    let line = reloadable(&added, examined.entries, Dialect::V4);
+    line.trim().to_owned()
 }
 
 fn operations(examined: &Examined<'_>, rule: &Rule) -> BTreeSet<u32> {

@@ -40,17 +40,17 @@ fn rules(directory: &Path) -> Vec<Finding> {
         Err(error) => vec![Finding::fail(
             place,
             error.to_string(),
-            "mend this: `tarsier run` loads nothing",
+            "mend this: a start of Tarsier would be without it",
         )],
     }
 }
 
-/// A line by which `tarsier run` refuses all rules, where auditctl loads those before it.
+/// A line that a start of Tarsier leaves out, and at which auditctl stops.
 fn wrong(error: &RuleError) -> Finding {
     Finding::fail(
         place(&error.source_place),
         error.message.clone(),
-        "mend the line, or put -i before it: auditctl loads the lines before it only, Tarsier none",
+        "mend the line, or put -i before it: auditctl loads the lines before it only, Tarsier all others",
     )
 }
 
