@@ -18,8 +18,19 @@ pub struct Way {
     pub call: &'static str,
     /// The argument by which the call does this act, if it does others too and the argument can be asked about.
     pub argument: Option<Argument>,
-    /// Whether a rule on the call means the act. Otherwise the call does other acts that rules on it may mean.
-    pub means_act: bool,
+    /// Which rules on the call mean the act.
+    pub meant: Meant,
+}
+
+/// The rules on a call that mean an act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Meant {
+    /// Rules without conditions on arguments, and those with the condition of the way.
+    ByCall,
+    /// Rules with the condition of the way: the call does another act without it.
+    ByArgument,
+    /// None: the call does other acts that rules on it mean.
+    Never,
 }
 
 /// A condition on an argument.
@@ -37,7 +48,7 @@ const fn call(call: &'static str) -> Way {
     Way {
         call,
         argument: None,
-        means_act: true,
+        meant: Meant::ByCall,
     }
 }
 
@@ -45,7 +56,7 @@ const fn also(call: &'static str) -> Way {
     Way {
         call,
         argument: None,
-        means_act: false,
+        meant: Meant::Never,
     }
 }
 
@@ -57,7 +68,15 @@ const fn with(call: &'static str, index: u8, is_mask: bool, value: u32) -> Way {
             is_mask,
             value,
         }),
-        means_act: true,
+        meant: Meant::ByArgument,
+    }
+}
+
+/// A call whose first argument is the clock, here CLOCK_REALTIME: the others are not the host's.
+const fn clock(call: &'static str) -> Way {
+    Way {
+        meant: Meant::ByCall,
+        ..with(call, 0, false, 0)
     }
 }
 
@@ -141,8 +160,8 @@ pub const ACTS: &[Act] = &[
     Act { name: "load kernel modules", ways: &[call("init_module"), call("finit_module")] },
     Act { name: "load another kernel", ways: &[call("kexec_load"), call("kexec_file_load")] },
     Act { name: "set the clock", ways: &[
-        call("settimeofday"), call("clock_settime"), call("adjtimex"), call("clock_adjtime"), call("stime"),
-        call("clock_settime64"), call("clock_adjtime64"),
+        call("settimeofday"), call("adjtimex"), call("stime"), clock("clock_settime"), clock("clock_adjtime"),
+        clock("clock_settime64"), clock("clock_adjtime64"),
     ] },
     Act { name: "change the host's name", ways: &[call("sethostname"), call("setdomainname")] },
     Act { name: "use keys of the kernel", ways: &[call("add_key"), call("request_key"), call("keyctl")] },
@@ -213,7 +232,7 @@ mod tests {
                     way.call
                 );
             }
-            assert!(act.ways.len() > 1 && act.ways.iter().any(|way| way.means_act));
+            assert!(act.ways.len() > 1 && act.ways.iter().any(|way| way.meant != Meant::Never));
         }
     }
 

@@ -18,7 +18,7 @@ mod syscall;
 mod uring;
 mod values;
 
-pub use act::{Act, Argument, Way, ACTS};
+pub use act::{Act, Argument, Meant, Way, ACTS};
 pub use arch::Arch;
 pub use compare::{Compare, COMPARES};
 pub use entry_point::{entry_points, NOT_IMPLEMENTED};

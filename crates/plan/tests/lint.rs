@@ -330,6 +330,15 @@ fn an_act_by_an_argument_is_found_and_watched_by_it() {
         sockets[0].0.ends_with("socketcall with a0=0x3"),
         "{sockets:?}"
     );
+    let clock = |rest: &str| {
+        let rules = format!("-a always,exit -F arch=b64 -S adjtimex,settimeofday{rest} -F key=k");
+        let realtime =
+            "-a always,exit -F arch=b64 -S clock_settime,clock_adjtime -F a0=0x0 -F key=k";
+        other_calls(&[&rules, realtime])
+    };
+    assert_eq!(clock(""), []);
+    // Others than the second rule is about have to be watched, too.
+    assert_eq!(clock(" -F auid=5").len(), 1);
     // What the argument means elsewhere is not known.
     let other = other_calls(&["-a always,exit -F arch=b64 -S kill -F a1=9 -F key=k"]);
     assert!(other[0]
@@ -343,7 +352,7 @@ fn every_act_is_found_by_each_of_its_calls_and_the_lines_end_it() {
         for way in act
             .ways
             .iter()
-            .filter(|way| way.means_act && way.argument.is_none())
+            .filter(|way| way.meant == abi::Meant::ByCall)
         {
             let arch = match abi::syscall_number(abi::Arch::X86_64, way.call) {
                 Some(_) => "b64",

@@ -2,7 +2,7 @@
 
 use super::{reloadable, Examined, Lint};
 use crate::entries::calls_of;
-use abi::{syscall_number, Act, Arch, Argument, Field, Way, ACTS};
+use abi::{syscall_number, Act, Arch, Argument, Field, Meant, Way, ACTS};
 use rules::{Action, Condition, Dialect, List, Op, Rule, SyscallSet, Value};
 use std::collections::HashSet;
 
@@ -82,19 +82,23 @@ pub(super) fn acts_of<'a>(
     ACTS.iter().filter(move |act| {
         act.ways.iter().any(|way| {
             let is_named = number(way, arch).is_some_and(|nr| calls.contains(nr));
-            way.means_act && is_named && means(way, &on_arguments)
+            is_named && means(way, &on_arguments)
         })
     })
 }
 
 /// Whether a rule with these conditions on arguments means the act by this call.
 fn means(way: &Way, on_arguments: &[&Condition]) -> bool {
-    match (way.argument, on_arguments) {
-        (None, []) => true,
-        (Some(argument), [one]) => is_argument(one, argument),
+    let is_way = |c: &&Condition| {
+        way.argument
+            .is_some_and(|argument| is_argument(c, argument))
+    };
+    match way.meant {
+        Meant::Never => false,
+        Meant::ByArgument => !on_arguments.is_empty() && on_arguments.iter().all(is_way),
+        Meant::ByCall if way.argument.is_some() => on_arguments.iter().all(is_way),
         // An argument that no act is about narrows what the call does by itself.
-        (None, _) => !is_an_act(way.call, on_arguments),
-        (Some(_), _) => false,
+        Meant::ByCall => on_arguments.is_empty() || !is_an_act(way.call, on_arguments),
     }
 }
 
