@@ -4,6 +4,7 @@
 //! Pure tables. The long ones are generated from kernel headers by `cargo xtask tables` and
 //! committed; the rest is small enough to be written by hand.
 
+mod act;
 mod arch;
 mod compare;
 mod entry_point;
@@ -17,6 +18,7 @@ mod syscall;
 mod uring;
 mod values;
 
+pub use act::{Act, Argument, Meant, Way, ACTS};
 pub use arch::Arch;
 pub use compare::{Compare, COMPARES};
 pub use entry_point::{entry_points, NOT_IMPLEMENTED};

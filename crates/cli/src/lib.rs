@@ -23,6 +23,9 @@ use std::time::Duration;
 /// Default directory of a daemon's socket, its lock and the state it has to restore.
 pub const RUN_DIR: &str = "/run/tarsier";
 
+/// Default directory for what outlives a reboot.
+pub const STATE_DIR: &str = "/var/lib/tarsier";
+
 /// System-call auditing with the rules and the log of the Linux audit system, through eBPF.
 #[derive(Parser, Debug)]
 #[command(name = "tarsier", version, max_term_width = 100)]
@@ -235,6 +238,13 @@ pub struct RulesCheckArgs {
     /// Audit log (RAW or ENRICHED): also report which keys fill it
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
+    /// Instead report what a start of the daemon would not put in force, for timers and package hooks
+    /// (status 0: nothing, 2: something)
+    #[arg(long, conflicts_with = "log")]
+    pub boot: bool,
+    /// With --boot: the daemon's --state-dir
+    #[arg(long, value_name = "DIR", default_value = STATE_DIR, requires = "boot")]
+    pub state_dir: PathBuf,
     /// Print JSON, for programs
     #[arg(long)]
     pub json: bool,
@@ -295,6 +305,10 @@ pub struct RunArgs {
     /// Directory for the status socket, the lock and the state to restore
     #[arg(long, value_name = "DIR", default_value = RUN_DIR)]
     pub run_dir: PathBuf,
+    /// Directory for the rules that were last in force without an error, which a start with wrong rules takes
+    /// [default: /var/lib/tarsier, or with another --run-dir, that directory]
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
     /// Directory on a BPF file system that keeps capture alive if the daemon is killed, instead of
     /// the configuration's pin_dir
     #[arg(long, value_name = "DIR")]
@@ -422,7 +436,7 @@ pub struct DoctorArgs {
 #[derive(Args, Debug)]
 pub struct MigrateArgs {
     /// Change nothing: say for each rule, setting and plugin whether it will be honoured (status 0:
-    /// all, 1: with differences, 2: Tarsier would not start)
+    /// all, 1: with differences, 2: with parts that would not be in force)
     #[arg(long)]
     pub check: bool,
     /// Undo what `tarsier migrate` did

@@ -11,7 +11,7 @@ use crate::values::{
 };
 use crate::{
     Config, Confinement, ExeHash, Flush, LogFormat, MetricsAddress, NameFormat, OverflowAction,
-    Overload, SizeAction, Transport,
+    Overload, RulesError, SizeAction, Transport,
 };
 
 type Apply = fn(&mut Config, &mut Context<'_>) -> Result<(), ConfigError>;
@@ -243,6 +243,9 @@ pub(super) const KEYS: &[Key] = &[
     key("confinement", |c, x| {
         word(x, CONFINEMENT).map(|confinement| c.confinement = confinement)
     }),
+    key("rules_error", |c, x| {
+        word(x, RULES_ERROR).map(|choice| c.rules_error = choice)
+    }),
 ];
 
 const INT_MAX: u64 = i32::MAX as u64;
@@ -255,6 +258,12 @@ const CONFINEMENT: &[(&str, Confinement)] = &[
     ("no", Confinement::No),
     ("yes", Confinement::Yes),
     ("strict", Confinement::Strict),
+];
+
+const RULES_ERROR: &[(&str, RulesError)] = &[
+    ("refuse", RulesError::Refuse),
+    ("last-good", RulesError::LastGood),
+    ("skip", RulesError::Skip),
 ];
 
 const TRANSPORT: &[(&str, Transport)] = &[

@@ -177,6 +177,18 @@ pub enum Confinement {
     Strict,
 }
 
+/// What a start does with rules of which some cannot be put in force (`rules_error`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RulesError {
+    /// The daemon does not start.
+    Refuse,
+    /// The rules that were last in force without an error are put in force; without them, the lines that are right.
+    #[default]
+    LastGood,
+    /// The lines that are right are put in force.
+    Skip,
+}
+
 /// Address at which the daemon's counters can be read in Prometheus' text format (`metrics`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MetricsAddress {
@@ -292,6 +304,8 @@ pub struct Config {
     pub seal: bool,
     /// `confinement`: what the daemon gives up before it arms anything.
     pub confinement: Confinement,
+    /// `rules_error`: what a start does with rules of which some cannot be put in force.
+    pub rules_error: RulesError,
     /// `compress_rotated`: compress files after rotation.
     pub compress_rotated: bool,
     /// `index_rotated`: make an index of each file after rotation.
@@ -395,6 +409,7 @@ impl Config {
             exe_hash_max_mib: 100,
             seal: false,
             confinement: Confinement::Yes,
+            rules_error: RulesError::LastGood,
             compress_rotated: false,
             index_rotated: false,
             log_group: Group::root(),

@@ -45,13 +45,14 @@ pub fn described_keys() -> Vec<KeyDescription> {
     keys
 }
 
-const OWN: [&str; 15] = [
+const OWN: [&str; 16] = [
     "identity",
     "label_keys",
     "exe_hash",
     "exe_hash_max",
     "seal",
     "confinement",
+    "rules_error",
     "compress_rotated",
     "index_rotated",
     "io_uring_twins",
@@ -202,6 +203,12 @@ const TEXTS: &[Text] = &[
      "Whether the daemon gives up what it does not need before it arms anything: capabilities, system calls, writing \
       outside its directories. With `yes`, a system call that it does not need fails and is recorded; with `strict`, \
       it kills the daemon. A change takes effect at the next start."),
+    ("rules_error", "refuse, last-good or skip", "last-good", "",
+     "What a start does if rules cannot be put in force: a line is wrong, a file cannot be read or was cut short, a limit \
+      is exceeded. `refuse`: the daemon does not start. `last-good`: it takes the rules that were last in force without \
+      an error; if there are none, it does what `skip` does: it takes the lines that are right. What is not in force is \
+      in the log (DAEMON_START and DAEMON_ERR), in syslog and in `tarsier status`. A reload never takes a part of the \
+      rules: what is in force stays. `tarsier run` with a command always refuses."),
 ];
 
 #[cfg(test)]

@@ -22,7 +22,12 @@ pub(super) struct Confinement {
 impl Confinement {
     /// Confines this process as `config` asks for. `pins` are the directories where capture is, or was, pinned. No
     /// other thread may run yet, and no program can be started by this process from now on.
-    pub(super) fn begin(config: &Config, run_dir: &Path, pins: &[PathBuf]) -> Confinement {
+    pub(super) fn begin(
+        config: &Config,
+        run_dir: &Path,
+        state_dir: Option<&Path>,
+        pins: &[PathBuf],
+    ) -> Confinement {
         let choice = config.confinement;
         if choice == Choice::No {
             say!("tarsier: not confined (confinement = no)");
@@ -32,7 +37,11 @@ impl Confinement {
             };
         }
         capture::probe::prepare_confinement();
-        let in_force = confine::apply(&wanted(config, run_dir, pins));
+        let mut wanted = wanted(config, run_dir, pins);
+        let state_dir = state_dir.filter(|state_dir| *state_dir != run_dir);
+        let state_dir = state_dir.map(|state_dir| Writable::Directory(state_dir.to_owned()));
+        wanted.writable.extend(state_dir);
+        let in_force = confine::apply(&wanted);
         tell(&in_force);
         Confinement {
             choice,

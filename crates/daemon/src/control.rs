@@ -20,8 +20,9 @@ use crate::kernel_records::KernelRecords;
 use crate::losses::{self, KERNEL_BACKLOG};
 use crate::protocol::{hex, Answer, AuditState, Refused, Request, Step};
 use crate::recording::Recording;
+use crate::rules_at_start;
 use crate::status;
-use crate::stderr::say;
+use crate::stderr::{reasons, say};
 use anyhow::{bail, Context, Result};
 use draft::{errno, Draft, Refusal};
 use netlink::{AuditSocket, NetlinkError, Status};
@@ -276,12 +277,22 @@ impl Control {
             }
         }
         match self.install_draft(&draft, by, recording, others) {
-            Ok(()) => answer.audit = Some(self.audit_state(recording)),
+            Ok(()) => {
+                if steps
+                    .iter()
+                    .any(|step| matches!(step, Step::DeleteAll(None)))
+                {
+                    recording.rules_in_force = rules_at_start::in_force_of_requests(&self.rules);
+                }
+                answer.audit = Some(self.audit_state(recording));
+            }
             Err(error) => {
                 self.set_back(&done, before, recording);
                 match refused_step(&error, &draft) {
                     Some(refused) if refused.step < tolerate_from => answer.refused.push(refused),
-                    _ => answer.error = Some(format!("{error:#}: what was in force stays")),
+                    _ => {
+                        answer.error = Some(format!("{}: what was in force stays", reasons(&error)))
+                    }
                 }
             }
         }
@@ -495,15 +506,17 @@ impl Control {
             bail!("the rules are locked until tarsier is started again (-e 2)");
         }
         let is_kernel = recording.pipeline.engine.is_kernel();
-        let set = recording.settings.sources.rules(is_kernel)?;
+        let (set, files) = recording.settings.sources.rules(is_kernel)?;
         check_plan(&set.rules, self.enabled, recording)?;
-        let draft = Draft::between(&self.rules, set.rules);
+        let draft = Draft::between(&self.rules, set.rules.clone());
         self.install(draft.set.rules.clone(), self.enabled, by, recording, others)?;
         let pipeline = &mut recording.pipeline;
         if let (Engine::Kernel, Some(kernel)) = (&pipeline.engine, &mut pipeline.kernel) {
             kernel.apply_settings(&set.settings)?;
         }
         recording.apply_settings(&set.settings);
+        recording.settings.sources.good.keep(&set, &files);
+        recording.rules_in_force = rules_at_start::in_force_of_files(&set);
         self.log_rule_changes(&draft, by, true, recording);
         Ok(())
     }

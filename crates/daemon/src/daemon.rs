@@ -4,14 +4,14 @@ use crate::asker::Asker;
 use crate::child;
 use crate::clock::monotonic_ns;
 use crate::control::{Control, ControlSocket};
-use crate::daemon_records::Who;
+use crate::daemon_records::{Action, Who};
 use crate::instance::Instance;
 use crate::losses;
 use crate::metrics::{self, Metrics};
 use crate::recording::Recording;
-use crate::signals::Signals;
+use crate::signals::{Received, Sender, Signals};
 use crate::status;
-use crate::stderr::say;
+use crate::stderr::{reasons, say};
 use crate::takeover;
 use anyhow::{Context, Result};
 use event::RecordType;
@@ -240,19 +240,20 @@ impl Daemon {
         Ok(ready)
     }
 
-    fn signal(&mut self, signal: i32, command: &mut Option<Child>) -> Result<Option<End>> {
-        match signal {
+    fn signal(&mut self, received: Received, command: &mut Option<Child>) -> Result<Option<End>> {
+        let sender = received.sender;
+        match received.signal {
             SIGTERM | SIGINT => {
-                let sender = Some(self.recording.pipeline.sender());
+                let sender = Some(self.recording.pipeline.sender(sender));
                 end_command(command);
                 return Ok(Some(End {
                     sender,
                     ..End::with_status(0)
                 }));
             }
-            SIGHUP => self.reload(),
-            SIGUSR1 => self.rotate(),
-            SIGUSR2 => self.resume(),
+            SIGHUP => self.reload(sender),
+            SIGUSR1 => self.rotate(sender),
+            SIGUSR2 => self.resume(sender),
             SIGCONT => {
                 let Recording {
                     integrity,
@@ -276,10 +277,10 @@ impl Daemon {
     }
 
     /// Reloads configuration and rules. If anything is wrong, the old ones stay in force.
-    fn reload(&mut self) {
+    fn reload(&mut self, sender: Option<Sender>) {
         let recording = &mut self.recording;
         recording.service.reloading();
-        let who = recording.pipeline.sender();
+        let who = recording.pipeline.sender(sender);
         let mut outcome = recording.reload_config(who);
         if outcome.is_ok() {
             let lookups = Arc::clone(&recording.pipeline.lookups);
@@ -289,14 +290,19 @@ impl Daemon {
             self.recording.boost_priority();
         }
         if let Err(error) = &outcome {
-            say!("tarsier: reload failed, what was in force stays: {error:#}");
+            say!(
+                "tarsier: reload failed, what was in force stays: {}",
+                reasons(error)
+            );
         }
-        self.recording.pipeline.say_done(
-            RecordType::DAEMON_CONFIG,
-            "reconfigure",
+        let digest = self.recording.rules_in_force.digest.as_str();
+        self.recording.pipeline.say(&Action {
+            kind: RecordType::DAEMON_CONFIG,
+            op: "reconfigure",
             who,
-            outcome.is_ok(),
-        );
+            extra: &[("rules_digest", digest)],
+            is_success: outcome.is_ok(),
+        });
         self.recording.tell_ready();
     }
 
@@ -310,13 +316,13 @@ impl Daemon {
         self.metrics = None;
         match wanted.map(Metrics::start).transpose() {
             Ok(metrics) => self.metrics = metrics,
-            Err(error) => say!("tarsier: {error:#}"),
+            Err(error) => say!("tarsier: {}", reasons(&error)),
         }
     }
 
-    fn rotate(&mut self) {
+    fn rotate(&mut self, sender: Option<Sender>) {
         let pipeline = &mut self.recording.pipeline;
-        let who = pipeline.sender();
+        let who = pipeline.sender(sender);
         let rotated = pipeline.output.rotate();
         if let Err(error) = &rotated {
             say!("tarsier: {error}");
@@ -329,9 +335,9 @@ impl Daemon {
         );
     }
 
-    fn resume(&mut self) {
+    fn resume(&mut self, sender: Option<Sender>) {
         let pipeline = &mut self.recording.pipeline;
-        let who = pipeline.sender();
+        let who = pipeline.sender(sender);
         let resumed = pipeline.output.resume();
         if let Err(error) = &resumed {
             say!("tarsier: {error}");

@@ -90,9 +90,7 @@ impl KernelRecords {
         let never_enabled = was_never_enabled(contexts);
         let state_file = run_dir.join("audit-state");
         let taken = netlink::take_over_with_rules(&state_file, bytes, never_enabled);
-        let ownership = taken
-            .map_err(|error| explained(error, rules))
-            .context("the kernel engine cannot be started")?;
+        let ownership = taken.map_err(|error| refusal(error, rules))?;
         if let Some(pid) = ownership.predecessor() {
             say!("tarsier: process {pid} ended without restoring audit: taken over");
         }
@@ -362,6 +360,30 @@ fn is_own(
 }
 
 /// The error, with the place of the rule that it concerns.
+/// A rule that the kernel did not take.
+#[derive(Debug, thiserror::Error)]
+#[error("{place}: {why}")]
+pub(super) struct KernelRefusal {
+    /// The rule as it was sent.
+    pub(super) rule: Vec<u8>,
+    /// Place and text of the rule.
+    pub(super) place: String,
+    /// The kernel's reason.
+    pub(super) why: String,
+}
+
+/// The error of a start: a [`KernelRefusal`] if it is about one rule.
+fn refusal(error: TakeOverError, rules: &[Rule]) -> anyhow::Error {
+    match error {
+        TakeOverError::Rule { rule, error } => anyhow!(KernelRefusal {
+            place: refused_rule(&rule, rules),
+            why: error.to_string(),
+            rule,
+        }),
+        error => anyhow!(error).context("the kernel engine cannot be started"),
+    }
+}
+
 fn explained(error: TakeOverError, rules: &[Rule]) -> anyhow::Error {
     match &error {
         TakeOverError::Rule { rule, error } => {

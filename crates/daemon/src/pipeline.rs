@@ -12,7 +12,9 @@ use crate::lookups::Lookups;
 use crate::output::Output;
 use crate::pauses::Pauses;
 use crate::process_classes::{self, Looks};
+use crate::protocol::RulesInForce;
 use crate::recorder::Recorder;
+use crate::signals::Sender;
 use crate::stderr::say;
 use crate::takeover::{HandoverBatch, PageWitness};
 use crate::totals::Totals;
@@ -469,9 +471,10 @@ impl Pipeline {
     }
 
     /// Logs DAEMON_START.
-    pub(super) fn say_start(&mut self) {
+    pub(super) fn say_start(&mut self, rules: &RulesInForce) {
         let (stamp, engine) = (self.stamp(), self.engine.name());
-        daemon_records::start(&mut self.recorder.encoder, &mut self.lines, stamp, engine);
+        let encoder = &mut self.recorder.encoder;
+        daemon_records::start(encoder, &mut self.lines, stamp, engine, rules);
         self.log_own();
     }
 
@@ -507,12 +510,13 @@ impl Pipeline {
         self.lines.clear();
     }
 
-    /// The sender of the last signal to this process, as far as the kernel reports it.
-    pub(super) fn sender(&mut self) -> Who {
-        let sender = self.kernel.as_mut().and_then(KernelRecords::signal_sender);
-        match sender {
+    /// The sender of the last signal to this process: the kernel's audit keeps the login uid even of one that has ended.
+    /// Without it, or where it knows none, the sender is the one that came with the signal.
+    pub(super) fn sender(&mut self, of_signal: Option<Sender>) -> Who {
+        let kept = self.kernel.as_mut().and_then(KernelRecords::signal_sender);
+        match kept {
             Some((auid, pid)) if pid != 0 => Who::sender(auid, pid),
-            _ => Who::this_process(),
+            _ => Who::of_signal(of_signal),
         }
     }
 

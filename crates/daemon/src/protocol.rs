@@ -1,8 +1,11 @@
 //! The messages on the control socket: one line of JSON in each direction, the request first.
 
+mod in_force;
 mod makers;
 mod status;
 
+pub(crate) use in_force::beginning;
+pub use in_force::{LeftOut, RulesInForce, RulesOrigin};
 pub use makers::{MakerCost, MakerCosts, MakerKind, MakerOrder};
 pub use status::{ConfinementStatus, PluginStatus, RuleCost, SpawnerStatus, Status};
 

@@ -13,10 +13,11 @@ use crate::losses::Losses;
 use crate::pipeline::Pipeline;
 use crate::plugins;
 use crate::processes::ProcessLosses;
+use crate::protocol::RulesInForce;
 use crate::scheduling::Scheduling;
 use crate::service::Service;
 use crate::settings::{self, Settings};
-use crate::stderr::say;
+use crate::stderr::{reasons, say};
 use anyhow::Result;
 use capture::AuditContexts;
 use event::RecordType;
@@ -42,6 +43,8 @@ pub(super) struct Recording {
     pub(super) scheduling: Scheduling,
     pub(super) service: Service,
     pub(super) contexts: AuditContexts,
+    /// What the last start or reload put in force.
+    pub(super) rules_in_force: RulesInForce,
     pub(super) started: Instant,
 }
 
@@ -51,6 +54,7 @@ impl Recording {
         pipeline: Pipeline,
         settings: Settings,
         contexts: AuditContexts,
+        rules_in_force: RulesInForce,
     ) -> Recording {
         Recording {
             pipeline,
@@ -63,6 +67,7 @@ impl Recording {
             cgroups: CgroupLosses::default(),
             processes: ProcessLosses::default(),
             contexts,
+            rules_in_force,
             started: Instant::now(),
         }
     }
@@ -124,8 +129,11 @@ impl Recording {
     pub(super) fn tell_ready(&self) {
         let (engine, plan) = (&self.pipeline.engine, &self.pipeline.generation.plan);
         let rules = plan.rules.len();
-        self.service
-            .ready(&format!("{rules} rules armed, engine {}", engine.name()));
+        let mut status = format!("{rules} rules armed, engine {}", engine.name());
+        if let Some(summary) = self.rules_in_force.summary() {
+            status = format!("{status}; {summary}");
+        }
+        self.service.ready(&status);
     }
 
     /// Reads the rings once, and writes what came. Returns the number of frames.
@@ -213,7 +221,10 @@ impl Recording {
                 self.pipeline.say_armed(&by, &change);
             }
             Err(error) => {
-                say!("tarsier: a file that a rule names was replaced, and: {error:#}");
+                say!(
+                    "tarsier: a file that a rule names was replaced, and: {}",
+                    reasons(&error)
+                );
             }
         }
     }

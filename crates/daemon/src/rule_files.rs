@@ -2,7 +2,9 @@
 
 use crate::stderr::say;
 use anyhow::{bail, Result};
-use rules::{Host, LoadError, Owner, RuleError, RuleSet, Settings, SystemHost, EVERY_KIND};
+use rules::{
+    Gathered, Host, Owner, RuleError, RuleSet, RulesFile, Settings, SystemHost, EVERY_KIND,
+};
 use std::path::{Path, PathBuf};
 
 /// Directory of the rules that are loaded if no other is named.
@@ -26,55 +28,67 @@ pub fn is_missing(path: &Path) -> bool {
     })
 }
 
-/// Loads all of `paths` in order, as one rule set, if they are root's alone. Errors are printed with
-/// place, expectation and remedy; then nothing is loaded.
-pub(super) fn load(paths: &[PathBuf]) -> Result<RuleSet> {
-    explain_if_none(paths)?;
+/// Reads all of `paths` in order, as one rule set, as far as they are root's alone and right. Warnings and errors are
+/// printed with place, expectation and remedy.
+pub(super) fn gather(paths: &[PathBuf]) -> Gathered {
+    explain_if_none(paths);
     read(paths, Owner::Root, &SystemHost)
 }
 
-/// Explains the next step on a host that has no rules yet: an error if their directory is missing,
-/// since nothing would be recorded by it; a message if it is empty.
-fn explain_if_none(paths: &[PathBuf]) -> Result<()> {
+/// The rules and settings of `found`, and the files that they are from.
+///
+/// # Errors
+/// Files were not read, or lines are wrong. They have been printed.
+pub(super) fn complete(found: Gathered) -> Result<(RuleSet, Vec<RulesFile>)> {
+    if let Some(unread) = found.unread.first() {
+        bail!("{}", unread.error);
+    }
+    if !found.wrong.is_empty() {
+        let count = found.wrong.len();
+        bail!("{count} error(s) in the rules: nothing was loaded");
+    }
+    Ok((found.set, found.files))
+}
+
+/// Explains the next step on a host that has no rules yet.
+fn explain_if_none(paths: &[PathBuf]) {
     let [path] = paths else {
-        return Ok(());
+        return;
     };
     if path != Path::new(RULES_DIR) || !is_missing(path) {
-        return Ok(());
+        return;
     }
-    match path.exists() {
-        false => bail!(
-            "no rules: there is no {RULES_DIR}: {STARTER_REMEDY}; or name other rules with --rules"
-        ),
-        true => {
-            say!("tarsier: no rules: {RULES_DIR} has no *.rules file: {STARTER_REMEDY}");
-            Ok(())
-        }
-    }
+    let none = match path.exists() {
+        false => "there is no",
+        true => "no *.rules file is in",
+    };
+    say!(
+        "tarsier: no rules: {none} {RULES_DIR}: {STARTER_REMEDY}; or name other rules with --rules"
+    );
 }
 
 /// Reads all of `paths` in order, whosever they are, for any host: to examine the rules, not to arm
 /// them.
+///
+/// # Errors
+/// A file cannot be read, or lines are wrong; these are printed.
 pub fn examine(paths: &[PathBuf], host: &dyn Host) -> Result<RuleSet> {
-    read(paths, Owner::Anybody, host)
+    Ok(complete(read(paths, Owner::Anybody, host))?.0)
 }
 
-fn read(paths: &[PathBuf], owner: Owner, host: &dyn Host) -> Result<RuleSet> {
-    let mut all = RuleSet::default();
+fn read(paths: &[PathBuf], owner: Owner, host: &dyn Host) -> Gathered {
+    let mut all = Gathered::default();
     for path in paths {
-        let set = match rules::load(path, owner, host) {
-            Ok(set) => set,
-            Err(LoadError::Rules(errors)) => {
-                report(&errors, "errors");
-                bail!("{} error(s) in the rules: nothing was loaded", errors.len());
-            }
-            Err(error) => bail!("{error}"),
-        };
-        report(&set.skipped, "skipped rules");
-        report(&set.warnings, "warnings");
-        merge(&mut all, set);
+        let found = rules::gather(path, owner, host);
+        report(&found.wrong, "errors");
+        report(&found.set.skipped, "skipped rules");
+        report(&found.set.warnings, "warnings");
+        all.unread.extend(found.unread);
+        all.wrong.extend(found.wrong);
+        all.files.extend(found.files);
+        merge(&mut all.set, found.set);
     }
-    Ok(all)
+    all
 }
 
 /// Prints which settings of the rules files have no effect: most of them, unless the kernel's audit
@@ -111,6 +125,8 @@ fn merge(all: &mut RuleSet, set: RuleSet) {
     }
     all.settings.overlay(set.settings);
     all.setting_places.extend(set.setting_places);
+    all.skipped.extend(set.skipped);
+    all.deleted.extend(set.deleted);
 }
 
 /// Prints the first of `errors` with their lines, and the number of further `what`.

@@ -4,6 +4,7 @@
 //! names. The daemon does not wait to send one: a datagram that finds the socket full is left out.
 
 use crate::clock::monotonic_ns;
+use crate::protocol::beginning;
 use std::env::VarError;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -28,6 +29,9 @@ pub(super) enum ServiceError {
     #[error("WATCHDOG_USEC={0}: expected a number of microseconds above 0")]
     Watchdog(String),
 }
+
+/// systemd ignores a datagram of more than 4096 bytes, READY=1 included.
+const STATUS_BYTES_MAX: usize = 1000;
 
 /// The service manager that started this process, if one did and asked to be told.
 #[derive(Default)]
@@ -76,9 +80,11 @@ impl Service {
         })
     }
 
-    /// Reports that everything is armed, or that a reload has ended. `status` is shown by `systemctl status`.
+    /// Reports that everything is armed, or that a reload has ended. `status` is shown by `systemctl status`; only its
+    /// first 1000 bytes are sent.
     pub(super) fn ready(&self, status: &str) {
         let status = status.replace('\n', " ");
+        let status = beginning(&status, STATUS_BYTES_MAX);
         self.tell(&format!("READY=1\nSTATUS={status}\n"));
     }
 
@@ -172,6 +178,17 @@ mod tests {
         assert_eq!(told(&socket).unwrap(), "STOPPING=1\n");
         service.alive();
         assert_eq!(told(&socket), None, "no watchdog was asked for");
+    }
+
+    #[test]
+    fn a_long_status_does_not_hide_that_the_daemon_is_ready() {
+        let (_dir, socket, path) = manager();
+        let service = Service::with(7, |name| (name == "NOTIFY_SOCKET").then(|| path.clone()));
+        service.unwrap().ready(&"é".repeat(5000));
+        let mut buffer = [0; 5000];
+        let len = socket.recv(&mut buffer).unwrap();
+        let text = String::from_utf8(buffer[..len].to_vec()).unwrap();
+        assert_eq!(text, format!("READY=1\nSTATUS={}\n", "é".repeat(500)));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! a reload.
 
 use crate::confinement::Confinement;
+use crate::good_rules::GoodRules;
 use crate::lookups::Lookups;
 use crate::plugins;
 use crate::rule_files;
@@ -11,9 +12,10 @@ use anyhow::{bail, Context, Result};
 use capture::{CaptureError, Overload};
 use cli::{LogFormat, RunArgs};
 use compose::Generation;
-use conf::{Config, ExeHash, LoadOptions};
+use conf::{Config, ExeHash, LoadOptions, RulesError};
 use event::Format;
 use plan::{Capabilities, Identities, IoUring, Plan};
+use rules::RulesFile;
 use spawn::Launcher;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -21,10 +23,14 @@ use std::sync::Arc;
 
 /// The files that a reload reads again.
 pub(super) struct Sources {
-    rules: Vec<PathBuf>,
+    pub(super) rules: Vec<PathBuf>,
     config: Option<PathBuf>,
     log_file: Option<PathBuf>,
     log_format: Option<LogFormat>,
+    /// The rules of these files that were last in force without an error.
+    pub(super) good: GoodRules,
+    /// Whether a command is recorded: whoever gave it can mend the rules, and should not record by others.
+    has_command: bool,
 }
 
 impl Sources {
@@ -34,6 +40,24 @@ impl Sources {
             config: args.config.clone(),
             log_file: args.log_file.clone(),
             log_format: args.log_format,
+            good: GoodRules::none(),
+            has_command: !args.command.is_empty(),
+        }
+    }
+
+    /// Finds the state directory. Call it before the process is confined.
+    pub(super) fn open_state(&mut self, args: &RunArgs) {
+        if !self.has_command {
+            let directory = state_dir(args);
+            self.good = GoodRules::open(Some(&directory), &self.rules);
+        }
+    }
+
+    /// What a start does with wrong rules.
+    pub(super) fn rules_error(&self, config: &Config) -> RulesError {
+        match self.has_command {
+            true => RulesError::Refuse,
+            false => config.rules_error,
         }
     }
 
@@ -71,12 +95,25 @@ impl Sources {
         Ok(config)
     }
 
-    /// The rules of the files, and their settings, which apply only to the kernel's audit.
-    pub(super) fn rules(&self, is_kernel: bool) -> Result<rules::RuleSet> {
-        let set = rule_files::load(&self.rules)?;
+    /// The rules of the files with their settings, and the files, for a reload.
+    ///
+    /// # Errors
+    /// Something of the files is wrong, or cannot be read.
+    pub(super) fn rules(&self, is_kernel: bool) -> Result<(rules::RuleSet, Vec<RulesFile>)> {
+        let (set, files) = rule_files::complete(rule_files::gather(&self.rules))?;
         rule_files::say_settings(&set.settings, is_kernel);
-        Ok(set)
+        Ok((set, files))
     }
+}
+
+/// The directory for what outlives a reboot. A daemon with a run directory of its own keeps everything there.
+fn state_dir(args: &RunArgs) -> PathBuf {
+    let standard = match args.run_dir == Path::new(cli::RUN_DIR) {
+        true => Path::new(cli::STATE_DIR),
+        false => &args.run_dir,
+    };
+    let directory = args.state_dir.as_deref().unwrap_or(standard);
+    std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned())
 }
 
 /// Everything that rule sets are planned with.

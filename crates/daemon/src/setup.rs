@@ -8,15 +8,18 @@ use crate::daemon::Daemon;
 use crate::engine::Engine;
 use crate::instance::Instance;
 use crate::kernel_records::KernelRecords;
+use crate::left_out;
 use crate::live::Live;
 use crate::lookups;
 use crate::notifier::Notifier;
 use crate::output::Output;
 use crate::pipeline::Pipeline;
 use crate::plugins;
+use crate::protocol::RulesInForce;
 use crate::recorder::{self, Recorder};
 use crate::recording::Recording;
 use crate::recovery;
+use crate::rules_at_start::{self, Chosen};
 use crate::scheduling::Scheduling;
 use crate::settings::{self, Settings, Sources};
 use crate::signals::Signals;
@@ -90,19 +93,23 @@ fn is_unhooked(error: &CaptureError) -> bool {
 /// changed.
 pub(super) fn start(args: &RunArgs, launcher: &Launcher, signals: Signals) -> Result<Daemon> {
     Scheduling::refuse_huge_pages();
-    let (mut settings, is_kernel, set) = prepared(args, launcher)?;
+    let (mut settings, is_kernel) = prepared(args, launcher)?;
     let mut recorder = recorder(&settings)?;
     let contexts = AuditContexts::load();
-    let mut generation = settings.generation(set.rules.clone(), is_kernel, 1)?;
+    let mut chosen = rules_at_start::choose(&settings, is_kernel)?;
+    let mut generation = Arc::clone(&chosen.generation);
     let instance = Instance::lock(&args.run_dir)?;
     let wanted = pin_dir(args, &settings.config).filter(|_| !is_kernel);
     let pin_dirs = wanted.into_iter().map(Path::to_owned);
     let pin_dirs: Vec<PathBuf> = pin_dirs.chain(takeover::noted(&args.run_dir)).collect();
     let (pins, inherited) = takeover::inherit(&args.run_dir, wanted, &settings.config)?;
-    settings.confinement = Confinement::begin(&settings.config, &args.run_dir, &pin_dirs);
+    let state_dir = settings.sources.good.directory();
+    settings.confinement =
+        Confinement::begin(&settings.config, &args.run_dir, state_dir, &pin_dirs);
     let (mut downtime, mut left) = (None, None);
     if let Some(inherited) = inherited {
-        generation = settings.generation(set.rules, is_kernel, inherited.next_number())?;
+        let rules = chosen.set.rules.clone();
+        generation = settings.generation(rules, is_kernel, inherited.next_number())?;
         let earlier = inherited.generations(&settings);
         earlier.into_iter().for_each(|g| recorder.add_generation(g));
         let parts = inherited.split(pins.as_ref(), settings.capabilities.form());
@@ -143,23 +150,25 @@ pub(super) fn start(args: &RunArgs, launcher: &Launcher, signals: Signals) -> Re
         let downtime = downtime.iter_mut();
         downtime.for_each(|downtime| downtime.add(&replaced.counters));
     }
-    let rules = &pipeline.generation.plan.rules;
-    let kernel = kernel_records(args, is_kernel, rules, &set.settings, &contexts)?;
+    chosen.generation = Arc::clone(&pipeline.generation);
+    let kernel = kernel_records(args, is_kernel, &mut chosen, &settings, &contexts)?;
+    pipeline.generation = Arc::clone(&chosen.generation);
     let pipeline = pipeline.with_kernel_records(kernel);
-    let mut recording = Recording::new(pipeline, settings, contexts);
-    recording.apply_settings(&set.settings);
+    chosen.keep(&settings);
+    let mut recording = Recording::new(pipeline, settings, contexts, chosen.in_force);
+    recording.apply_settings(&chosen.set.settings);
     let recording = begun(recording, downtime.as_ref(), is_taken_over, &report);
     Ok(Daemon::new(recording, server, signals, instance))
 }
 
-/// Reads configuration and rules, and finds out what this kernel can do. Returns whether its own audit is the engine.
-fn prepared(args: &RunArgs, launcher: &Launcher) -> Result<(Settings, bool, rules::RuleSet)> {
-    let sources = Sources::of(args);
+/// Reads the configuration, and finds out what this kernel can do. Returns whether its own audit is the engine.
+fn prepared(args: &RunArgs, launcher: &Launcher) -> Result<(Settings, bool)> {
+    let mut sources = Sources::of(args);
+    sources.open_state(args);
     let config = sources.config()?;
     let trampoline = choice::is_trampoline(args.engine)?;
     let capabilities = capture::probe::capabilities(trampoline);
     let is_kernel = chooses_kernel(args, &capabilities)?;
-    let set = sources.rules(is_kernel)?;
     let settings = Settings {
         sources,
         config,
@@ -169,7 +178,7 @@ fn prepared(args: &RunArgs, launcher: &Launcher) -> Result<(Settings, bool, rule
         launcher: launcher.clone(),
         started_nice: rustix::process::getpriority_process(None).unwrap_or(0),
     };
-    Ok((settings, is_kernel, set))
+    Ok((settings, is_kernel))
 }
 
 /// Connects the engine and the recorder with the log and the plugins.
@@ -213,7 +222,7 @@ fn begun(
     if let Some(downtime) = downtime.filter(|_| is_taken_over) {
         recording.losses.told_before(&downtime.counted, pipeline);
     }
-    say_start(pipeline);
+    say_start(pipeline, &recording.rules_in_force);
     let started = pipeline.engine.started();
     pipeline.say_armed(&Asker::this_process(), &started);
     if let Some(downtime) = downtime {
@@ -223,8 +232,9 @@ fn begun(
     recording
 }
 
-fn say_start(pipeline: &mut Pipeline) {
-    pipeline.say_start();
+fn say_start(pipeline: &mut Pipeline, in_force: &RulesInForce) {
+    pipeline.say_start(in_force);
+    left_out::say(in_force, pipeline);
     pipeline.commit();
     let plan = &pipeline.generation.plan;
     let place = match pipeline.engine.is_kernel() {
@@ -305,19 +315,26 @@ fn options(args: &RunArgs) -> Options {
     }
 }
 
-/// The kernel's audit records; if the kernel is the engine, it gets `rules`.
+/// The kernel's audit records. If the kernel is the engine, it gets the rules; those that it refuses are left out, where
+/// the configuration allows that.
 fn kernel_records(
     args: &RunArgs,
     is_engine: bool,
-    rules: &[rules::Rule],
-    settings: &rules::Settings,
+    chosen: &mut Chosen,
+    settings: &Settings,
     contexts: &AuditContexts,
 ) -> Result<Option<KernelRecords>> {
-    match (is_engine, args.no_kernel_records) {
-        (true, _) => {
-            KernelRecords::start_engine(&args.run_dir, rules, settings, contexts).map(Some)
+    if !is_engine {
+        return match args.no_kernel_records {
+            true => Ok(None),
+            false => KernelRecords::start(&args.run_dir, contexts),
+        };
+    }
+    loop {
+        let set = &chosen.set;
+        match KernelRecords::start_engine(&args.run_dir, &set.rules, &set.settings, contexts) {
+            Ok(kernel) => return Ok(Some(kernel)),
+            Err(error) => chosen.without(&error.downcast()?, settings)?,
         }
-        (false, true) => Ok(None),
-        (false, false) => KernelRecords::start(&args.run_dir, contexts),
     }
 }

@@ -23,13 +23,9 @@ pub(super) fn of(recording: &Recording) -> Status {
         pid: std::process::id(),
         engine: engine.name().to_owned(),
         hook: hook(engine, plan),
-        gaps: plan
-            .platform
-            .gaps
-            .iter()
-            .map(plan::Gap::to_string)
-            .collect(),
+        gaps: gaps(plan),
         rules: plan.rules.len(),
+        rules_in_force: recording.rules_in_force.clone(),
         generation: plan.generation,
         kernel_records: kernel.is_some(),
         uptime_s: recording.started.elapsed().as_secs(),
@@ -77,6 +73,11 @@ pub(super) fn of(recording: &Recording) -> Status {
         confinement: recording.settings.confinement.status(),
         spawner: recording.settings.launcher.state().map(SpawnerStatus::from),
     }
+}
+
+fn gaps(plan: &Plan) -> Vec<String> {
+    let gaps = plan.platform.gaps.iter();
+    gaps.map(plan::Gap::to_string).collect()
 }
 
 /// Names of the hooks that see calls.

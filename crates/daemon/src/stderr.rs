@@ -21,6 +21,19 @@ macro_rules! say {
 }
 pub use say;
 
+/// An error with its reasons, as `{:#}` shows it, without reasons that the message before already has: many errors end
+/// with the text of the one that caused them.
+pub fn reasons(error: &anyhow::Error) -> String {
+    let mut shown: Vec<String> = Vec::new();
+    for cause in error.chain() {
+        let text = cause.to_string();
+        if shown.last().is_none_or(|last| !last.contains(&text)) {
+            shown.push(text);
+        }
+    }
+    shown.join(": ")
+}
+
 /// Writes the line in one write(2), so that it is not mixed with the output of others.
 pub fn line(text: fmt::Arguments<'_>) {
     let text = format!("{text}\n");
@@ -148,6 +161,21 @@ mod tests {
         let text = String::from_utf8_lossy(&bytes[..len + more]).into_owned();
         assert!(text.contains(&format!("\ntarsier: {left_out} messages were left out")));
         text
+    }
+
+    #[test]
+    fn a_reason_is_shown_once() {
+        let missing = || io::Error::from(io::ErrorKind::NotFound);
+        let error = rules::LoadError::Io {
+            path: "/none".into(),
+            source: missing(),
+        };
+        let once = format!("cannot read /none: {}", missing());
+        assert_eq!(reasons(&error.into()), once);
+        let error = anyhow::Error::new(missing()).context("cannot open /a");
+        assert_eq!(reasons(&error), format!("cannot open /a: {}", missing()));
+        let error = anyhow::anyhow!("inner").context("middle").context("outer");
+        assert_eq!(reasons(&error), "outer: middle: inner");
     }
 
     #[test]

@@ -39,7 +39,8 @@ pub use file::{parse_file, parse_text, ParsedFile};
 pub use host::{Host, PathKind, StaticHost};
 pub use list::{list_rule, list_rules, ListStyle};
 pub use load::{
-    is_own_file, load, read_directory, LoadError, Owner, EVERY_KIND, OWN_ONLY, RULES_ONLY,
+    gather, is_own_file, load, read_directory, Gathered, LoadError, Owner, RulesFile, Unread,
+    EVERY_KIND, OWN_ONLY, RULES_ONLY,
 };
 pub use merge::{merge_directory, merge_lines, version_order, MergedLine};
 pub use model::{Action, Condition, List, Op, Rule, Source, SyscallSet, Value};

@@ -51,6 +51,13 @@ pub enum LoadError {
     Rules(Vec<RuleError>),
 }
 
+impl LoadError {
+    /// Whether there is no such file or directory.
+    fn is_missing(&self) -> bool {
+        matches!(self, LoadError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+}
+
 /// Ends of the names of files that augenrules merges.
 pub const RULES_ONLY: &[&str] = &[".rules"];
 /// Ends of the names of all files of rules. Those of the second kind may name Tarsier's own fields, which auditctl
@@ -67,24 +74,105 @@ const OWN_KIND: &str = ".tarsier";
 /// A file cannot be read, is not a regular one, or is not of this `owner`; or lines are wrong and
 /// neither `-i` nor `-c` came before them.
 pub fn load(path: &Path, owner: Owner, host: &dyn Host) -> Result<RuleSet, LoadError> {
-    let metadata = fs::metadata(path).map_err(|source| io_error(path, source))?;
-    let parsed = if metadata.is_dir() {
-        load_directory(path, owner, host)?
-    } else {
-        let text = read(path, owner)?;
-        let name = path.to_string_lossy();
-        parse_text(dialect_of(&name), &name, text, host)
-    };
-    RuleSet::build(parsed).map_err(LoadError::Rules)
+    gather(path, owner, host).complete()
 }
 
-fn load_directory(
-    directory: &Path,
-    owner: Owner,
-    host: &dyn Host,
-) -> Result<ParsedFile, LoadError> {
-    let files = read_directory(directory, owner, EVERY_KIND)?;
-    let lines = merge_lines(&files).into_iter().map(|line| {
+/// A file of rules as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RulesFile {
+    /// The path under which it was read.
+    pub path: PathBuf,
+    /// All of its bytes.
+    pub text: Vec<u8>,
+}
+
+/// A file or directory of rules that was not read.
+#[derive(Debug)]
+pub struct Unread {
+    /// The path under which it was to be read.
+    pub path: PathBuf,
+    /// The reason.
+    pub error: LoadError,
+}
+
+/// What a file or directory of rules has, and everything of it that cannot be used.
+#[derive(Debug, Default)]
+pub struct Gathered {
+    /// The rules and settings of all lines that can be carried out.
+    pub set: RuleSet,
+    /// Files, or the directory, that were not read; their lines are not in the set.
+    pub unread: Vec<Unread>,
+    /// Lines that are wrong and not tolerated, sorted by file and line; they are not in the set.
+    pub wrong: Vec<RuleError>,
+    /// The files that were read, in no order.
+    pub files: Vec<RulesFile>,
+}
+
+impl Gathered {
+    /// The rules, if every file was read and every line is right or tolerated.
+    ///
+    /// # Errors
+    /// The first file that was not read, or all wrong lines.
+    pub fn complete(self) -> Result<RuleSet, LoadError> {
+        if let Some(unread) = self.unread.into_iter().next() {
+            return Err(unread.error);
+        }
+        match self.wrong.is_empty() {
+            true => Ok(self.set),
+            false => Err(LoadError::Rules(self.wrong)),
+        }
+    }
+}
+
+/// Reads rules as [`load`] does, but takes what it can of them.
+pub fn gather(path: &Path, owner: Owner, host: &dyn Host) -> Gathered {
+    let mut gathered = Gathered::default();
+    let unread = |error| Unread {
+        path: path.to_owned(),
+        error,
+    };
+    let parsed = match fs::metadata(path) {
+        Err(source) => {
+            gathered.unread.push(unread(io_error(path, source)));
+            return gathered;
+        }
+        Ok(metadata) if metadata.is_dir() => {
+            let (files, unread) = read_each(path, owner, EVERY_KIND);
+            gathered.unread = unread;
+            let parsed = parse_directory(path, &files, host);
+            let in_directory = |(name, text)| RulesFile {
+                path: path.join(name),
+                text,
+            };
+            gathered.files = files.into_iter().map(in_directory).collect();
+            parsed
+        }
+        Ok(_) => match read(path, owner) {
+            Err(error) => {
+                gathered.unread.push(unread(error));
+                return gathered;
+            }
+            Ok(text) => {
+                let name = path.to_string_lossy();
+                let parsed = parse_text(dialect_of(&name), &name, &text, host);
+                gathered.files.push(RulesFile {
+                    path: path.to_owned(),
+                    text,
+                });
+                parsed
+            }
+        },
+    };
+    (gathered.set, gathered.wrong) = RuleSet::build_from_good(parsed);
+    gathered
+}
+
+fn parse_directory(directory: &Path, files: &[(OsString, Vec<u8>)], host: &dyn Host) -> ParsedFile {
+    let named: Vec<(String, &Vec<u8>)> = files
+        .iter()
+        .map(|(name, text)| (name.to_string_lossy().into_owned(), text))
+        .collect();
+    let lines = merge_lines(&named).into_iter().map(|line| {
         let file = directory.join(line.file).to_string_lossy().into_owned();
         let line_number = line.line;
         let source = Source {
@@ -93,7 +181,7 @@ fn load_directory(
         };
         (dialect_of(line.file), source, line.text)
     });
-    Ok(parse_lines(lines, host))
+    parse_lines(lines, host)
 }
 
 /// Whether a file of this name may name Tarsier's own fields.
@@ -118,16 +206,41 @@ pub fn read_directory(
     owner: Owner,
     kinds: &[&str],
 ) -> Result<Vec<(String, Vec<u8>)>, LoadError> {
-    let mut files = Vec::new();
-    for name in names(directory, owner)? {
+    let (files, unread) = read_each(directory, owner, kinds);
+    if let Some(unread) = unread.into_iter().next() {
+        return Err(unread.error);
+    }
+    let named = |(name, text): (OsString, _)| (name.to_string_lossy().into_owned(), text);
+    Ok(files.into_iter().map(named).collect())
+}
+
+/// The files that [`read_directory`] returns, as far as they can be read, and the reasons why others were not.
+fn read_each(
+    directory: &Path,
+    owner: Owner,
+    kinds: &[&str],
+) -> (Vec<(OsString, Vec<u8>)>, Vec<Unread>) {
+    let (mut files, mut unread) = (Vec::new(), Vec::new());
+    let found = match names(directory, owner) {
+        Ok(found) => found,
+        Err(error) => {
+            let path = directory.to_owned();
+            return (files, vec![Unread { path, error }]);
+        }
+    };
+    for name in found {
         let bytes = name.as_encoded_bytes();
         let is_wanted = kinds.iter().any(|end| bytes.ends_with(end.as_bytes()));
-        if is_wanted && !bytes.starts_with(b".") {
-            let text = read(&directory.join(&name), owner)?;
-            files.push((name.to_string_lossy().into_owned(), text));
+        if !is_wanted || bytes.starts_with(b".") {
+            continue;
+        }
+        let path = directory.join(&name);
+        match read(&path, owner) {
+            Ok(text) => files.push((name, text)),
+            Err(error) => unread.push(Unread { path, error }),
         }
     }
-    Ok(files)
+    (files, unread)
 }
 
 /// The names in a directory.
@@ -147,9 +260,15 @@ fn read(path: &Path, owner: Owner) -> Result<Vec<u8>, LoadError> {
         path: path.to_owned(),
         problem,
     };
-    let file = match owner {
-        Owner::Root => trust::open(path, Links::Follow).map_err(trust_error)?,
-        Owner::Anybody => open(path).map_err(|source| io_error(path, source))?,
+    let opened = match owner {
+        Owner::Root => trust::open(path, Links::Follow).map_err(trust_error),
+        Owner::Anybody => open(path).map_err(|source| io_error(path, source)),
+    };
+    let file = match opened {
+        Err(error) if error.is_missing() && path.is_symlink() => {
+            return Err(wrong("is a symbolic link that leads to no file: remove it"));
+        }
+        opened => opened?,
     };
     let metadata = file.metadata().map_err(|source| io_error(path, source))?;
     if !metadata.is_file() {
@@ -218,6 +337,31 @@ mod tests {
         };
         assert!(errors[0].file().ends_with("/9-a.rules"), "{}", errors[0]);
         assert_eq!(errors[0].line(), 2);
+    }
+
+    #[test]
+    fn what_can_be_read_of_a_directory_is_gathered_beside_what_cannot() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("10-good.rules"), "-D\n-w /first -k a\n").unwrap();
+        fs::write(at("20-bad.rules"), "-w wrong\n-w /second -k b\n").unwrap();
+        std::os::unix::fs::symlink(at("nowhere"), at("30-link.rules")).unwrap();
+        fs::create_dir(at("40-dir.rules")).unwrap();
+        let gathered = gather(directory.path(), Owner::Root, &host());
+        assert_eq!(gathered.set.rules.len(), 2);
+        let unread = gathered.unread.iter();
+        let mut unread: Vec<String> = unread.map(|unread| unread.error.to_string()).collect();
+        unread.sort();
+        assert_eq!(unread.len(), 2, "{unread:?}");
+        assert!(
+            unread[0].contains("30-link.rules is a symbolic link"),
+            "{unread:?}"
+        );
+        assert!(unread[1].contains("40-dir.rules"), "{unread:?}");
+        let wrong: Vec<u32> = gathered.wrong.iter().map(RuleError::line).collect();
+        assert_eq!((wrong, gathered.files.len()), (vec![1], 2));
+        let missing = gather(&at("none"), Owner::Root, &host());
+        assert_eq!((missing.set.rules.len(), missing.unread.len()), (0, 1));
     }
 
     #[test]

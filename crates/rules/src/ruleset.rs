@@ -1,13 +1,15 @@
 //! The rules and settings that the kernel would have after the commands of a rules file.
 
 use abi::Arch;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 use crate::list::{list_rules, ListStyle};
-use crate::{Command, ErrorKind, List, ParsedFile, Rule, RuleError, Source};
+use crate::{Command, ErrorKind, List, ParsedFile, Rule, RuleError, Severity, Source};
 
 /// Settings in a rules file, besides its rules. `None` leaves the setting as it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Settings {
     /// `-e`
     pub enabled: Option<u32>,
@@ -78,6 +80,8 @@ pub struct RuleSet {
     pub setting_places: BTreeMap<&'static str, Source>,
     /// Errors that `-i` or `-c` let pass; their lines are not in force.
     pub skipped: Vec<RuleError>,
+    /// Rules that a later `-D` of the files has deleted, each with the place of the `-D`.
+    pub deleted: Vec<(Rule, Source)>,
     /// Warnings about lines that were accepted.
     pub warnings: Vec<RuleError>,
     /// Whether a `-i` or `-c` was seen.
@@ -106,24 +110,43 @@ impl RuleSet {
     /// # Errors
     /// The errors of [`RuleSet::apply`], sorted by file and line.
     pub fn build(parsed: ParsedFile) -> Result<RuleSet, Vec<RuleError>> {
+        match RuleSet::build_from_good(parsed) {
+            (set, errors) if errors.is_empty() => Ok(set),
+            (set, mut errors) => {
+                // Whoever mends the file sees all of them.
+                errors.extend(set.skipped);
+                sort(&mut errors);
+                Err(errors)
+            }
+        }
+    }
+
+    /// Carries out those commands of a file that can be on an empty set. Returns the errors that no `-i` or `-c` came
+    /// before, sorted by file and line; the others are [`RuleSet::skipped`].
+    pub fn build_from_good(parsed: ParsedFile) -> (RuleSet, Vec<RuleError>) {
         let mut set = RuleSet {
             warnings: parsed.warnings,
             ..RuleSet::default()
         };
         let mut errors = parsed.errors;
         for (source, command) in parsed.commands {
+            let before = match command {
+                Command::DeleteAll { key: None } => set.rules.clone(),
+                _ => Vec::new(),
+            };
             if let Err(mut error) = set.run(&source, command) {
                 error.is_tolerated = set.ignores_errors;
                 errors.push(error);
+            } else if !before.is_empty() {
+                set.warnings.push(deleted_before(&source, before.len()));
+                let deleted = before.into_iter().map(|rule| (rule, source.clone()));
+                set.deleted.extend(deleted);
             }
         }
-        errors.sort_by(|a, b| (a.file(), a.line(), a.column).cmp(&(b.file(), b.line(), b.column)));
-        if errors.iter().all(|error| error.is_tolerated) {
-            set.skipped = errors;
-            Ok(set)
-        } else {
-            Err(errors)
-        }
+        sort(&mut errors);
+        let (skipped, wrong) = errors.into_iter().partition(|error| error.is_tolerated);
+        set.skipped = skipped;
+        (set, wrong)
     }
 
     /// Carries out one command. Commands that only ask for something (`-l`, `-s`, …) do nothing.
@@ -244,6 +267,21 @@ impl RuleSet {
     }
 }
 
+fn sort(errors: &mut [RuleError]) {
+    errors.sort_by(|a, b| (a.file(), a.line(), a.column).cmp(&(b.file(), b.line(), b.column)));
+}
+
+/// The warning about a `-D` that is not the first line: what stands before it is not in force.
+fn deleted_before(source: &Source, rules: usize) -> RuleError {
+    let plural = if rules == 1 { "" } else { "s" };
+    let message = format!("-D deletes the {rules} rule{plural} before it");
+    let line = "-D".to_owned();
+    let mut warning = RuleError::whole(source, line, ErrorKind::Syntax, &message);
+    warning.severity = Severity::Warning;
+    warning.help = Some("put -D before all rules".to_owned());
+    warning
+}
+
 /// Whether the kernel would regard `a` and `b` as equal. It compares rules after resolving class
 /// selectors; the edition of its class lists is not known here, so all editions must agree.
 fn is_same(a: &Rule, b: &Rule) -> bool {
@@ -355,6 +393,29 @@ mod tests {
         let lines: Vec<u32> = set.skipped.iter().map(RuleError::line).collect();
         assert_eq!(lines, [3, 4]);
         assert!(build("-c\n-w bad\n").unwrap().has_failed());
+    }
+
+    #[test]
+    fn good_lines_are_taken_without_the_wrong_ones() {
+        let host = StaticHost::new(Arch::X86_64);
+        let text = "-w /a -k a\n-w bad\n-w /a -k a\n-c\n-b many\n-w /b -k b\n";
+        let (set, wrong) = RuleSet::build_from_good(parse_text(Dialect::V4, "r", text, &host));
+        assert_eq!(keys(&set), ["a", "b"]);
+        let lines = |errors: &[RuleError]| errors.iter().map(RuleError::line).collect::<Vec<_>>();
+        assert_eq!((lines(&wrong), lines(&set.skipped)), (vec![2, 3], vec![5]));
+    }
+
+    #[test]
+    fn what_a_late_delete_all_takes_is_said() {
+        let set = build("-w /a\n-w /b\n-D\n-w /c\n").unwrap();
+        let warnings: Vec<String> = set.warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(warnings, ["r:3: -D deletes the 2 rules before it"]);
+        let places = set.deleted.iter();
+        let places: Vec<_> = places
+            .map(|(rule, by)| (rule.source.line, by.line))
+            .collect();
+        assert_eq!(places, [(1, 3), (2, 3)]);
+        assert!(build("-D\n-w /c\n").unwrap().warnings.is_empty());
     }
 
     #[test]

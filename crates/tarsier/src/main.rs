@@ -23,7 +23,7 @@ mod top_command;
 
 use clap::Parser;
 use cli::{Cli, Command};
-use daemon::stderr::say;
+use daemon::stderr::{reasons, say};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -69,7 +69,7 @@ fn main() -> ExitCode {
         Ok(status) => ExitCode::from(status),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            say!("tarsier: {error:#}");
+            say!("tarsier: {}", reasons(&error));
             ExitCode::FAILURE
         }
     }

@@ -1,5 +1,6 @@
 //! `tarsier rules`
 
+mod boot;
 pub(crate) mod check;
 mod flood;
 mod optimise;
@@ -7,18 +8,19 @@ pub(crate) mod source;
 
 use anyhow::Result;
 use cli::RulesCommand;
-use daemon::stderr::say;
+use daemon::stderr::{reasons, say};
 
 /// Runs one of the subcommands. Status 2 means that it failed.
 pub(crate) fn rules(command: &RulesCommand) -> Result<u8> {
     let result = match command {
+        RulesCommand::Check(args) if args.boot => boot::check(args),
         RulesCommand::Check(args) => check::check(args),
         RulesCommand::Optimise(args) => optimise::optimise(args),
         RulesCommand::Merge(args) => crate::ctl::merge(args),
     };
     match result {
         Err(error) if !is_io(&error) => {
-            say!("tarsier: {error:#}");
+            say!("tarsier: {}", reasons(&error));
             Ok(2)
         }
         result => result,

@@ -4,7 +4,7 @@ use crate::search_command::index_file::{self, Verdict};
 use anyhow::{bail, Context, Result};
 use cli::{SealCommand, SealInitArgs, VerifyArgs};
 use conf::LoadOptions;
-use daemon::stderr::say;
+use daemon::stderr::{reasons, say};
 use journal::seal::verify::{End, Finding, Options, Report};
 use journal::seal::{self, time_text, VerificationKey};
 use rustix::fs::{Mode, OFlags};
@@ -148,7 +148,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8> {
             })
         }
         Err(error) => {
-            say!("tarsier: {error:#}");
+            say!("tarsier: {}", reasons(&error));
             Ok(UNKNOWN)
         }
     }

@@ -8,7 +8,7 @@ use crate::ctl;
 use amounts::{short, time};
 use anyhow::{Context, Result};
 use cli::StatusArgs;
-use daemon::protocol::{socket_path, Request, RuleCost, Status};
+use daemon::protocol::{socket_path, Request, RuleCost, RulesInForce, RulesOrigin, Status};
 use std::io::Write;
 
 /// Exit status if another process has changed the capture.
@@ -66,6 +66,49 @@ pub(crate) fn status(args: &StatusArgs) -> Result<u8> {
     })
 }
 
+/// Prints where the rules in force are from, and what of the files is not in force.
+fn print_rules(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
+    writeln!(
+        out,
+        "rules               {} (generation {})",
+        s.rules, s.generation
+    )?;
+    let rules = &s.rules_in_force;
+    match rules.origin {
+        RulesOrigin::Files => {}
+        RulesOrigin::Requests => writeln!(
+            out,
+            "  from              auditctl, which has deleted those of the files"
+        )?,
+        RulesOrigin::GoodLines => writeln!(
+            out,
+            "  from              the lines of the files that are right"
+        )?,
+        RulesOrigin::LastGood => {
+            let since = rules
+                .good_since_s
+                .and_then(|s| jiff::Timestamp::from_second(s).ok());
+            let since = since.map_or_else(|| "?".to_owned(), |since| since.to_string());
+            writeln!(
+                out,
+                "  from              the last rules without an error, first in force on {since}"
+            )?;
+        }
+    }
+    if rules.left_out_count == 0 {
+        return Ok(());
+    }
+    writeln!(out, "RULES NOT IN FORCE  {}", rules.left_out_count)?;
+    let shown = RulesInForce::SHOWN_MAX;
+    for one in rules.left_out.iter().take(shown) {
+        writeln!(out, "  {one}")?;
+    }
+    match rules.left_out_count.saturating_sub(shown) {
+        0 => Ok(()),
+        more => writeln!(out, "  and {more} more"),
+    }
+}
+
 fn print(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
     writeln!(out, "pid                 {}", s.pid)?;
     writeln!(out, "engine              {} ({})", s.engine, s.hook)?;
@@ -73,11 +116,7 @@ fn print(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
         writeln!(out, "without             {gap}")?;
     }
     writeln!(out, "uptime              {} s", s.uptime_s)?;
-    writeln!(
-        out,
-        "rules               {} (generation {})",
-        s.rules, s.generation
-    )?;
+    print_rules(out, s)?;
     writeln!(out, "calls matched       {}", s.calls_matched)?;
     writeln!(out, "events selected     {}", s.events_selected)?;
     writeln!(

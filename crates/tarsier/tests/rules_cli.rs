@@ -9,8 +9,8 @@ const RULES: &str = "\
 -b 8192
 -a always,exit -F arch=b64 -S chmod -F uid=5 -k k
 -a always,exit -F arch=b32 -S chmod -F uid=5 -k k
--a always,exit -F arch=b64 -S fchmod -F uid=5 -k k
--a always,exit -F arch=b32 -S fchmod -F uid=5 -k k
+-a always,exit -F arch=b64 -S fchmod,fchmodat,fchmodat2 -F uid=5 -k k
+-a always,exit -F arch=b32 -S fchmod,fchmodat,fchmodat2 -F uid=5 -k k
 -e 1
 ";
 
@@ -117,7 +117,7 @@ fn optimised_rules_are_written_with_their_settings_and_are_optimal() {
     let output = tarsier(&["rules", "optimise", text(&rules), "--write", text(&written)]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert!(
-        stdout(&output).contains("\n+ -a always,exit -F arch=b64 -S chmod,fchmod "),
+        stdout(&output).contains("\n+ -a always,exit -F arch=b64 -S chmod,fchmod,fchmodat,452 "),
         "{output:?}"
     );
     let lines = std::fs::read_to_string(&written).unwrap();
@@ -130,8 +130,8 @@ fn optimised_rules_are_written_with_their_settings_and_are_optimal() {
         [
             "-D",
             "-b 8192",
-            "-a always,exit -F arch=b64 -S chmod,fchmod -F uid=5 -F key=k",
-            "-a always,exit -F arch=b32 -S chmod,fchmod -F uid=5 -F key=k",
+            "-a always,exit -F arch=b64 -S chmod,fchmod,fchmodat,452 -F uid=5 -F key=k",
+            "-a always,exit -F arch=b32 -S chmod,fchmod,fchmodat,452 -F uid=5 -F key=k",
             "-e 1",
         ]
     );
@@ -198,6 +198,70 @@ fn rules_of_others_are_printed_and_checked_but_not_loaded() {
     assert!(!loaded.status.success());
     let said = String::from_utf8_lossy(&loaded.stderr).into_owned();
     assert!(said.contains(&format!("chmod go-w {place}")), "{said}");
+}
+
+#[test]
+fn a_reason_is_printed_once() {
+    let missing = tarsier(&["rules", "merge", "/nowhere/at/all"]);
+    let said = String::from_utf8_lossy(&missing.stderr).into_owned();
+    assert_eq!(missing.status.code(), Some(2));
+    assert_eq!(said.matches("No such file").count(), 1, "{said}");
+}
+
+#[test]
+fn a_plan_names_directories_that_are_links() {
+    let directory = TempDir::new().unwrap();
+    let link = directory.path().join("dlink");
+    std::os::unix::fs::symlink("/etc", &link).unwrap();
+    let link = text(&link);
+    let rules = format!("-w {link} -p wa -k one\n-w /etc -p wa -k two\n");
+    let rules = file(&directory, "a.rules", &rules);
+    let planned = tarsier(&["plan", "--engine", "tracepoint", "--rules", text(&rules)]);
+    let said = String::from_utf8_lossy(&planned.stderr).into_owned();
+    let warning = format!("a.rules:1: warning: {link} is a symbolic link: Tarsier watches /etc,");
+    assert!(said.contains(&warning), "{said}");
+    assert_eq!(said.matches("symbolic link").count(), 1, "{said}");
+}
+
+#[test]
+fn what_a_start_would_leave_out_is_told_before_it() {
+    let directory = TempDir::new().unwrap();
+    let rules = file(&directory, "a.rules", RULES);
+    let state = text(directory.path());
+    let check = |rules: &Path| {
+        tarsier(&[
+            "rules",
+            "check",
+            "--boot",
+            "--state-dir",
+            state,
+            text(rules),
+        ])
+    };
+    let output = check(&rules);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(stdout(&output), "4 rules, a start would put all in force\n");
+    // Paths have to be there, and the file has to be root's alone, as at a start.
+    let gone = "-a always,exit -F arch=b64 -S open -F dir=/opt/gone -k x\n-Z\n";
+    let broken = file(&directory, "broken.rules", gone);
+    let output = check(&broken);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let said = stdout(&output);
+    assert!(
+        said.contains("broken.rules:1: ") && said.contains("broken.rules:2: "),
+        "{said}"
+    );
+    assert!(
+        said.ends_with("0 rules, and 2 lines or files that a start would not put in force\n"),
+        "{said}"
+    );
+    let many: String = (0..4100)
+        .map(|i| format!("-a always,exit -F arch=b64 -S getppid -F gid=61238 -F a0={i}\n"))
+        .collect();
+    let many = file(&directory, "many.rules", &many);
+    let output = check(&many);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(stdout(&output).contains("many.rules:4097"), "{output:?}");
 }
 
 #[test]

@@ -82,6 +82,9 @@ pub(crate) fn text(s: &Status, makers: &[(MakerKind, Vec<MakerCost>)]) -> String
     single("ring_fill_ratio", "gauge", "The fullest ring.", fill);
     let (help, value) = ("1 if logging is suspended.", u8::from(s.log_suspended));
     single("log_suspended", "gauge", help, value.into());
+    let help = "Lines and files of rules that are not in force.";
+    let value = s.rules_in_force.left_out_count as f64;
+    single("rules_left_out", "gauge", help, value);
     let pause = s.reader_pause_us as f64 / 1e6;
     let help = "The longest time in which the daemon neither read the rings nor waited for events.";
     single("reader_pause_seconds_max", "gauge", help, pause);

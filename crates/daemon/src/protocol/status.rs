@@ -1,5 +1,6 @@
 //! The daemon's report about itself, its plugins and its rules.
 
+use super::RulesInForce;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -22,6 +23,9 @@ pub struct Status {
     pub gaps: Vec<String>,
     /// Number of rules in force.
     pub rules: usize,
+    /// Whether all rules of the files are in force, and what is instead.
+    #[serde(default)]
+    pub rules_in_force: RulesInForce,
     /// Number of the rule set in force; each reload increases it.
     pub generation: u64,
     /// Whether Tarsier owns the audit socket, so that records of other sources are logged.

@@ -1,5 +1,6 @@
 //! Finds rules that probably do not do what was intended, and says what to do about them.
 
+mod acts;
 mod arch;
 mod conditions;
 mod cost;
@@ -34,6 +35,8 @@ pub enum Lint {
     NeverMatches,
     /// A watch on every call, as `-w` makes it.
     OldWatch,
+    /// The same can be done by other calls, which no rule watches.
+    OtherCalls,
     /// The same can be done through io_uring, which no rule watches.
     IoUring,
     /// The rule has no key by which its events could be found.
@@ -75,6 +78,7 @@ impl Lint {
             Lint::Shadowed => "shadowed",
             Lint::NeverMatches => "never-matches",
             Lint::OldWatch => "old-watch",
+            Lint::OtherCalls => "other-calls",
             Lint::IoUring => "io-uring",
             Lint::NoKey => "no-key",
             Lint::Label => "label",
@@ -142,6 +146,7 @@ pub fn lint(rules: &[Rule], capabilities: &Capabilities) -> Vec<Finding> {
     arch::find(&mut examined);
     examined.order();
     conditions::find(&mut examined);
+    acts::find(&mut examined);
     uring::find(&mut examined);
     examined.single();
     let mut findings = examined.findings;

@@ -14,6 +14,12 @@ const PIN_DIR: &str = "/sys/fs/bpf/tarsier";
 /// Findings about files and the clock.
 pub(super) fn findings(machine: &dyn Machine) -> Vec<Finding> {
     let mut found = vec![rules(machine)];
+    if let Some(summary) = machine.not_in_force() {
+        let remedy =
+            "mend the files (`tarsier rules check --boot` shows each place), then reload: \
+                      `systemctl reload tarsier`";
+        found.push(Finding::fail("rules in force", summary, remedy));
+    }
     match machine.configuration() {
         Err(why) => found.push(Finding::fail(
             "configuration",
@@ -35,7 +41,8 @@ fn rules(machine: &dyn Machine) -> Finding {
         Err(why) => Finding::fail(
             "rules",
             why,
-            "mend them: `tarsier rules check` shows each place",
+            "mend them: `tarsier rules check --boot` shows each place; a start takes the last good rules, or the right \
+             lines (rules_error)",
         ),
         Ok(None | Some(0)) => Finding::warn("rules", "none", daemon::rule_files::STARTER_REMEDY),
         Ok(Some(1)) => Finding::ok("rules", "1 rule"),

@@ -87,6 +87,8 @@ pub(super) trait Machine {
     /// # Errors
     /// `tarsier run` would refuse the rules; the text says why.
     fn rules(&self) -> Result<Option<usize>, String>;
+    /// What of the files is not in force in the running daemon, in a line; `None` if all is, or no daemon answers.
+    fn not_in_force(&self) -> Option<String>;
     /// The configuration.
     ///
     /// # Errors

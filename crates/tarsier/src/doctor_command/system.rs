@@ -3,6 +3,8 @@
 use super::machine::{AuditFacts, Configured, EngineFacts, Machine, Owner, Space};
 use anyhow::Context;
 use conf::{LoadOptions, SpaceLimit};
+use daemon::protocol::{socket_path, Request, Status};
+use daemon::stderr::reasons;
 use rules::{LoadError, SystemHost};
 use rustix::fs::{openat, statfs, statvfs, unlinkat, AtFlags, Mode, OFlags, CWD};
 use std::fs::File;
@@ -145,6 +147,13 @@ impl Machine for System {
         Ok(count)
     }
 
+    fn not_in_force(&self) -> Option<String> {
+        let path = socket_path(Path::new(cli::RUN_DIR));
+        let text = crate::ctl::ask(&path, &Request::Status).ok()?;
+        let status: Status = serde_json::from_str(&text).ok()?;
+        status.rules_in_force.summary()
+    }
+
     fn configuration(&self) -> Result<Configured, String> {
         let standard = Path::new(conf::AUDITD_CONF);
         let file = self.config.as_deref().unwrap_or(standard);
@@ -152,7 +161,7 @@ impl Machine for System {
             return Err(format!("{} does not exist", file.display()));
         }
         let loaded = conf::load(file, LoadOptions::default()).context("refused");
-        let loaded = loaded.map_err(|error| format!("{error:#}"))?;
+        let loaded = loaded.map_err(|error| reasons(&error))?;
         let config = loaded.config;
         let total_mib = self
             .space(config.log_dir())

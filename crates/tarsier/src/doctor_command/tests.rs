@@ -21,6 +21,7 @@ struct Fake {
     is_synchronised: bool,
     bpf: Vec<PathBuf>,
     rules: Result<Option<usize>, String>,
+    not_in_force: Option<String>,
     configuration: Result<Configured, String>,
 }
 
@@ -61,6 +62,7 @@ impl Fake {
             is_synchronised: true,
             bpf: vec![PathBuf::from("/sys/fs/bpf")],
             rules: Ok(Some(12)),
+            not_in_force: None,
             configuration: Ok(Configured {
                 log_dir: PathBuf::from("/var/log/audit"),
                 writes_logs: true,
@@ -109,6 +111,9 @@ impl Machine for Fake {
     }
     fn rules(&self) -> Result<Option<usize>, String> {
         self.rules.clone()
+    }
+    fn not_in_force(&self) -> Option<String> {
+        self.not_in_force.clone()
     }
     fn configuration(&self) -> Result<Configured, String> {
         self.configuration.clone()
@@ -375,6 +380,12 @@ fn rules_configuration_clock_and_pins_are_judged() {
         Level::Fail,
         "rules",
         "bad line",
+    );
+    one(
+        |fake| fake.not_in_force = Some("2 lines are NOT in force".to_owned()),
+        Level::Fail,
+        "rules in force",
+        "systemctl reload tarsier",
     );
     one(
         |fake| fake.is_synchronised = false,

@@ -5,6 +5,7 @@ use crate::plan_command::plan_for;
 use cli::Engine;
 use conf::plugins::{Plugin, PluginKind};
 use conf::{Config, LoadOptions};
+use daemon::stderr::reasons;
 use plan::Exactness;
 use rules::{LoadError, Owner, RuleError, RuleSet, Settings, SystemHost};
 use std::path::Path;
@@ -39,17 +40,17 @@ fn rules(directory: &Path) -> Vec<Finding> {
         Err(error) => vec![Finding::fail(
             place,
             error.to_string(),
-            "mend this: `tarsier run` loads nothing",
+            "mend this: a start of Tarsier would be without it",
         )],
     }
 }
 
-/// A line by which `tarsier run` refuses all rules, where auditctl loads those before it.
+/// A line that a start of Tarsier leaves out, and at which auditctl stops.
 fn wrong(error: &RuleError) -> Finding {
     Finding::fail(
         place(&error.source_place),
         error.message.clone(),
-        "mend the line, or put -i before it: auditctl loads the lines before it only, Tarsier none",
+        "mend the line, or put -i before it: auditctl loads the lines before it only, Tarsier all others",
     )
 }
 
@@ -71,7 +72,7 @@ fn of_set(set: &RuleSet) -> Vec<Finding> {
     match plan_for(set, Engine::Auto) {
         Err(error) => found.push(Finding::fail(
             RULES_DIR,
-            format!("{error:#}"),
+            reasons(&error),
             "use fewer or shorter rules: `tarsier rules optimise`",
         )),
         Ok((plan, _)) => {

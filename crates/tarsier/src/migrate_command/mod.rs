@@ -37,7 +37,7 @@ pub(crate) fn migrate(args: &MigrateArgs) -> Result<u8> {
     findings.retain(|finding| finding.level == Level::Fail);
     if !findings.is_empty() {
         finding::print(&findings, false)?;
-        bail!("nothing was changed: Tarsier would not start with this configuration");
+        bail!("nothing was changed: Tarsier would not put all of this in force");
     }
     forward(&mut host)?;
     say!("tarsier: Tarsier has replaced auditd; `tarsier migrate --back` undoes this");

@@ -4,19 +4,24 @@ mod memory;
 mod profile;
 
 use crate::rules_command::{check::findings_of, source};
+use abi::Field;
 use anyhow::{bail, Context, Result};
 use cli::{Engine, PlanArgs};
 use daemon::host::host;
 use daemon::stderr::say;
 use plan::{CallExplanation, Capabilities, Plan};
-use rules::{ErrorKind, Rule, RuleSet, Source, SystemHost};
+use rules::{ErrorKind, Rule, RuleSet, Source, SystemHost, Value};
+use std::ffi::OsStr;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// Prints the plan of the rules for this host. Without root, features that only root can test are
 /// assumed to exist. Rules on paths that are missing here are planned, too.
 pub(crate) fn plan(args: &PlanArgs) -> Result<u8> {
     let set = source::read(&args.rules)?;
     warn_of_missing_paths(&set.rules);
+    warn_of_links(&set.rules);
     let (plan, is_kernel) = plan_for(&set, args.engine)?;
     warn_of_costs(&set);
     let mut out = std::io::stdout().lock();
@@ -148,6 +153,32 @@ fn warn_of_costs(set: &RuleSet) {
             finding.message,
             cost.unwrap_or_default()
         );
+    }
+}
+
+/// Prints which rules name a directory by a symbolic link: the kernel's audit does not follow it (audit_add_tree_rule()
+/// in kernel/audit_tree.c).
+fn warn_of_links(rules: &[Rule]) {
+    for rule in rules {
+        let directories = rule.conditions.iter().filter(|c| c.field == Field::Dir);
+        for condition in directories {
+            let Value::Text(path) = &condition.value else {
+                continue;
+            };
+            let path = Path::new(OsStr::from_bytes(path));
+            let Some(target) = path
+                .is_symlink()
+                .then(|| path.canonicalize().ok())
+                .flatten()
+            else {
+                continue;
+            };
+            let (place, path, target) = (rule.source.place(), path.display(), target.display());
+            say!(
+                "{place}: warning: {path} is a symbolic link: Tarsier watches {target}, where it leads; the kernel's \
+                 audit watches the link alone: name {target}"
+            );
+        }
     }
 }
 

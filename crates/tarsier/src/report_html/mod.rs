@@ -13,7 +13,7 @@ use crate::seal_command;
 use crate::search_command::logs::{self, Input, Source};
 use anyhow::{Context, Result};
 use cli::VerifyArgs;
-use daemon::stderr::say;
+use daemon::stderr::{reasons, say};
 use journal::seal::verify::End;
 use options::PageOptions;
 use page::{About, Seal};
@@ -119,7 +119,7 @@ fn seal(sources: &[Source], key: Option<&Path>) -> Seal {
         logs,
     };
     match seal_command::report(&args) {
-        Err(error) => Seal::Failed(format!("{error:#}")),
+        Err(error) => Seal::Failed(reasons(&error)),
         Ok(report) => {
             let until = report.files.iter().filter_map(|file| file.until_ms).max();
             let until = until.map_or_else(|| "an unknown time".to_owned(), text::stamp);

@@ -30,7 +30,7 @@ fn broken_rules_name_place_expectation_and_nearest_name_and_arm_nothing() {
                      -a always,exit -F arch=b64 -S opennat -k x\n\
                      -a always,exit -F arch=b64 -S getppid -F uidd=0 -k x\n\
                      -w relative/path -p wa\n";
-        let ended = setup.tarsier(rules).finish();
+        let ended = setup.tarsier(rules).refusing_wrong_rules().finish();
         refused(
             &ended,
             &[
@@ -57,7 +57,7 @@ fn the_rule_beyond_a_limit_is_named_with_its_file_and_line() {
         let rules = "## the first rule is in line 2\n".to_owned() + &rules;
         // One rule more than fits, and one line for the comment.
         let place = format!("test.rules:{}: ", RULES_MAX + 2);
-        let run = setup.tarsier(&rules);
+        let run = setup.tarsier(&rules).refusing_wrong_rules();
         let path = setup.path("test.rules");
         let mut plan = Command::new(programs::tarsier());
         let planned = plan.arg("plan").arg("--rules").arg(&path).output();
@@ -87,7 +87,8 @@ fn a_broken_configuration_names_file_line_and_what_was_expected() {
 fn rules_that_are_not_there_are_an_error() {
     machine::test("no rules", |setup| {
         let missing = setup.path("missing.rules");
-        let ended = setup.tarsier(RULE).rules(missing.clone()).finish();
+        let run = setup.tarsier(RULE).refusing_wrong_rules();
+        let ended = run.rules(missing.clone()).finish();
         refused(&ended, &[&missing.display().to_string(), "No such file"]);
     });
 }
@@ -96,7 +97,7 @@ fn rules_that_are_not_there_are_an_error() {
 fn what_others_can_change_is_not_obeyed_and_the_remedy_is_named() {
     machine::test("files of others", |setup| {
         for name in ["test.rules", "auditd.conf"] {
-            let run = setup.tarsier(RULE);
+            let run = setup.tarsier(RULE).refusing_wrong_rules();
             let path = setup.path(name);
             let mode = |mode| {
                 let mode = std::fs::Permissions::from_mode(mode);
@@ -107,7 +108,7 @@ fn what_others_can_change_is_not_obeyed_and_the_remedy_is_named() {
             refused(&run.finish(), &["mode 0660", &remedy]);
             mode(0o640);
         }
-        let run = setup.tarsier(RULE);
+        let run = setup.tarsier(RULE).refusing_wrong_rules();
         let above = setup.path("test.rules");
         let above = above.parent().expect("its directory");
         std::os::unix::fs::chown(above, Some(65534), None).expect("chown");

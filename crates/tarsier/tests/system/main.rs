@@ -14,6 +14,7 @@ mod ancestors;
 mod arguments;
 mod at_rest;
 mod auditctl;
+mod boot;
 mod bounded;
 mod chaos;
 mod confinement;

@@ -1,9 +1,10 @@
 //! Tests of the messages that a service manager gets from the daemon: sd_notify(3).
 
 use crate::daemon::{Daemon, Setup};
-use crate::machine;
+use crate::{log, machine};
 use rustix::process::Signal;
 use std::os::unix::net::UnixDatagram;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 const RULES: &str = "-a always,exit -F arch=b64 -S getppid -F gid=61236 -k service\n";
@@ -72,6 +73,54 @@ fn a_service_manager_hears_of_start_reload_and_end() {
         manager.daemon.signal(Signal::TERM);
         assert_eq!(manager.hears(), "STOPPING=1\n");
         assert_eq!(manager.daemon.wait().status.code(), Some(0));
+    });
+}
+
+#[test]
+fn records_of_signals_name_who_sent_them_without_the_kernel_s_records_too() {
+    machine::test("senders of signals", |setup| {
+        for options in [&["--no-kernel-records"][..], &[]] {
+            let run = setup.tarsier(RULES).format("raw");
+            let run = options.iter().fold(run, |run, option| run.option(option));
+            let daemon = run.start();
+            let sent = [
+                ("USR1", "DAEMON_ROTATE"),
+                ("USR2", "DAEMON_RESUME"),
+                ("HUP", "DAEMON_CONFIG"),
+                ("TERM", "DAEMON_END"),
+            ];
+            let senders = sent.map(|(signal, kind)| {
+                // It stays until the signal is handled, so that its login uid can be read, too.
+                let script = format!("kill -{signal} {}; read -r line", daemon.pid());
+                let mut shell = Command::new("sh");
+                let shell = shell.args(["-c", &script]).stdin(Stdio::piped());
+                let mut shell = shell.spawn().expect("sh runs");
+                daemon.wait_for_record(&format!("type={kind} "));
+                drop(shell.stdin.take());
+                shell.wait().expect("its end");
+                (kind, shell.id())
+            });
+            let ended = daemon.wait();
+            let events: Vec<log::Event> = ["audit.log", "audit.log.1"]
+                .iter()
+                .map(|name| setup.path(name))
+                .filter(|path| path.exists())
+                .flat_map(|path| log::events(&path))
+                .collect();
+            for (kind, pid) in senders {
+                let records = log::records(&events, kind);
+                let record = records.last().expect("a record");
+                assert_eq!(
+                    record.number("pid"),
+                    Some(i64::from(pid)),
+                    "{kind}: {}",
+                    ended.said
+                );
+            }
+            for name in ["audit.log", "audit.log.1"] {
+                let _ = std::fs::remove_file(setup.path(name));
+            }
+        }
     });
 }
 

@@ -379,7 +379,7 @@ fn the_kernel_s_audit_is_not_given_rules_that_it_does_not_know() {
     machine::test("rules by workload and the kernel engine", |setup| {
         let rules = "-a always,exit -S chmod -F unit=a.service\n";
         let rules = setup.write("own.tarsier", rules);
-        let run = setup.tarsier("").rules(rules);
+        let run = setup.tarsier("").rules(rules).refusing_wrong_rules();
         let ended = run.option("--engine").option("kernel").finish();
         let said = &ended.said;
         assert!(said.contains("own.tarsier:1:"), "{said}");
