@@ -1,6 +1,6 @@
 //! JSON values that know their path.
 
-use super::ProfileError;
+use super::{words, ProfileError};
 use serde_json::Value;
 
 /// A value and its path, such as `syscalls[3].action`.
@@ -52,31 +52,64 @@ impl<'a> Place<'a> {
         ProfileError::new(place, found, expected, remedy)
     }
 
-    /// A member that exists and is not null.
+    /// A member that exists and is not null. Like Go, and so Docker, Podman and Kubernetes, this
+    /// takes a name in other letter case where there is none in the right one.
     pub(super) fn get(&self, name: &str) -> Option<Place<'a>> {
-        let value = self.value.get(name).filter(|value| !value.is_null())?;
-        let path = match self.path.is_empty() {
-            true => name.to_owned(),
-            false => format!("{}.{name}", self.path),
+        let members = self.value.as_object()?;
+        let folded = || members.keys().find(|key| key.eq_ignore_ascii_case(name));
+        let key = match members.get_key_value(name) {
+            Some((key, _)) => key,
+            None => folded()?,
         };
-        Some(Place { path, value })
+        let value = members.get(key).filter(|value| !value.is_null())?;
+        Some(Place {
+            path: self.path_of(key),
+            value,
+        })
     }
 
-    /// Fails unless this is an object. Returns the members that are not among `known`.
-    pub(super) fn unknown_members(&self, known: &[&str]) -> Result<Vec<String>, ProfileError> {
+    fn path_of(&self, name: &str) -> String {
+        match self.path.is_empty() {
+            true => name.to_owned(),
+            false => format!("{}.{name}", self.path),
+        }
+    }
+
+    /// Fails unless this is an object. Notes the members that are not among `known`, and those whose
+    /// letter case is another.
+    pub(super) fn note_members(
+        &self,
+        known: &[&str],
+        notes: &mut Vec<String>,
+    ) -> Result<(), ProfileError> {
         let members = self
             .value
             .as_object()
             .ok_or_else(|| self.refuse("an object", "write members between { and }"))?;
-        let unknown = members
+        for name in members
             .keys()
-            .filter(|name| !known.contains(&name.as_str()));
-        Ok(unknown
-            .map(|name| match self.path.as_str() {
-                "" => name.clone(),
-                path => format!("{path}.{name}"),
-            })
-            .collect())
+            .filter(|name| !known.contains(&name.as_str()))
+        {
+            let path = self.path_of(name);
+            let folded = known.iter().find(|known| known.eq_ignore_ascii_case(name));
+            notes.push(match folded {
+                Some(known) if members.contains_key(*known) => {
+                    format!("{path}: ignored, because there is {known}, too")
+                }
+                Some(known) => format!(
+                    "{path}: taken for {known}, as Docker and Podman take it; crun ignores it: \
+                     correct its spelling"
+                ),
+                None => format!(
+                    "{path}: no such member; it has no effect: {}",
+                    words::nearest(name, known.iter().copied())
+                        .map_or("delete it".to_owned(), |known| format!(
+                            "did you mean {known}?"
+                        ))
+                ),
+            });
+        }
+        Ok(())
     }
 
     pub(super) fn text(&self, expected: &str, remedy: &str) -> Result<&'a str, ProfileError> {

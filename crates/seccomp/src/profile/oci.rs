@@ -3,17 +3,21 @@
 //!
 //! Where the specification is silent, this follows runc (libcontainer/seccomp): a missing errno is
 //! EPERM, two conditions on one argument are alternatives, and calls newer than the profile fail
-//! with ENOSYS. One thing is stricter: if several rules match, the strictest applies.
+//! with ENOSYS, and of several rules without conditions the first counts. One thing is stricter:
+//! of several rules that match, the strictest applies.
 
 use super::json::{self, Place};
 use super::words;
 use super::{Context, ProfileError};
-use crate::policy::{Abi, AbiRules, Compare, Condition, Layer, Policy, Rule, RuleId};
+use crate::policy::{
+    is_multiplexed, Abi, AbiRules, Compare, Condition, Layer, Policy, Rule, RuleId,
+};
 use crate::{Action, Verdict};
 
-const MEMBERS: [&str; 8] = [
+const MEMBERS: [&str; 9] = [
     "defaultAction",
     "defaultErrnoRet",
+    "defaultErrno",
     "architectures",
     "archMap",
     "flags",
@@ -22,13 +26,13 @@ const MEMBERS: [&str; 8] = [
     "syscalls",
 ];
 
-const CALL_MEMBERS: [&str; 8] = [
-    "names", "name", "action", "errnoRet", "args", "comment", "includes", "excludes",
+const CALL_MEMBERS: [&str; 9] = [
+    "names", "name", "action", "errnoRet", "errno", "args", "comment", "includes", "excludes",
 ];
 
 /// Architectures of libseccomp without tables here. None of them can occur on a kernel that serves
 /// one of the known ABIs.
-const OTHER_ARCHS: [&str; 16] = [
+const OTHER_ARCHS: [&str; 18] = [
     "SCMP_ARCH_MIPS",
     "SCMP_ARCH_MIPS64",
     "SCMP_ARCH_MIPS64N32",
@@ -45,6 +49,8 @@ const OTHER_ARCHS: [&str; 16] = [
     "SCMP_ARCH_PARISC64",
     "SCMP_ARCH_LOONGARCH64",
     "SCMP_ARCH_M68K",
+    "SCMP_ARCH_SH",
+    "SCMP_ARCH_SHEB",
 ];
 
 /// Parses a profile.
@@ -53,34 +59,41 @@ const OTHER_ARCHS: [&str; 16] = [
 /// The text is not JSON, or a place does not allow its value; the error has the JSON path.
 pub fn parse(text: &str, context: &Context) -> Result<Policy, ProfileError> {
     let value = json::read(text)?;
-    let root = Place::root(&value);
-    let mut notes: Vec<String> = root
-        .unknown_members(&MEMBERS)?
-        .into_iter()
-        .map(|path| ignored(&path))
-        .collect();
-    let default = default_verdict(&root)?;
-    let abis = architectures(&root, context, &mut notes)?;
+    policy(&Place::root(&value), context)
+}
+
+/// The policy of a profile that is `root`.
+pub(super) fn policy(root: &Place, context: &Context) -> Result<Policy, ProfileError> {
+    let mut notes = Vec::new();
+    root.note_members(&MEMBERS, &mut notes)?;
+    let default = default_verdict(root)?;
+    let abis = architectures(root, context, &mut notes)?;
     let mut layer = Layer::new("", default, Verdict::new(Action::KillThread, 0));
-    layer.default_source = "defaultAction".to_owned();
+    layer.default_source = root
+        .get("defaultAction")
+        .map_or_else(String::new, |it| it.path);
     layer.abis = abis.iter().map(|&abi| (abi, AbiRules::default())).collect();
     let mut policy = Policy {
-        flags: flags(&root)?,
+        flags: flags(root)?,
         ..Policy::default()
     };
+    let mut conflicts = Vec::new();
     let calls = match root.get("syscalls") {
         Some(calls) => calls.items()?,
         None => Vec::new(),
     };
     for call in calls {
-        notes.extend(
-            call.unknown_members(&CALL_MEMBERS)?
-                .iter()
-                .map(|path| ignored(path)),
-        );
-        if applies(&call, context)? {
-            Entry::read(&call, &mut notes)?.add(&mut layer, &mut policy, &mut notes);
+        call.note_members(&CALL_MEMBERS, &mut notes)?;
+        if applies(&call, context, &mut notes)? {
+            let entry = Entry::read(&call, &mut notes)?;
+            entry.add(&mut layer, &mut policy, &mut notes, &mut conflicts);
         }
+    }
+    for rules in layer.abis.values_mut() {
+        rules
+            .calls
+            .values_mut()
+            .for_each(|rules| narrower_first(rules));
     }
     let is_strict = default.action() < Action::Trace;
     if !(context.enosys && is_strict) {
@@ -89,13 +102,27 @@ pub fn parse(text: &str, context: &Context) -> Result<Policy, ProfileError> {
             .values_mut()
             .for_each(|rules| rules.enosys_above = None);
     }
+    notes.extend(conflicts);
     policy.layers = vec![layer];
     policy.notes = notes;
     Ok(policy)
 }
 
-fn ignored(path: &str) -> String {
-    format!("{path}: no such member; it has no effect")
+/// Orders rules so that, where several of one action match, the narrowest gives the errno, as in
+/// libseccomp: `> 256` before `> 128`.
+fn narrower_first(rules: &mut Vec<Rule>) {
+    let mut ordered: Vec<Rule> = Vec::with_capacity(rules.len());
+    for rule in rules.drain(..) {
+        let wider = |other: &Rule| {
+            other.verdict != rule.verdict
+                && other.verdict.order() == rule.verdict.order()
+                && rule.implies(other)
+                && !other.implies(&rule)
+        };
+        let at = ordered.iter().position(wider).unwrap_or(ordered.len());
+        ordered.insert(at, rule);
+    }
+    *rules = ordered;
 }
 
 fn default_verdict(root: &Place) -> Result<Verdict, ProfileError> {
@@ -107,7 +134,11 @@ fn default_verdict(root: &Place) -> Result<Verdict, ProfileError> {
             "say what happens to calls that are not listed, such as SCMP_ACT_ERRNO",
         ));
     };
-    let verdict = verdict(&action, root.get("defaultErrnoRet"))?;
+    let verdict = verdict(
+        &action,
+        root.get("defaultErrno"),
+        root.get("defaultErrnoRet"),
+    )?;
     if verdict.action() == Action::UserNotif {
         return Err(action.refuse(
             "an action that needs no agent",
@@ -117,8 +148,13 @@ fn default_verdict(root: &Place) -> Result<Verdict, ProfileError> {
     Ok(verdict)
 }
 
-/// The verdict for an action and its errno.
-fn verdict(action: &Place, errno: Option<Place>) -> Result<Verdict, ProfileError> {
+/// The verdict for an action and its data: the name of an errno, which Podman's profiles have, or
+/// else a number.
+fn verdict(
+    action: &Place,
+    errno_name: Option<Place>,
+    errno_number: Option<Place>,
+) -> Result<Verdict, ProfileError> {
     const EXPECTED: &str = "SCMP_ACT_ALLOW, _LOG, _TRACE, _NOTIFY, _ERRNO, _TRAP, _KILL, \
                             _KILL_THREAD or _KILL_PROCESS";
     let name = action.text(EXPECTED, "write it between quotes")?;
@@ -133,13 +169,29 @@ fn verdict(action: &Place, errno: Option<Place>) -> Result<Verdict, ProfileError
         "SCMP_ACT_NOTIFY" => Action::UserNotif,
         _ => return Err(action.refuse(EXPECTED, "correct its spelling")),
     };
-    // The kernel would take larger numbers as 4095 (kernel/seccomp.c, MAX_ERRNO).
-    let given = errno.map(|errno| errno.number(4095)).transpose()?;
+    // The kernel would take larger errnos as 4095 (kernel/seccomp.c, MAX_ERRNO). A tracer gets 16
+    // bits (PTRACE_GETEVENTMSG).
+    let max = if kind == Action::Trace { 65535 } else { 4095 };
+    let named = errno_name.filter(|name| name.value.as_str() != Some(""));
+    let given = match named {
+        Some(name) => Some(errno(&name)?),
+        None => errno_number.map(|number| number.number(max)).transpose()?,
+    };
     let data = match kind {
-        Action::Errno | Action::Trace => given.map_or(libc::EPERM as u16, |errno| errno as u16),
+        Action::Errno | Action::Trace => given.map_or(libc::EPERM as u16, |given| given as u16),
         _ => 0,
     };
     Ok(Verdict::new(kind, data))
+}
+
+fn errno(name: &Place) -> Result<u64, ProfileError> {
+    const EXPECTED: &str = "the name of an errno, such as ENOSYS";
+    let text = name.text(
+        EXPECTED,
+        "write it between quotes, or write errnoRet with its number",
+    )?;
+    let number = ::abi::errno_number(text).and_then(|number| u64::try_from(number).ok());
+    number.ok_or_else(|| name.refuse(EXPECTED, "correct its spelling"))
 }
 
 fn architectures(
@@ -154,7 +206,7 @@ fn architectures(
     }
     let mut names = listed;
     for row in map.map(|map| map.items()).transpose()?.unwrap_or_default() {
-        row.unknown_members(&["architecture", "subArchitectures"])?;
+        row.note_members(&["architecture", "subArchitectures"], notes)?;
         let main = row.get("architecture").ok_or_else(|| {
             row.refuse(
                 "a member architecture",
@@ -176,8 +228,13 @@ fn architectures(
     for (place, name) in names {
         match architecture(&place, name)? {
             Some(abi) => abis.push(abi),
-            None => notes.push(format!(
+            None if OTHER_ARCHS.contains(&name) => notes.push(format!(
                 "{}: {name} cannot occur here; left out",
+                place.path
+            )),
+            None => notes.push(format!(
+                "{}: {name} is no architecture of libseccomp 2.6; its calls are refused, and runc \
+                 may refuse the profile: correct its spelling, or delete it",
                 place.path
             )),
         }
@@ -187,14 +244,15 @@ fn architectures(
     Ok(abis)
 }
 
-/// The ABI with this name; `None` for one that libseccomp has and this crate does not.
+/// The ABI with this name; `None` for one without tables here. Names that libseccomp does not have
+/// are such ones too, since it has more of them in every version.
 fn architecture(place: &Place, name: &str) -> Result<Option<Abi>, ProfileError> {
     if name == "SCMP_ARCH_NATIVE" {
         return Ok(Some(Abi::native()));
     }
     match Abi::EVERY.into_iter().find(|abi| abi.oci_name() == name) {
         Some(abi) => Ok(Some(abi)),
-        None if OTHER_ARCHS.contains(&name) => Ok(None),
+        None if name.starts_with("SCMP_ARCH_") => Ok(None),
         None => Err(place.refuse(
             "an architecture of libseccomp, such as SCMP_ARCH_X86_64, SCMP_ARCH_X86, \
              SCMP_ARCH_X32, SCMP_ARCH_AARCH64 or SCMP_ARCH_ARM",
@@ -223,13 +281,13 @@ fn flags(root: &Place) -> Result<crate::policy::Flags, ProfileError> {
 }
 
 /// Whether an entry applies, according to its `includes` and `excludes`.
-fn applies(call: &Place, context: &Context) -> Result<bool, ProfileError> {
+fn applies(call: &Place, context: &Context, notes: &mut Vec<String>) -> Result<bool, ProfileError> {
     let has_cap = |row: &(Place, &str)| context.caps.iter().any(|cap| cap == row.1);
     let is_native = |row: &(Place, &str)| row.1 == context.native.go_name();
     let mut all = true;
     for (name, wanted) in [("excludes", false), ("includes", true)] {
         let Some(when) = call.get(name) else { continue };
-        when.unknown_members(&["caps", "arches", "minKernel"])?;
+        when.note_members(&["caps", "arches", "minKernel"], notes)?;
         let arches = when.texts("arches")?;
         let caps = when.texts("caps")?;
         let old_enough = match when.get("minKernel") {
@@ -294,15 +352,14 @@ impl<'a> Entry<'a> {
                 "say what happens, such as SCMP_ACT_ALLOW",
             )
         })?;
-        let verdict = verdict(&action, call.get("errnoRet"))?;
-        let conditions = match call.get("args") {
-            Some(args) => args
-                .items()?
-                .iter()
-                .map(condition)
-                .collect::<Result<Vec<_>, _>>()?,
-            None => Vec::new(),
-        };
+        let verdict = verdict(&action, call.get("errno"), call.get("errnoRet"))?;
+        let mut conditions = Vec::new();
+        for arg in call
+            .get("args")
+            .map_or(Ok(Vec::new()), |args| args.items())?
+        {
+            conditions.push(condition(&arg, notes)?);
+        }
         let repeats = (0..6).any(|arg| conditions.iter().filter(|c| c.arg == arg).count() > 1);
         if repeats {
             notes.push(format!(
@@ -327,7 +384,13 @@ impl<'a> Entry<'a> {
     }
 
     /// Adds the entry's rules to the layer, and raises the newest number that the profile knows.
-    fn add(&self, layer: &mut Layer, policy: &mut Policy, notes: &mut Vec<String>) {
+    fn add(
+        &self,
+        layer: &mut Layer,
+        policy: &mut Policy,
+        notes: &mut Vec<String>,
+        conflicts: &mut Vec<String>,
+    ) {
         let id = RuleId(policy.sources.len() as u32);
         policy.sources.push(self.path.clone());
         let abis: Vec<Abi> = layer.abis.keys().copied().collect();
@@ -340,28 +403,103 @@ impl<'a> Entry<'a> {
                 ));
             }
             for &abi in &abis {
-                if let Some(nr) = abi.number(name) {
-                    let rules = layer.abis.entry(abi).or_default();
+                let rules = layer.abis.entry(abi).or_default();
+                // runc does not see the numbers of calls that socketcall and ipc stand for.
+                if let Some(nr) = abi.number(name).filter(|_| !is_multiplexed(abi, name)) {
                     rules.enosys_above = rules.enosys_above.max(Some(abi.bare(nr)));
                 }
                 for conditions in &self.alternatives {
-                    let conditions = conditions.clone();
-                    layer.add(
-                        abi,
-                        name,
-                        &Rule {
-                            conditions,
-                            verdict: self.verdict,
-                            id,
-                        },
-                    );
+                    let rule = Rule {
+                        conditions: conditions.clone(),
+                        verdict: self.verdict,
+                        id,
+                    };
+                    for rule in on_abi(abi, rule) {
+                        if !self.is_covered(layer, abi, name, &rule) {
+                            layer.add(abi, name, &rule);
+                        }
+                    }
                 }
             }
+            self.note_conflict(layer, policy, place, name, conflicts);
+        }
+    }
+
+    /// Whether a rule without conditions has no effect: runc leaves out what the default does
+    /// anyway, and in libseccomp the first such rule of a call counts.
+    fn is_covered(&self, layer: &Layer, abi: Abi, name: &str, rule: &Rule) -> bool {
+        let has_first = || {
+            let nr = abi.number(name);
+            let rules = nr.and_then(|nr| layer.abis.get(&abi)?.calls.get(&nr));
+            rules.is_some_and(|rules| rules.iter().any(|rule| rule.conditions.is_empty()))
+        };
+        rule.conditions.is_empty() && (rule.verdict == layer.default || has_first())
+    }
+
+    /// Says where an earlier entry decides about a call, or where libseccomp would decide otherwise.
+    fn note_conflict(
+        &self,
+        layer: &Layer,
+        policy: &Policy,
+        place: &Place,
+        name: &str,
+        notes: &mut Vec<String>,
+    ) {
+        let native = layer
+            .abis
+            .iter()
+            .find_map(|(abi, rules)| rules.calls.get(&abi.number(name)?));
+        let always = native
+            .into_iter()
+            .flatten()
+            .find(|rule| rule.conditions.is_empty());
+        let (Some(always), Some(rules)) = (always, native) else {
+            return;
+        };
+        let source = |rule: &Rule| policy.sources[rule.id.0 as usize].as_str();
+        let is_later = always.id.0 as usize + 1 < policy.sources.len();
+        if self.alternatives.iter().all(Vec::is_empty) && is_later {
+            if always.verdict != self.verdict && self.verdict != layer.default {
+                notes.push(format!(
+                    "{}: no effect on {name}: {} decides about it",
+                    place.path,
+                    source(always)
+                ));
+            }
+            return;
+        }
+        let stricter = rules
+            .iter()
+            .find(|rule| rule.verdict.order() < always.verdict.order());
+        if let Some(stricter) = stricter {
+            notes.push(format!(
+                "{}: of {name}, {} has conditions and is stricter than {}: it applies here; under \
+                 runc and crun, {} applies whatever the arguments are",
+                place.path,
+                source(stricter),
+                source(always),
+                source(always)
+            ));
         }
     }
 }
 
-fn condition(place: &Place) -> Result<Condition, ProfileError> {
+/// The rules that stand for a rule on an ABI. Where registers have 32 bits, libseccomp cuts values:
+/// a rule that forbids does so for the cut values, too, so that it is never weaker.
+fn on_abi(abi: Abi, rule: Rule) -> Vec<Rule> {
+    let permits = rule.verdict.action() >= Action::Log;
+    let is_wide = |condition: &Condition| condition.value >> 32 != 0;
+    if abi.has_wide_args() || permits || !rule.conditions.iter().any(is_wide) {
+        return vec![rule];
+    }
+    let mut cut = rule.clone();
+    for condition in &mut cut.conditions {
+        condition.value &= 0xffff_ffff;
+    }
+    vec![rule, cut]
+}
+
+fn condition(place: &Place, notes: &mut Vec<String>) -> Result<Condition, ProfileError> {
     const EXPECTED: &str = "SCMP_CMP_NE, _LT, _LE, _EQ, _GE, _GT or _MASKED_EQ";
     let needed = |name: &str| {
         let remedy = format!("add {name}");
@@ -369,7 +507,7 @@ fn condition(place: &Place) -> Result<Condition, ProfileError> {
             .get(name)
             .ok_or_else(|| place.refuse("a condition with index, value and op", &remedy))
     };
-    place.unknown_members(&["index", "value", "valueTwo", "op"])?;
+    place.note_members(&["index", "value", "valueTwo", "op"], notes)?;
     let arg = needed("index")?.number(5)? as u8;
     let value = place
         .get("value")
@@ -385,12 +523,27 @@ fn condition(place: &Place) -> Result<Condition, ProfileError> {
         "SCMP_CMP_EQ" => (Compare::Eq, value),
         "SCMP_CMP_GE" => (Compare::Ge, value),
         "SCMP_CMP_GT" => (Compare::Gt, value),
-        "SCMP_CMP_MASKED_EQ" => (Compare::MaskedEq { mask: value }, second),
+        "SCMP_CMP_MASKED_EQ" => {
+            if second & !value != 0 {
+                notes.push(format!(
+                    "{}: valueTwo {second:#x} has bits that the mask {value:#x} lacks: compared \
+                     with {:#x}, as in libseccomp",
+                    place.path,
+                    second & value
+                ));
+            }
+            (Compare::MaskedEq { mask: value }, second & value)
+        }
         _ => return Err(op.refuse(EXPECTED, "correct its spelling")),
     };
-    Ok(Condition {
+    let condition = Condition {
         arg,
         compare,
         value,
-    })
+    };
+    if let Some(outcome) = condition.constant() {
+        let outcome = if outcome { "always" } else { "never" };
+        notes.push(format!("{}: this condition {outcome} holds", place.path));
+    }
+    Ok(condition)
 }

@@ -108,11 +108,16 @@ fn known_calls() -> impl Iterator<Item = (u32, u32)> {
         .into_iter()
         .flat_map(|arch| abi::syscalls(arch).map(move |(nr, _)| (arch.audit_arch(), nr)));
     let x32 = abi::syscalls(Arch::X86_64).map(|(nr, _)| (Arch::X86_64.audit_arch(), nr | X32));
-    // From 512 on, x32 has its own numbers.
-    let x32_only = Abi::X32.calls().map(|(nr, _)| nr);
-    let x32_only = x32_only.filter(|nr| nr & !X32 >= 512);
-    own.chain(x32)
-        .chain(x32_only.map(|nr| (Arch::X86_64.audit_arch(), nr)))
+    // Calls that no table of an architecture has: from 512 on those of x32, and Arm's private ones.
+    let rest = Abi::EVERY.into_iter().flat_map(|abi| {
+        let calls = abi.calls().map(move |(nr, _)| (abi.audit_arch(), nr));
+        calls.filter(move |row| match abi {
+            Abi::X32 => abi.bare(row.1) >= 512,
+            Abi::Arm => row.1 >= 0x000f_0000,
+            _ => false,
+        })
+    });
+    own.chain(x32).chain(rest)
 }
 
 /// `f` with the word at `offset` set to `value`. That word must be the first that `f` tests.
