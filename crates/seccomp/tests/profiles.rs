@@ -546,7 +546,7 @@ fn a_learnt_profile_allows_what_was_seen_and_merges() {
     }
     first.add_value("socket", 1);
     (0..9).for_each(|value| first.add_value("ioctl", value));
-    let profile = first.profile(Abi::X86_64).to_string();
+    let profile = first.profile(Abi::X86_64, &[]).to_string();
     let expected: &[(&str, &[u64], Verdict)] = &[
         ("read", &[], ALLOW),
         ("socket", &[1], ALLOW),
@@ -565,7 +565,7 @@ fn a_learnt_profile_allows_what_was_seen_and_merges() {
     }
     second.add_value("socket", 2);
     second.merge(Observed::from_profile(&profile, &context()).expect("learnt"));
-    let merged = second.profile(Abi::X86_64).to_string();
+    let merged = second.profile(Abi::X86_64, &[]).to_string();
     check(
         &merged,
         &[

@@ -56,7 +56,9 @@ PROFILE is one of
   with conditions such as a0==1 or a1&0xff==3, and `default ACTION`.
 - is standard input, and `docker` Docker's default profile.
 
-If several rules match a call, the strictest applies. All 64 bits of arguments are compared. \
+Of several rules of JSON without conditions the first applies to a call; of the others that match, \
+the strictest. All 64 bits of arguments are compared. What systemd ignores in a unit is ignored with \
+a note; drop-ins follow the unit, as `systemctl cat` prints them. \
 Calls newer than the profile fail with ENOSYS, as under runc, unless --no-enosys is given.
 
 Examples:
@@ -65,27 +67,38 @@ Examples:
   tarsier seccomp compile profile.json --format raw -o filter.bpf";
 
 const LEARN_HELP: &str = "\
-Records every system call of COMMAND and of its descendants, in the kernel, and prints an OCI \
-profile that allows them. Most calls are allowed with any arguments. Calls such as socket, ioctl and \
-prctl are allowed only with the recorded values of one significant argument, if there were at most \
-8. Make the program do everything that it must be able to do, or learn in several runs with --merge.
+Records system calls in the kernel, and prints an OCI profile that allows them: those of COMMAND and \
+of all that it starts, until the last of these processes ends; or those of a process, a container, a \
+pod, a unit or a cgroup, until it ends, the time of --for is over, or Ctrl-C. SIGINT and SIGTERM are \
+passed on to COMMAND; if it goes on for 3 more seconds, or at the second signal, learning ends \
+without it. Make the program do everything that it must be able to do, or learn in several runs \
+with --merge.
+
+Calls are allowed with any arguments, unless --args is given. Calls that the vDSO answers on this \
+machine are allowed, too. In profiles for containers, so are calls that runc and crun make between \
+the installation of the filter and the start of the program. Of `runc run` and `crun run` only what the \
+container's program does is recorded.
 
 Examples:
   tarsier seccomp learn -o nginx.json -- nginx -t
   tarsier seccomp learn --merge nginx.json -o nginx.json -- nginx -g 'daemon off;'
-  tarsier seccomp learn --log /var/log/audit/audit.log --exe /usr/sbin/nginx";
+  tarsier seccomp learn --unit nginx --for 1h -o nginx.json
+  tarsier seccomp learn --container web -o web.json
+  tarsier seccomp learn --log /var/log/audit/audit.log --exe /usr/sbin/nginx
+  journalctl -k | tarsier seccomp learn --log - --merge web.json -o web.json";
 
 const RUN_HELP: &str = "\
 COMMAND gets no_new_privs and one filter, which its descendants inherit. The filter is installed \
 with SECCOMP_FILTER_FLAG_LOG: while an audit daemon such as `tarsier run` is running, the kernel \
 makes a SECCOMP record of every denial, which appears in the log.
 
---log also prints denials, with their arguments and the rule that caused them. To learn of them, \
-Tarsier answers denied calls itself, through SECCOMP_RET_USER_NOTIF; the program sees the same \
-errno. A call for which the profile kills ends the process with SIGKILL instead of SIGSYS. SECCOMP \
-records then have code=0x7fc00000. Calls that the profile traps (SIGSYS) or logs are left to the \
-kernel. If Tarsier is killed, denied calls fail with ENOSYS. Tarsier runs until the last process of \
-COMMAND ends.
+--log also prints denials (and calls that SCMP_ACT_LOG allows), with their arguments and the rule \
+that caused them, and at the end how many there were. As root, BPF programs observe them, and \
+nothing changes for the program. Otherwise Tarsier answers denied calls itself, through \
+SECCOMP_RET_USER_NOTIF: a signal may then interrupt them, a call for which the profile kills ends \
+the process with SIGKILL, SECCOMP records have code=0x7fc00000, traps (SIGSYS) are not reported, \
+and if Tarsier is killed, denied calls fail with ENOSYS. Tarsier passes signals on, and runs until \
+the last process of COMMAND ends.
 
 The exit status is that of COMMAND; 127 if it cannot be run.";
 
@@ -143,16 +156,44 @@ pub struct CompileArgs {
 
 #[derive(Args, Debug)]
 pub struct LearnArgs {
-    /// Learn from the SYSCALL records of this audit log instead
+    /// Learn from the records of this audit log, or the kernel's messages in this log or journal (-:
+    /// standard input): calls that SYSCALL records show, and those that SCMP_ACT_LOG logged
     #[arg(long, value_name = "FILE", conflicts_with = "command")]
     pub log: Option<PathBuf>,
     /// Only records of this executable
     #[arg(long, value_name = "PATH", requires = "log")]
     pub exe: Option<PathBuf>,
-    /// Also allow what this learnt profile allows
+    /// Also allow calls that a profile denied, as SECCOMP records show
+    #[arg(long, requires = "log")]
+    pub denied: bool,
+    /// Learn from this running process and what it starts
+    #[arg(long, value_name = "PID", group = "place", conflicts_with_all = ["command", "log"])]
+    pub pid: Vec<u32>,
+    /// Learn from the processes of this container: its name or id (Podman, Docker, runc, crun,
+    /// Kubernetes)
+    #[arg(long, value_name = "NAME", group = "place", conflicts_with_all = ["command", "log"])]
+    pub container: Option<String>,
+    /// Learn from the containers of this pod: its name, or namespace/name
+    #[arg(long, value_name = "NAME", group = "place", conflicts_with_all = ["command", "log"])]
+    pub pod: Option<String>,
+    /// Learn from this unit of systemd, also when it is restarted
+    #[arg(long, value_name = "UNIT", group = "place", conflicts_with_all = ["command", "log"])]
+    pub unit: Option<String>,
+    /// Learn from the cgroup of this path, also when it is made anew, such as /system.slice/x.service
+    #[arg(long, value_name = "PATH", group = "place", conflicts_with_all = ["command", "log"])]
+    pub cgroup: Option<String>,
+    /// End after this time, such as 90s, 10m or 2h
+    #[arg(long = "for", value_name = "TIME", conflicts_with = "log")]
+    pub duration: Option<String>,
+    /// Allow calls such as socket, ioctl and prctl only with the recorded values of one significant
+    /// argument, if there are at most 8
+    #[arg(long)]
+    pub args: bool,
+    /// Also allow what this profile allows; its own rules are kept
     #[arg(long, value_name = "OLD.json")]
     pub merge: Option<PathBuf>,
-    /// Write the profile to FILE; an existing file is replaced
+    /// Write the profile to FILE; an existing file is replaced. While it is learnt, FILE.partial has
+    /// it
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Print how often each call was made instead of a profile
@@ -165,7 +206,8 @@ pub struct LearnArgs {
     #[command(flatten)]
     pub with: ProfileArgs,
     /// Program to run and learn from
-    #[arg(last = true, value_name = "COMMAND", required_unless_present = "log")]
+    #[arg(last = true, value_name = "COMMAND",
+          required_unless_present_any = ["log", "pid", "container", "pod", "unit", "cgroup"])]
     pub command: Vec<OsString>,
 }
 

@@ -7,6 +7,7 @@ mod filters;
 mod learn;
 mod log_reader;
 mod merge;
+mod places;
 mod report;
 mod run;
 mod source;

@@ -13,6 +13,8 @@ pub(super) struct Reporter<'a> {
     again: Vec<(String, u64)>,
     told: HashMap<(u32, u32, [u64; 6]), usize>,
     untold: u64,
+    missed: u64,
+    counted: u64,
 }
 
 /// Largest number of different denials that are reported one by one.
@@ -26,6 +28,8 @@ impl<'a> Reporter<'a> {
             again: Vec::new(),
             told: HashMap::new(),
             untold: 0,
+            missed: 0,
+            counted: 0,
         }
     }
 
@@ -40,22 +44,54 @@ impl<'a> Reporter<'a> {
         format!("{name}[{tid}]")
     }
 
-    pub(super) fn denied(&mut self, who: &str, data: &SeccompData, ruling: &Ruling) {
-        let key = (data.arch, data.nr, self.telling(data, ruling));
+    /// Reports calls that the kernel, or this program, has denied or logged: the first time in full.
+    pub(super) fn seen(&mut self, who: &str, data: &SeccompData, times: u64) {
+        let Some(ruling) = self.policy.decide(data) else {
+            return;
+        };
+        let verb = match ruling.verdict.action() {
+            // Recorded because a rule may log the call, and with other arguments.
+            Action::Allow if self.records_when_allowed(data) => return,
+            Action::Log => "logged",
+            _ => "denied",
+        };
+        self.counted += times;
+        let key = (data.arch, data.nr, self.telling(data, &ruling));
         if let Some(&index) = self.told.get(&key) {
-            self.again[index].1 += 1;
+            self.again[index].1 += times;
             return;
         }
         if self.told.len() == TOLD_MAX {
-            self.untold += 1;
+            self.untold += times;
             return;
         }
         let call = call_text(data);
-        say!("tarsier: {who}: {call} denied: {}", ruling.verdict);
-        say!("    rule: {}", self.rule(data, ruling));
-        say!("    remedy: {}", self.remedy(data, ruling));
+        match ruling.verdict.action() {
+            Action::Allow => {
+                say!("tarsier: {who}: {call} denied by a filter that was there before");
+            }
+            _ => {
+                say!("tarsier: {who}: {call} {verb}: {}", ruling.verdict);
+                say!("    rule: {}", self.rule(data, &ruling));
+                say!("    remedy: {}", self.remedy(data, &ruling));
+            }
+        }
         self.told.insert(key, self.again.len());
-        self.again.push((call, 0));
+        self.again.push((format!("{call}: {verb}"), times - 1));
+    }
+
+    fn records_when_allowed(&self, data: &SeccompData) -> bool {
+        let logs = |rule: &seccomp::policy::Rule| rule.verdict.action() == Action::Log;
+        let layers = 0..self.policy.layers.len();
+        layers.into_iter().any(|layer| {
+            let default = self.policy.layers[layer].default.action();
+            default == Action::Log || self.rules(data, layer).iter().any(logs)
+        })
+    }
+
+    /// Takes the number of denials that nobody has seen.
+    pub(super) fn missed(&mut self, missed: u64) {
+        self.missed = missed;
     }
 
     /// Arguments that tell denials apart: those that conditions look at. Addresses do not count.
@@ -141,17 +177,29 @@ impl<'a> Reporter<'a> {
         }
     }
 
-    /// The summary of repeated denials.
+    /// The summary of repeated denials, and their number.
     pub(super) fn finish(&self) {
         for (call, again) in self.again.iter().filter(|row| row.1 > 0) {
-            let times = if *again == 1 { "once" } else { "times" };
             match again {
-                1 => say!("tarsier: {call}: denied {times} more"),
-                again => say!("tarsier: {call}: denied {again} {times} more"),
+                1 => say!("tarsier: {call} once more"),
+                again => say!("tarsier: {call} {again} times more"),
             }
         }
         if self.untold > 0 {
             say!("tarsier: {} more denials are not shown", self.untold);
+        }
+        if self.missed > 0 {
+            say!(
+                "tarsier: {} denials found no room and are not shown",
+                self.missed
+            );
+        }
+        if self.counted > 0 {
+            let kinds = self.again.len();
+            say!(
+                "tarsier: {} calls denied or logged, of {kinds} kinds",
+                self.counted
+            );
         }
     }
 }
