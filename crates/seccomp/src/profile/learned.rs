@@ -48,7 +48,7 @@ const VDSO: [&str; 6] = [
 
 /// Calls that runc 1.1 and crun 1.8 make after they have installed a container's filter, until its
 /// program begins.
-const RUNTIME: [&str; 52] = [
+const RUNTIME: [&str; 54] = [
     "brk",
     "capget",
     "capset",
@@ -96,6 +96,8 @@ const RUNTIME: [&str; 52] = [
     "sched_yield",
     "setgid",
     "setgroups",
+    "setresgid",
+    "setresuid",
     "setuid",
     "sigaltstack",
     "statx",
