@@ -3,11 +3,11 @@
 mod inspect;
 
 pub use inspect::{
-    CheckArgs, ConvertArgs, DiffArgs, ExplainArgs, FilterArgs, MergeArgs, OptimiseArgs,
+    CheckArgs, ConvertArgs, CoversArgs, DiffArgs, ExplainArgs, FilterArgs, MergeArgs, OptimiseArgs,
 };
 
 use clap::{Args, Subcommand, ValueEnum};
-use inspect::FILTERS_HELP;
+use inspect::{COMPARED_HELP, FILTERS_HELP};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -28,9 +28,15 @@ pub enum SeccompCommand {
     /// Shorten a filter, proven to decide every call alike
     #[command(after_help = FILTERS_HELP)]
     Optimise(OptimiseArgs),
-    /// Show which calls two filters or chains decide differently (status 0: none, 1: some)
-    #[command(after_help = FILTERS_HELP)]
+    /// Show which calls two profiles, filters or chains decide differently (status 0: none, 1: some)
+    #[command(after_help = COMPARED_HELP)]
     Diff(DiffArgs),
+    /// Show which calls B allows and A does not (status 0: none, 1: some)
+    #[command(after_help = COMPARED_HELP)]
+    Covers(CoversArgs),
+    /// Write a profile in another form
+    #[command(after_help = WRITE_HELP)]
+    Write(WriteArgs),
     /// Show what a filter or chain does with one call, and the path through its instructions
     #[command(after_help = FILTERS_HELP)]
     Explain(ExplainArgs),
@@ -47,7 +53,9 @@ pub enum SeccompCommand {
 
 const COMPILE_HELP: &str = "\
 PROFILE is one of
-  JSON of the OCI runtime specification, with Docker's includes, excludes and archMap;
+  JSON of the OCI runtime specification, with Docker's includes, excludes and archMap, or Podman's
+  names of errnos; a whole config.json of a container;
+  a SeccompProfile of the security-profiles-operator, YAML or JSON;
   a systemd unit, or lines of one: SystemCallFilter=, SystemCallErrorNumber=,
   SystemCallArchitectures=, SystemCallLog=, RestrictAddressFamilies=, RestrictNamespaces=,
   RestrictRealtime=, RestrictSUIDSGID=, MemoryDenyWriteExecute=, LockPersonality=, Protect…=,
@@ -101,6 +109,48 @@ and if Tarsier is killed, denied calls fail with ENOSYS. Tarsier passes signals 
 the last process of COMMAND ends.
 
 The exit status is that of COMMAND; 127 if it cannot be run.";
+
+const WRITE_HELP: &str = "\
+PROFILE is an OCI profile, a config.json or a SeccompProfile, as for `compile`. What depends on \
+capabilities, architecture and kernel is decided first.
+
+SystemCallFilter= has no conditions on arguments: rules with conditions are left out where they \
+allow, and forbid all arguments where they forbid. Calls that systemd allows without being asked \
+are taken out again, if the profile does not allow them.
+
+Examples:
+  tarsier seccomp write app.json --form spo --name app -o app.yaml
+  tarsier seccomp write config.json --form oci
+  tarsier seccomp write app.json --form systemd -o /etc/systemd/system/app.service.d/calls.conf";
+
+/// Form in which a profile is written.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProfileForm {
+    /// JSON of the OCI runtime specification
+    Oci,
+    /// SeccompProfile of the security-profiles-operator, in YAML
+    Spo,
+    /// SystemCallFilter= and SystemCallErrorNumber= for a unit
+    Systemd,
+}
+
+#[derive(Args, Debug)]
+pub struct WriteArgs {
+    /// File, - for standard input, or docker
+    #[arg(value_name = "PROFILE")]
+    pub source: PathBuf,
+    /// Form of the output
+    #[arg(long, value_name = "FORM")]
+    pub form: ProfileForm,
+    /// Name of the SeccompProfile [default: the name of the file]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Write to FILE
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub with: ProfileArgs,
+}
 
 /// Format in which a filter is printed.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]

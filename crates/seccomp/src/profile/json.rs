@@ -10,6 +10,23 @@ pub(super) struct Place<'a> {
     pub(super) value: &'a Value,
 }
 
+/// Parses a whole text of YAML.
+pub(super) fn read_yaml(text: &str) -> Result<Value, ProfileError> {
+    serde_yaml_ng::from_str(text).map_err(|error| {
+        let place = error.location();
+        let message = error.to_string();
+        ProfileError::Yaml {
+            line: place.as_ref().map_or(1, |place| place.line().max(1)),
+            column: place.as_ref().map_or(1, |place| place.column().max(1)),
+            message: message
+                .split(" at line ")
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
+        }
+    })
+}
+
 /// Parses a whole text.
 pub(super) fn read(text: &str) -> Result<Value, ProfileError> {
     serde_json::from_str(text).map_err(|error| ProfileError::Json {
@@ -23,6 +40,54 @@ pub(super) fn read(text: &str) -> Result<Value, ProfileError> {
             .unwrap_or_default()
             .to_owned(),
     })
+}
+
+/// The line, from 1, on which the value at a path such as `syscalls[3]` begins in a JSON text; `None`
+/// if the text is not JSON, or has no such value.
+pub fn line_of(text: &str, path: &str) -> Option<usize> {
+    if path.is_empty() || !text.trim_start().starts_with('{') {
+        return None;
+    }
+    let mut rest = text;
+    for step in path.split(['.', '[']) {
+        let found = match step.strip_suffix(']') {
+            Some(index) => item(rest, index.parse().ok()?),
+            None => member(rest, step),
+        };
+        rest = found?;
+    }
+    let before = text.len() - rest.len();
+    Some(text.get(..before)?.matches('\n').count() + 1)
+}
+
+/// The text from a member's value on, in a text that begins with an object.
+fn member<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let mut rest = text.trim_start().strip_prefix('{')?.trim_start();
+    while rest.starts_with('"') {
+        let (key, after) = value(rest)?;
+        let after = after.trim_start().strip_prefix(':')?.trim_start();
+        if serde_json::from_str::<String>(key).ok()? == name {
+            return Some(after);
+        }
+        rest = value(after)?.1.trim_start().strip_prefix(',')?.trim_start();
+    }
+    None
+}
+
+/// The text from an item on, in a text that begins with a list.
+fn item(text: &str, index: usize) -> Option<&str> {
+    let mut rest = text.trim_start().strip_prefix('[')?.trim_start();
+    for _ in 0..index {
+        rest = value(rest)?.1.trim_start().strip_prefix(',')?.trim_start();
+    }
+    Some(rest)
+}
+
+/// A value at the beginning of a text, and what follows it.
+fn value(text: &str) -> Option<(&str, &str)> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<serde::de::IgnoredAny>();
+    values.next()?.ok()?;
+    Some(text.split_at(values.byte_offset()))
 }
 
 impl<'a> Place<'a> {

@@ -1,6 +1,6 @@
 //! Profiles made from the calls that a program was seen to make.
 
-use super::{json, oci, Context, ProfileError};
+use super::{convert, oci, Context, ProfileError};
 use crate::policy::{Abi, Compare, Policy};
 use crate::Verdict;
 use serde_json::{json, Value};
@@ -123,7 +123,8 @@ impl Extra {
         }
     }
 
-    const fn calls(self) -> &'static [&'static str] {
+    /// The calls, by name.
+    pub const fn calls(self) -> &'static [&'static str] {
         match self {
             Extra::Vdso => &VDSO,
             Extra::Runtime => &RUNTIME,
@@ -296,8 +297,8 @@ impl Observed {
         context: &Context,
         extras: &[Extra],
     ) -> Result<Value, ProfileError> {
-        let policy = oci::parse(text, context)?;
-        let mut profile = json::read(text)?;
+        let policy = super::parse(text, context)?;
+        let mut profile = convert::to_oci(text, context)?;
         let mut missing = self.clone();
         let allows = |name: &String| {
             let abis = self.abis.iter().chain([&context.native]);

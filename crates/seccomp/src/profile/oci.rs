@@ -6,15 +6,16 @@
 //! with ENOSYS, and of several rules without conditions the first counts. One thing is stricter:
 //! of several rules that match, the strictest applies.
 
+use super::convert::keep;
 use super::json::{self, Place};
-use super::words;
-use super::{Context, ProfileError};
+use super::{documents, words, Context, ProfileError};
 use crate::policy::{
     is_multiplexed, Abi, AbiRules, Compare, Condition, Layer, Policy, Rule, RuleId,
 };
 use crate::{Action, Verdict};
+use serde_json::{Map, Value};
 
-const MEMBERS: [&str; 9] = [
+const MEMBERS: [&str; 11] = [
     "defaultAction",
     "defaultErrnoRet",
     "defaultErrno",
@@ -24,6 +25,9 @@ const MEMBERS: [&str; 9] = [
     "listenerPath",
     "listenerMetadata",
     "syscalls",
+    // Of the security-profiles-operator.
+    "baseProfileName",
+    "disabled",
 ];
 
 const CALL_MEMBERS: [&str; 9] = [
@@ -59,7 +63,7 @@ const OTHER_ARCHS: [&str; 18] = [
 /// The text is not JSON, or a place does not allow its value; the error has the JSON path.
 pub fn parse(text: &str, context: &Context) -> Result<Policy, ProfileError> {
     let value = json::read(text)?;
-    policy(&Place::root(&value), context)
+    documents::policy(&value, context)
 }
 
 /// The policy of a profile that is `root`.
@@ -106,6 +110,78 @@ pub(super) fn policy(root: &Place, context: &Context) -> Result<Policy, ProfileE
     policy.layers = vec![layer];
     policy.notes = notes;
     Ok(policy)
+}
+
+/// A profile without what depends on `context`: entries that do not apply are left out, and members
+/// have the names of the runtime specification.
+pub(super) fn resolved(
+    root: &Place,
+    context: &Context,
+) -> Result<Map<String, Value>, ProfileError> {
+    let mut ignored = Vec::new();
+    let mut profile = Map::new();
+    let default = root.get("defaultAction");
+    keep(
+        &mut profile,
+        "defaultAction",
+        default.as_ref().map(|it| it.value),
+    );
+    let verdict = default_verdict(root)?;
+    if has_data(verdict) {
+        profile.insert("defaultErrnoRet".to_owned(), verdict.data().into());
+    }
+    let abis = architectures(root, context, &mut ignored)?;
+    let names: Vec<&str> = abis.iter().map(|abi| abi.oci_name()).collect();
+    profile.insert("architectures".to_owned(), names.into());
+    for name in ["flags", "listenerPath", "listenerMetadata"] {
+        keep(&mut profile, name, root.get(name).map(|it| it.value));
+    }
+
+    let mut entries = Vec::new();
+    for call in root
+        .get("syscalls")
+        .map_or(Ok(Vec::new()), |calls| calls.items())?
+    {
+        if applies(&call, context, &mut ignored)? {
+            entries.push(Value::Object(resolved_call(&call)?));
+        }
+    }
+    profile.insert("syscalls".to_owned(), entries.into());
+    Ok(profile)
+}
+
+fn resolved_call(call: &Place) -> Result<Map<String, Value>, ProfileError> {
+    let entry = Entry::read(call, &mut Vec::new())?;
+    let mut resolved = Map::new();
+    let names: Vec<&str> = entry.names.iter().map(|row| row.1).collect();
+    resolved.insert("names".to_owned(), names.into());
+    keep(
+        &mut resolved,
+        "action",
+        call.get("action").map(|it| it.value),
+    );
+    if has_data(entry.verdict) {
+        resolved.insert("errnoRet".to_owned(), entry.verdict.data().into());
+    }
+    let mut args = Vec::new();
+    for arg in call
+        .get("args")
+        .map_or(Ok(Vec::new()), |args| args.items())?
+    {
+        let mut kept = Map::new();
+        for name in ["index", "value", "valueTwo", "op"] {
+            keep(&mut kept, name, arg.get(name).map(|it| it.value));
+        }
+        args.push(Value::Object(kept));
+    }
+    if !args.is_empty() {
+        resolved.insert("args".to_owned(), args.into());
+    }
+    Ok(resolved)
+}
+
+fn has_data(verdict: Verdict) -> bool {
+    matches!(verdict.action(), Action::Errno | Action::Trace)
 }
 
 /// Orders rules so that, where several of one action match, the narrowest gives the errno, as in

@@ -15,6 +15,8 @@ pub(super) struct Reporter<'a> {
     untold: u64,
     missed: u64,
     counted: u64,
+    /// The profile, where lines are to be told.
+    text: &'a str,
 }
 
 /// Largest number of different denials that are reported one by one.
@@ -30,7 +32,14 @@ impl<'a> Reporter<'a> {
             untold: 0,
             missed: 0,
             counted: 0,
+            text: "",
         }
+    }
+
+    /// Adds the text of the profile, so that places have lines.
+    pub(super) fn with_text(mut self, text: &'a str) -> Reporter<'a> {
+        self.text = text;
+        self
     }
 
     /// `name[tid]`.
@@ -115,24 +124,31 @@ impl<'a> Reporter<'a> {
         rules.map_or(&[], Vec::as_slice)
     }
 
-    fn source(&self, id: seccomp::policy::RuleId) -> &str {
-        self.policy
-            .sources
-            .get(id.0 as usize)
-            .map_or("?", String::as_str)
+    /// The place of a rule in the profile, with its line where that is known.
+    fn source(&self, id: seccomp::policy::RuleId) -> String {
+        let place = self.policy.sources.get(id.0 as usize);
+        self.with_line(place.map_or("?", String::as_str))
     }
 
-    fn rule(&self, data: &SeccompData, ruling: &Ruling) -> String {
+    fn with_line(&self, place: &str) -> String {
+        match seccomp::profile::line_of(self.text, place) {
+            Some(line) => format!("{place} (line {line})"),
+            None => place.to_owned(),
+        }
+    }
+
+    pub(super) fn rule(&self, data: &SeccompData, ruling: &Ruling) -> String {
         let profile = self.profile;
         let layer = self.policy.layers.get(ruling.layer);
         let default = layer.map_or("", |layer| layer.default_source.as_str());
+        let default = self.with_line(default);
         match &ruling.reason {
             Reason::Rule(id) => format!("{profile}: {}", self.source(*id)),
             Reason::Unlisted => {
                 format!("{profile}: {default}: {} is not listed", call_name(data))
             }
             Reason::OtherArguments(ids) => {
-                let mut places: Vec<&str> = ids.iter().map(|&id| self.source(id)).collect();
+                let mut places: Vec<String> = ids.iter().map(|&id| self.source(id)).collect();
                 places.dedup();
                 let places = places.join(", ");
                 let name = call_name(data);

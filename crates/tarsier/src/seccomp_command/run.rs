@@ -1,5 +1,6 @@
 //! `tarsier seccomp run`: a program under a profile.
 
+use super::report::Reporter;
 use super::{in_full, report, source, supervisor};
 use anyhow::{bail, Context as _, Result};
 use cli::seccomp::RunArgs;
@@ -54,9 +55,11 @@ fn under(
     if !args.log {
         return Err(launch::replace(&program, install).into());
     }
+    let text = source::text(&args.profile).unwrap_or_default();
+    let reporter = Reporter::new(policy, profile).with_text(&text);
     let launch = Launch::start(&program, Some(install))?;
     match recorder {
-        Some(recorder) => supervisor::observe(launch, recorder, policy, profile),
-        None => supervisor::supervise(launch, policy, profile),
+        Some(recorder) => supervisor::observe(launch, recorder, reporter),
+        None => supervisor::supervise(launch, policy, reporter),
     }
 }

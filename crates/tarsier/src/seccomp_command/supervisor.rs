@@ -81,12 +81,10 @@ const PAUSE_MS: i64 = 100;
 pub(super) fn observe(
     mut launch: Launch,
     mut recorder: DenialRecorder,
-    policy: &Policy,
-    profile: &str,
+    mut reporter: Reporter,
 ) -> Result<u8> {
     recorder.follow(launch.pidfd())?;
     let signals = Signals::take()?;
-    let mut reporter = Reporter::new(policy, profile);
     launch.go();
 
     let mut status = None;
@@ -115,11 +113,10 @@ pub(super) fn observe(
 
 /// Lets the program run, and answers denied calls until the last process with the filter ends.
 /// Returns the program's status.
-pub(super) fn supervise(mut launch: Launch, policy: &Policy, profile: &str) -> Result<u8> {
+pub(super) fn supervise(mut launch: Launch, policy: &Policy, mut reporter: Reporter) -> Result<u8> {
     let signals = Signals::take()?;
     launch.go();
     let listener = Listener::new(launch.listener()?);
-    let mut reporter = Reporter::new(policy, profile);
     let mut status = None;
     loop {
         let pidfd = status.is_none().then(|| launch.pidfd());
