@@ -55,7 +55,7 @@ pub(super) fn learnt(path: &Path, exe: Option<&Path>, with_denied: bool) -> Resu
             .map(|exe| format!(" of {}", exe.display()))
             .unwrap_or_default();
         anyhow::bail!(
-            "{}: no record{of} in it of a call that was made; record with a rule on all system \
+            "{}: no SYSCALL record{of} in it, nor any of SCMP_ACT_LOG; record with a rule on all system \
              calls, such as -a always,exit -S all -F exe=PROGRAM, or run the program under a profile \
              whose defaultAction is SCMP_ACT_LOG",
             path.display()
@@ -118,7 +118,11 @@ fn add(found: &mut Log, record: &text::Record, exe: Option<&Path>) {
         b"SYSCALL" => &mut found.made,
         b"SECCOMP" => {
             // The code has no data.
-            let verdict = number(b"code", 16).map(|code| Verdict(code as u32));
+            let code = record
+                .value(b"code")
+                .map(|code| code.strip_prefix(b"0x").unwrap_or(code));
+            let code = code.and_then(|code| text::number(code, 16));
+            let verdict = code.map(|code| Verdict(code as u32));
             match verdict.map(Verdict::action) {
                 Some(Action::Log | Action::Allow) => &mut found.made,
                 Some(_) => &mut found.denied,

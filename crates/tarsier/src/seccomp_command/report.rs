@@ -210,12 +210,10 @@ impl<'a> Reporter<'a> {
                 self.missed
             );
         }
-        if self.counted > 0 {
-            let kinds = self.again.len();
-            say!(
-                "tarsier: {} calls denied or logged, of {kinds} kinds",
-                self.counted
-            );
+        match self.counted {
+            0 => {}
+            1 => say!("tarsier: in all, 1 call was denied or logged"),
+            counted => say!("tarsier: in all, {counted} calls were denied or logged"),
         }
     }
 }

@@ -63,7 +63,10 @@ pub(super) fn policy(lines: Lines, context: &Context) -> Result<Policy, ProfileE
             "the unit",
             "no directive that restricts system calls",
             "one such as SystemCallFilter=",
-            "see systemd.exec(5), SYSTEM CALL FILTERING",
+            match unit.policy.notes.as_slice() {
+                [] => "see systemd.exec(5), SYSTEM CALL FILTERING".to_owned(),
+                notes => notes.join("; "),
+            },
         ));
     }
     Ok(unit.policy)
