@@ -296,7 +296,7 @@ fn a_learner_that_is_killed_leaves_what_it_has_learnt() {
 }
 
 #[test]
-fn a_running_process_and_a_cgroup_that_comes_and_goes_are_learnt() {
+fn a_running_process_is_learnt() {
     let Some(_lock) = testkit::may_load_programs() else {
         return;
     };

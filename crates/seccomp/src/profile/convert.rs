@@ -144,7 +144,10 @@ pub fn to_unit(profile: &Value, context: &Context) -> Result<(String, Vec<String
     let implied = systemd::set("@default").unwrap_or_default();
     let implied = implied.into_iter().filter(|name| !allowed.contains(name));
     let implied: Vec<String> = implied
-        .filter(|name| context.native.number(name).is_some())
+        .filter(|name| {
+            let family = context.native.family();
+            family.iter().any(|abi| abi.number(name).is_some())
+        })
         .map(str::to_owned)
         .collect();
     lines(&mut unit, "~", implied);

@@ -107,10 +107,13 @@ impl Form {
 /// # Errors
 /// The first part that cannot be honoured, with its place.
 pub fn parse(text: &str, context: &Context) -> Result<Policy, ProfileError> {
-    if let Some(error) = foreign::refusal(text) {
-        return Err(error);
+    let form = Form::of(text);
+    if matches!(form, Form::Oci | Form::List) {
+        if let Some(error) = foreign::refusal(text) {
+            return Err(error);
+        }
     }
-    match Form::of(text) {
+    match form {
         Form::Oci => oci::parse(text, context),
         Form::Yaml => documents::policy(&json::read_yaml(text)?, context),
         Form::Systemd => systemd::parse(text, context),
