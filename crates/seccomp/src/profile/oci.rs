@@ -189,11 +189,13 @@ fn has_data(verdict: Verdict) -> bool {
 fn narrower_first(rules: &mut Vec<Rule>) {
     let mut ordered: Vec<Rule> = Vec::with_capacity(rules.len());
     for rule in rules.drain(..) {
+        // A rule without conditions replaces the others.
+        let is_always = rule.conditions.is_empty();
         let wider = |other: &Rule| {
             other.verdict != rule.verdict
                 && other.verdict.order() == rule.verdict.order()
-                && rule.implies(other)
-                && !other.implies(&rule)
+                && !other.conditions.is_empty()
+                && (is_always || rule.implies(other) && !other.implies(&rule))
         };
         let at = ordered.iter().position(wider).unwrap_or(ordered.len());
         ordered.insert(at, rule);
@@ -490,7 +492,7 @@ impl<'a> Entry<'a> {
                         verdict: self.verdict,
                         id,
                     };
-                    for rule in on_abi(abi, rule) {
+                    for rule in on_abi(abi, rule, layer.default) {
                         if !self.is_covered(layer, abi, name, &rule) {
                             layer.add(abi, name, &rule);
                         }
@@ -529,7 +531,22 @@ impl<'a> Entry<'a> {
             .into_iter()
             .flatten()
             .find(|rule| rule.conditions.is_empty());
+        let own_actions = |rules: &Vec<Rule>| {
+            let others = rules.iter().filter(|rule| !rule.conditions.is_empty());
+            let own = self.verdict.order();
+            others
+                .filter(|rule| rule.verdict.order() != own)
+                .map(|rule| rule.id)
+                .next()
+        };
         let (Some(always), Some(rules)) = (always, native) else {
+            if let Some(other) = native.and_then(own_actions) {
+                notes.push(format!(
+                    "{}: {name} has other rules with conditions in {}: where several match, the \
+                     strictest applies; in libseccomp that depends on their values",
+                    place.path, policy.sources[other.0 as usize]
+                ));
+            }
             return;
         };
         let source = |rule: &Rule| policy.sources[rule.id.0 as usize].as_str();
@@ -560,19 +577,33 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// The rules that stand for a rule on an ABI. Where registers have 32 bits, libseccomp cuts values:
-/// a rule that forbids does so for the cut values, too, so that it is never weaker.
-fn on_abi(abi: Abi, rule: Rule) -> Vec<Rule> {
-    let permits = rule.verdict.action() >= Action::Log;
-    let is_wide = |condition: &Condition| condition.value >> 32 != 0;
-    if abi.has_wide_args() || permits || !rule.conditions.iter().any(is_wide) {
+/// The rules that stand for a rule on an ABI. Where a `long` has 32 bits, libseccomp cuts values.
+/// To be never weaker than it, nor than what is written, a rule that is stricter than the default
+/// applies if the conditions hold with whole or with cut values, and another if they hold with both.
+fn on_abi(abi: Abi, rule: Rule, default: Verdict) -> Vec<Rule> {
+    let is_wide = |condition: &Condition| {
+        let mask = match condition.compare {
+            Compare::MaskedEq { mask } if mask != u64::MAX => mask,
+            _ => 0,
+        };
+        (condition.value | mask) >> 32 != 0
+    };
+    let has_whole_registers = abi.has_wide_args() && !abi.may_truncate();
+    if has_whole_registers || !rule.conditions.iter().any(is_wide) {
         return vec![rule];
     }
     let mut cut = rule.clone();
     for condition in &mut cut.conditions {
         condition.value &= 0xffff_ffff;
+        if let Compare::MaskedEq { mask } = &mut condition.compare {
+            *mask &= 0xffff_ffff;
+        }
     }
-    vec![rule, cut]
+    if rule.verdict.order() < default.order() {
+        return vec![rule, cut];
+    }
+    cut.conditions.extend(rule.conditions);
+    vec![cut]
 }
 
 fn condition(place: &Place, notes: &mut Vec<String>) -> Result<Condition, ProfileError> {
