@@ -94,6 +94,24 @@ impl Install {
     }
 }
 
+/// Whether the kernel knows SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV. It looks at flags before it finds
+/// that there is no filter.
+pub fn knows_wait_killable() -> bool {
+    let flags =
+        libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    // SAFETY: the kernel copies the program from null, which fails.
+    let result = unsafe {
+        let set = libc::SECCOMP_SET_MODE_FILTER;
+        libc::syscall(
+            libc::SYS_seccomp,
+            set,
+            flags,
+            std::ptr::null::<libc::sock_fprog>(),
+        )
+    };
+    result < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT)
+}
+
 /// Steps at which a child may fail.
 const NO_NEW_PRIVS: i32 = 1;
 const SECCOMP: i32 = 2;

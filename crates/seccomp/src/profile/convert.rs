@@ -83,6 +83,43 @@ pub fn to_unit(profile: &Value, context: &Context) -> Result<(String, Vec<String
         ));
     };
 
+    let (allowed, denied) = calls(profile, &mut notes);
+    let mut unit = String::from("[Service]\n");
+    if let Act::Errno(errno) = &default {
+        let _ = writeln!(unit, "SystemCallErrorNumber={errno}");
+    }
+    architectures(&mut unit, profile, context);
+    if matches!(default, Act::Allow) {
+        let items = denied.iter().map(|(name, kind)| format!("{name}:{kind}"));
+        lines(&mut unit, "~", items.collect());
+        return Ok((unit, notes));
+    }
+    lines(
+        &mut unit,
+        "",
+        allowed.iter().map(|name| (*name).to_owned()).collect(),
+    );
+    // systemd allows these without being asked.
+    let implied = systemd::set("@default").unwrap_or_default();
+    let implied = implied.into_iter().filter(|name| !allowed.contains(name));
+    let implied: Vec<String> = implied
+        .filter(|name| {
+            let family = context.native.family();
+            family.iter().any(|abi| abi.number(name).is_some())
+        })
+        .map(str::to_owned)
+        .collect();
+    lines(&mut unit, "~", implied);
+    let kinds = denied.iter().map(|(name, kind)| format!("{name}:{kind}"));
+    lines(&mut unit, "~", kinds.collect());
+    Ok((unit, notes))
+}
+
+/// The calls that the entries of a profile allow, and those that they deny, with what denies them.
+fn calls<'p>(
+    profile: &'p Value,
+    notes: &mut Vec<String>,
+) -> (BTreeSet<&'p str>, BTreeMap<&'p str, String>) {
     // The first entry without conditions decides about a call; what forbids is never left out.
     let mut allowed: BTreeSet<&str> = BTreeSet::new();
     let mut denied: BTreeMap<&str, String> = BTreeMap::new();
@@ -124,36 +161,7 @@ pub fn to_unit(profile: &Value, context: &Context) -> Result<(String, Vec<String
             }
         }
     }
-
-    let mut unit = String::from("[Service]\n");
-    if let Act::Errno(errno) = &default {
-        let _ = writeln!(unit, "SystemCallErrorNumber={errno}");
-    }
-    architectures(&mut unit, profile, context);
-    if matches!(default, Act::Allow) {
-        let items = denied.iter().map(|(name, kind)| format!("{name}:{kind}"));
-        lines(&mut unit, "~", items.collect());
-        return Ok((unit, notes));
-    }
-    lines(
-        &mut unit,
-        "",
-        allowed.iter().map(|name| (*name).to_owned()).collect(),
-    );
-    // systemd allows these without being asked.
-    let implied = systemd::set("@default").unwrap_or_default();
-    let implied = implied.into_iter().filter(|name| !allowed.contains(name));
-    let implied: Vec<String> = implied
-        .filter(|name| {
-            let family = context.native.family();
-            family.iter().any(|abi| abi.number(name).is_some())
-        })
-        .map(str::to_owned)
-        .collect();
-    lines(&mut unit, "~", implied);
-    let kinds = denied.iter().map(|(name, kind)| format!("{name}:{kind}"));
-    lines(&mut unit, "~", kinds.collect());
-    Ok((unit, notes))
+    (allowed, denied)
 }
 
 /// What `SystemCallFilter=` can do with a call.

@@ -35,7 +35,7 @@ pub(super) fn run(args: &RunArgs) -> Result<u8> {
         filter: filter.with_context(|| profile.clone())?,
         flags: policy.flags,
         listen,
-        waits_killable: context.kernel >= (5, 19),
+        waits_killable: launch::knows_wait_killable(),
     };
     under(&install, args, recorder, &policy, &profile).or_else(|error| {
         say!("tarsier: {}", in_full(&error));
