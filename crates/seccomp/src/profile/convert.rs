@@ -3,7 +3,7 @@
 
 use super::json::{self, Place};
 use super::{documents, oci, systemd, Context, Form, ProfileError};
-use serde_json::{json, Map, Value};
+use serde_json::{json, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -211,12 +211,5 @@ fn lines(unit: &mut String, prefix: &str, items: Vec<String>) {
     }
     if !line.is_empty() {
         let _ = writeln!(unit, "{start}{line}");
-    }
-}
-
-/// A member of an object, if it is there.
-pub(super) fn keep(to: &mut Map<String, Value>, name: &str, from: Option<&Value>) {
-    if let Some(value) = from.filter(|value| !value.is_null()) {
-        to.insert(name.to_owned(), value.clone());
     }
 }

@@ -1,8 +1,8 @@
 //! Documents that have a profile in them: a container's `config.json` (OCI runtime specification,
 //! config.md), and the SeccompProfile of the security-profiles-operator.
 
+use super::extra::Extra;
 use super::json::Place;
-use super::learned::Extra;
 use super::{oci, Context, ProfileError};
 use crate::policy::{Policy, Rule, RuleId};
 use crate::Verdict;

@@ -1,13 +1,20 @@
 //! JSON values that know their path.
 
 use super::{words, ProfileError};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// A value and its path, such as `syscalls[3].action`.
 #[derive(Clone)]
 pub(super) struct Place<'a> {
     pub(super) path: String,
     pub(super) value: &'a Value,
+}
+
+/// A member of an object, if it is there.
+pub(super) fn keep(to: &mut Map<String, Value>, name: &str, from: Option<&Value>) {
+    if let Some(value) = from.filter(|value| !value.is_null()) {
+        to.insert(name.to_owned(), value.clone());
+    }
 }
 
 /// Parses a whole text of YAML.

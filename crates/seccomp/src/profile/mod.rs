@@ -5,6 +5,7 @@
 pub mod convert;
 mod documents;
 mod error;
+mod extra;
 mod foreign;
 mod json;
 pub mod learned;
@@ -114,7 +115,7 @@ pub fn parse(text: &str, context: &Context) -> Result<Policy, ProfileError> {
         }
     }
     match form {
-        Form::Oci => oci::parse(text, context),
+        Form::Oci => documents::policy(&json::read(text)?, context),
         Form::Yaml => documents::policy(&json::read_yaml(text)?, context),
         Form::Systemd => systemd::parse(text, context),
         Form::List => list::parse(text, context),

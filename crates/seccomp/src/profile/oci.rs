@@ -8,9 +8,8 @@
 
 mod entries;
 
-use super::convert::keep;
-use super::json::{self, Place};
-use super::{documents, Context, ProfileError};
+use super::json::{self, keep, Place};
+use super::{Context, ProfileError};
 use crate::policy::{Abi, AbiRules, Layer, Policy};
 use crate::{Action, Verdict};
 use entries::Entry;
@@ -64,7 +63,7 @@ const OTHER_ARCHS: [&str; 18] = [
 /// The text is not JSON, or a place does not allow its value; the error has the JSON path.
 pub fn parse(text: &str, context: &Context) -> Result<Policy, ProfileError> {
     let value = json::read(text)?;
-    documents::policy(&value, context)
+    policy(&Place::root(&value), context)
 }
 
 /// The policy of a profile that is `root`.
