@@ -97,7 +97,7 @@ pub(super) fn policy(root: &Place, context: &Context) -> Result<Policy, ProfileE
         rules
             .calls
             .values_mut()
-            .for_each(|rules| entries::narrower_first(rules));
+            .for_each(entries::narrower_first);
     }
     let is_strict = default.action() < Action::Trace;
     if !(context.enosys && is_strict) {
