@@ -7,6 +7,7 @@ fn main() {
     compile("tarsier");
     pack("tarsier");
     compile("learn");
+    compile("denied");
     compile("seccomp_iter");
     compile("audit_iter");
     compile("ksym_iter");

@@ -310,13 +310,51 @@ struct value_key {
 	__u64 value;
 };
 
-/* learn.bpf.c: what did not fit into a map. */
+/* learn.bpf.c and denied.bpf.c: what did not fit into a map. */
 enum learn_missed {
 	LEARN_MISSED_CALLS = 0,
 	LEARN_MISSED_VALUES = 1,
 	LEARN_MISSED_TASKS = 2,
 	LEARN_MISSED_KINDS = 3,
 };
+
+/* learn.bpf.c and denied.bpf.c: the programs' own counters. */
+struct follow_state {
+	__u64 missed[LEARN_MISSED_KINDS];
+	/* Threads that are followed now. */
+	__s64 alive;
+};
+
+/* Bytes of a cgroup's path, with C's zero. */
+#define FOLLOW_PATH_BYTES 256
+
+/* learn.bpf.c: whose calls count, besides those of tasks that user space marks. */
+struct follow_options {
+	/* Tasks in a cgroup of this path, and its level; empty and 0: of no cgroup. */
+	__u32 cgroup_level;
+	/* Not 0: calls count from the execve on that a task makes in another mount namespace than this. */
+	__u32 outer_mount_ns;
+	char cgroup_path[FOLLOW_PATH_BYTES];
+};
+
+/* denied.bpf.c: a denial; arguments that no condition looks at are 0. */
+struct denial_key {
+	struct call_key call;
+	__u64 args[6];
+};
+
+/* denied.bpf.c: the first of equal denials, and how many there were. */
+struct denial_value {
+	__u64 count;
+	__u64 args[6];
+	__u64 ip;
+	__u32 tid;
+	char comm[16];
+	__u32 padding;
+};
+
+/* denied.bpf.c: what to report of a call: a bit for each argument that conditions look at, and this one. */
+#define DENIAL_ALLOWED_TOO 0x80
 
 /* call_counts.bpf.c: places of a row; the last one is for calls with a number from here on. */
 #define COUNTED_CALLS 1024

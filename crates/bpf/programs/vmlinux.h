@@ -298,6 +298,7 @@ struct tty_struct {
 };
 struct signal_struct {
 	atomic_t live;
+	unsigned int flags;
 	unsigned long long sum_sched_runtime;
 	struct tty_struct *tty;
 };
@@ -384,6 +385,7 @@ struct task_struct {
 	unsigned int personality;
 	int pid;
 	int tgid;
+	int exit_code;
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	__u64 start_boottime;

@@ -21,6 +21,8 @@ pub static TARSIER: LazyLock<Vec<u8>> = LazyLock::new(|| {
 });
 /// Records which calls a process makes, for `tarsier seccomp learn`.
 pub static LEARN: &[u8] = object!("learn");
+/// Records which calls filters deny to a process, for `tarsier seccomp run --log`.
+pub static DENIED: &[u8] = object!("denied");
 /// Reads the bitmaps of seccomp's action cache, by an iterator over tasks.
 pub static SECCOMP_ITER: &[u8] = object!("seccomp_iter");
 /// Lists the tasks whose calls the kernel audits, by an iterator over tasks.

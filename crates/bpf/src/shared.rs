@@ -23,6 +23,8 @@ pub const PAST_NAMES_MAX: u32 = 32;
 pub const ENTRY_URING: u32 = 2;
 pub const MAKER_OPERATIONS_MAX: u32 = 16384;
 pub const URING_PART_SHIFT: u32 = 8;
+pub const FOLLOW_PATH_BYTES: u32 = 256;
+pub const DENIAL_ALLOWED_TOO: u32 = 128;
 pub const COUNTED_CALLS: u32 = 1024;
 pub const PEEK_BYTES: u32 = 8192;
 pub const SECCOMP_WORDS_MAX: u32 = 16;
@@ -576,6 +578,74 @@ pub const LEARN_MISSED_VALUES: learn_missed = 1;
 pub const LEARN_MISSED_TASKS: learn_missed = 2;
 pub const LEARN_MISSED_KINDS: learn_missed = 3;
 pub type learn_missed = ::core::ffi::c_uint;
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct follow_state {
+    pub missed: [__u64; 3usize],
+    pub alive: __s64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of follow_state"][::core::mem::size_of::<follow_state>() - 32usize];
+    ["Alignment of follow_state"][::core::mem::align_of::<follow_state>() - 8usize];
+    ["Offset of field: follow_state::missed"]
+        [::core::mem::offset_of!(follow_state, missed) - 0usize];
+    ["Offset of field: follow_state::alive"]
+        [::core::mem::offset_of!(follow_state, alive) - 24usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct follow_options {
+    pub cgroup_level: __u32,
+    pub outer_mount_ns: __u32,
+    pub cgroup_path: [::core::ffi::c_char; 256usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of follow_options"][::core::mem::size_of::<follow_options>() - 264usize];
+    ["Alignment of follow_options"][::core::mem::align_of::<follow_options>() - 4usize];
+    ["Offset of field: follow_options::cgroup_level"]
+        [::core::mem::offset_of!(follow_options, cgroup_level) - 0usize];
+    ["Offset of field: follow_options::outer_mount_ns"]
+        [::core::mem::offset_of!(follow_options, outer_mount_ns) - 4usize];
+    ["Offset of field: follow_options::cgroup_path"]
+        [::core::mem::offset_of!(follow_options, cgroup_path) - 8usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct denial_key {
+    pub call: call_key,
+    pub args: [__u64; 6usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of denial_key"][::core::mem::size_of::<denial_key>() - 56usize];
+    ["Alignment of denial_key"][::core::mem::align_of::<denial_key>() - 8usize];
+    ["Offset of field: denial_key::call"][::core::mem::offset_of!(denial_key, call) - 0usize];
+    ["Offset of field: denial_key::args"][::core::mem::offset_of!(denial_key, args) - 8usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct denial_value {
+    pub count: __u64,
+    pub args: [__u64; 6usize],
+    pub ip: __u64,
+    pub tid: __u32,
+    pub comm: [::core::ffi::c_char; 16usize],
+    pub padding: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of denial_value"][::core::mem::size_of::<denial_value>() - 88usize];
+    ["Alignment of denial_value"][::core::mem::align_of::<denial_value>() - 8usize];
+    ["Offset of field: denial_value::count"][::core::mem::offset_of!(denial_value, count) - 0usize];
+    ["Offset of field: denial_value::args"][::core::mem::offset_of!(denial_value, args) - 8usize];
+    ["Offset of field: denial_value::ip"][::core::mem::offset_of!(denial_value, ip) - 56usize];
+    ["Offset of field: denial_value::tid"][::core::mem::offset_of!(denial_value, tid) - 64usize];
+    ["Offset of field: denial_value::comm"][::core::mem::offset_of!(denial_value, comm) - 68usize];
+    ["Offset of field: denial_value::padding"]
+        [::core::mem::offset_of!(denial_value, padding) - 84usize];
+};
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct seccomp_record {

@@ -20,6 +20,12 @@ pub enum SeccompKernelError {
         /// The errno.
         source: io::Error,
     },
+    /// A path of a cgroup that has no room in the programs.
+    #[error("cgroup {path}: a path of at most 255 bytes can be followed; give a shorter one, such as that of its parent")]
+    LongCgroup {
+        /// The path.
+        path: String,
+    },
     /// The command has no words.
     #[error("no program given")]
     NoProgram,

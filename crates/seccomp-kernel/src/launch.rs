@@ -10,7 +10,7 @@ use seccomp::policy::Flags;
 use seccomp::Filter;
 use std::ffi::{c_char, CString, OsString};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
@@ -67,10 +67,12 @@ fn search(name: &OsString) -> Option<PathBuf> {
 pub struct Install {
     /// The filter to install.
     pub filter: Filter,
-    /// Flags of the profile, of which `spec_allow` and `wait_killable` are used.
+    /// Flags of the profile, of which `spec_allow` is used.
     pub flags: Flags,
     /// Whether a supervisor answers SECCOMP_RET_USER_NOTIF.
     pub listen: bool,
+    /// With `listen`: whether only fatal signals interrupt a call once the supervisor has it.
+    pub waits_killable: bool,
 }
 
 impl Install {
@@ -83,12 +85,31 @@ impl Install {
         }
         if self.listen {
             bits |= libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_TSYNC_ESRCH;
-            if self.flags.wait_killable {
+            // A signal must not end a call that waits for its answer (since Linux 5.19).
+            if self.waits_killable {
                 bits |= libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
             }
         }
         bits
     }
+}
+
+/// Whether the kernel knows SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV. It looks at flags before it finds
+/// that there is no filter.
+pub fn knows_wait_killable() -> bool {
+    let flags =
+        libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    // SAFETY: the kernel copies the program from null, which fails.
+    let result = unsafe {
+        let set = libc::SECCOMP_SET_MODE_FILTER;
+        libc::syscall(
+            libc::SYS_seccomp,
+            set,
+            flags,
+            std::ptr::null::<libc::sock_fprog>(),
+        )
+    };
+    result < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT)
 }
 
 /// Steps at which a child may fail.
@@ -291,6 +312,25 @@ impl<'a> Launch<'a> {
     fn shared(&self) -> &Shared {
         // SAFETY: mapped until `self` is dropped, and never written but through its atomics.
         unsafe { &*self.shared }
+    }
+
+    /// Sends a signal to the child, unless it has ended.
+    pub fn signal(&self, number: i32) {
+        // SAFETY: no pointers but null; the descriptor is open.
+        unsafe {
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                self.pidfd.as_raw_fd(),
+                number,
+                std::ptr::null::<libc::siginfo_t>(),
+                0,
+            )
+        };
+    }
+
+    /// Leaves the child alone: it goes on when this is dropped.
+    pub fn detach(mut self) {
+        self.reaped = true;
     }
 
     /// The child; readable when it has ended.

@@ -3,8 +3,11 @@
 
 pub mod bitmaps;
 pub mod calls;
+pub mod denials;
 mod error;
+mod follow;
 pub mod launch;
 pub mod listener;
+pub mod signals;
 
 pub use error::SeccompKernelError;

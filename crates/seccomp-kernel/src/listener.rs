@@ -77,17 +77,38 @@ impl Listener {
         result == 0
     }
 
+    /// Lets the kernel run the call. A thread that is gone needs no answer.
+    ///
+    /// # Errors
+    /// ioctl(SECCOMP_IOCTL_NOTIF_SEND) fails.
+    pub fn allow(&self, notification: &Notification) -> Result<(), SeccompKernelError> {
+        self.answer(
+            notification,
+            0,
+            libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32,
+        )
+    }
+
     /// Makes the call fail with `errno`; 0: return 0 without having run, which is what
     /// SECCOMP_RET_ERRNO with 0 does. A thread that is gone needs no answer.
     ///
     /// # Errors
     /// ioctl(SECCOMP_IOCTL_NOTIF_SEND) fails.
     pub fn deny(&self, notification: &Notification, errno: u16) -> Result<(), SeccompKernelError> {
+        self.answer(notification, -i32::from(errno), 0)
+    }
+
+    fn answer(
+        &self,
+        notification: &Notification,
+        error: i32,
+        flags: u32,
+    ) -> Result<(), SeccompKernelError> {
         let response = libc::seccomp_notif_resp {
             id: notification.id,
             val: 0,
-            error: -i32::from(errno),
-            flags: 0,
+            error,
+            flags,
         };
         // SAFETY: the request's argument is this structure.
         let result = unsafe {

@@ -1,7 +1,7 @@
 //! Tests that the calls of a program are counted, and the values of an argument that was asked for.
 
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
-use seccomp_kernel::calls::CallCounter;
+use seccomp_kernel::calls::{CallCounter, Scope};
 use std::process::{Command, Stdio};
 
 #[test]
@@ -10,7 +10,7 @@ fn calls_and_values_of_a_program_are_counted() {
         return;
     };
     let kill = (abi::Arch::native().audit_arch(), libc::SYS_kill as u32);
-    let counter = CallCounter::start(&[(kill, 1)]).expect("the programs load");
+    let counter = CallCounter::start(&[(kill, 1)], Scope::default()).expect("the programs load");
     // It waits to be followed. Signals that do nothing to a shell: 0, SIGCONT, SIGURG.
     let script = "read line; kill -0 $$; kill -0 $$; kill -CONT $$; kill -URG $$";
     let mut shell = Command::new("sh");

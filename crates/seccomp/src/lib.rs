@@ -53,7 +53,7 @@ pub use diagram::TooLarge;
 pub use filter::Filter;
 pub use insn::{code, Insn};
 pub use merge::{merge, optimise, MergeError, Merged, TooLong, Weights};
-pub use prove::{differences, prove_equal, Difference, Proof, NODES_MAX};
+pub use prove::{differences, prove_equal, uncovered, Arguments, Difference, Proof, NODES_MAX};
 pub use run::{Run, Step};
 pub use validate::{Fault, Invalid, MAX_INSNS};
 pub use verdict::{Action, Verdict};

@@ -468,3 +468,76 @@ fn a_filter_that_would_be_too_long_is_refused_with_a_remedy() {
         Err(CompileError::Empty)
     );
 }
+
+#[test]
+fn conditions_that_combine_to_many_cases_are_tested_one_rule_after_the_other() {
+    // Each rule looks at a bit of its own in each of three arguments: 2^72 cases.
+    let rule = |bit: u32| {
+        let arg = |index: u32, bit: u32| {
+            let mask = 1u64 << (bit % 24);
+            format!(
+                r#"{{"index": {index}, "op": "SCMP_CMP_MASKED_EQ", "value": {mask}, "valueTwo": {mask}}}"#
+            )
+        };
+        let args = [arg(1, bit), arg(2, bit * 7), arg(3, bit * 5)].join(",");
+        format!(r#"{{"names": ["ioctl"], "action": "SCMP_ACT_ALLOW", "args": [{args}]}}"#)
+    };
+    let rules: Vec<String> = (0..24).map(rule).collect();
+    let profile = format!(
+        r#"{{"defaultAction": "SCMP_ACT_ERRNO", "architectures": ["SCMP_ARCH_X32", "SCMP_ARCH_X86"],
+            "syscalls": [{}]}}"#,
+        rules.join(",")
+    );
+    let context = Context::docker(Abi::X86_64, (6, 18));
+    let policy = seccomp::profile::parse(&profile, &context).expect("good");
+    let filter = compile(&policy, &Frequencies::usual()).expect("compiles");
+    // libseccomp 2.5.4 needs 375 for x86-64 alone.
+    assert!(filter.insns().len() < 700, "{}", filter.insns().len());
+
+    let mut rng = support::Rng(52);
+    let mut allowed = 0;
+    for _ in 0..20_000 {
+        let abi = rng.pick(&[Abi::X86_64, Abi::X32, Abi::I386]);
+        let bit = rng.below(24) as u32;
+        let mut data = SeccompData {
+            nr: abi.number("ioctl").expect("a call"),
+            arch: abi.audit_arch(),
+            ..SeccompData::default()
+        };
+        for (arg, factor) in [(1, 1), (2, 7), (3, 5)] {
+            data.args[arg] = 1 << (bit * factor % 24) | rng.next() & rng.next() & rng.next();
+        }
+        data.args[rng.below(6)] ^= rng.pick(&[0, 0, 1 << 32, 1 << bit]);
+        let verdict = filter.run(&data).verdict;
+        allowed += u32::from(verdict == Verdict::ALLOW);
+        assert_eq!(
+            Some(verdict),
+            policy.decide(&data).map(|ruling| ruling.verdict)
+        );
+    }
+    assert!((2_000..20_000).contains(&allowed), "{allowed}");
+}
+
+#[test]
+fn thousands_of_rules_are_refused_at_once_if_they_do_not_fit() {
+    let rules: Vec<String> = (0u64..5000)
+        .map(|at| {
+            let args: Vec<String> = (0..3)
+                .map(|arg| {
+                    let value = at.wrapping_mul(2654435761 + arg) & 0xffff;
+                    format!(r#"{{"index": {arg}, "op": "SCMP_CMP_EQ", "value": {value}}}"#)
+                })
+                .collect();
+            let args = args.join(",");
+            format!(r#"{{"names": ["ioctl"], "action": "SCMP_ACT_ALLOW", "args": [{args}]}}"#)
+        })
+        .collect();
+    let profile = format!(
+        r#"{{"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [{}]}}"#,
+        rules.join(",")
+    );
+    let context = Context::docker(Abi::X86_64, (6, 18));
+    let policy = seccomp::profile::parse(&profile, &context).expect("good");
+    let error = compile(&policy, &Frequencies::usual()).expect_err("too long");
+    assert!(error.to_string().contains("4096 at most"), "{error}");
+}

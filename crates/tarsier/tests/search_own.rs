@@ -204,3 +204,29 @@ fn in_json(log: &[u8]) -> Vec<u8> {
     }
     out
 }
+
+#[test]
+fn what_a_filter_did_is_told_by_all_bits_of_its_action() {
+    let dir = TempDir::new().expect("a directory");
+    let codes = [
+        ("0x80000000", "kill-process"),
+        ("0x0", "kill-thread"),
+        ("0x30000", "trap"),
+        ("0x50001", "errno"),
+        ("0x7fc00000", "user-notify"),
+        ("0x7ffc0000", "log"),
+    ];
+    let lines = codes.iter().enumerate().map(|(at, (code, _))| {
+        format!(
+            "type=SECCOMP msg=audit(1780000000.123:{at}): auid=1 uid=0 gid=0 ses=1 pid=1 \
+             comm=\"a\" exe=\"/a\" sig=31 arch=c000003e syscall=1 compat=0 ip=0x1 code={code}\n"
+        )
+    });
+    let log = write(&dir, "audit.log", lines.collect::<String>().as_bytes());
+    let (text, status) = found(&["-i", "-if", log.to_str().expect("a name")]);
+    assert_eq!(status, Some(0));
+    let text = String::from_utf8_lossy(&text);
+    for (_, name) in codes {
+        assert!(text.contains(&format!("code={name}")), "{name}: {text}");
+    }
+}

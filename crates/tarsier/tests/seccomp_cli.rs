@@ -96,7 +96,7 @@ fn weights_come_from_an_audit_log() {
     let output = seccomp(&["compile", "docker", "--profile", &log]);
     assert!(output.status.success(), "{output:?}");
     assert_ne!(stdout(&output), stdout(&seccomp(&["compile", "docker"])));
-    let learnt = seccomp(&["learn", "--log", &log, "--exe", "/usr/bin/x"]);
+    let learnt = seccomp(&["learn", "--args", "--log", &log, "--exe", "/usr/bin/x"]);
     assert!(learnt.status.success(), "{learnt:?}");
     let profile: serde_json::Value = serde_json::from_slice(&learnt.stdout).expect("JSON");
     let personality = &profile["syscalls"][1];
@@ -124,20 +124,16 @@ fn errors_name_file_place_expectation_and_remedy() {
     for (text, expected) in [
         (r#"{"defaultAction": "#, "line 1, column 18: not JSON"),
         (
-            r#"{"defaultAction": "SCMP_ACT_ALLOW", "architectures": ["SCMP_ARCH_Z80"]}"#,
-            "architectures[0]: found \"SCMP_ARCH_Z80\", expected an architecture of libseccomp",
+            r#"{"defaultAction": "SCMP_ACT_ALLOW", "architectures": ["x86-64"]}"#,
+            "architectures[0]: found \"x86-64\", expected an architecture of libseccomp",
         ),
         (
             "allow read\nallow opnat\n",
             "line 2: found \"opnat\", expected a system call",
         ),
         (
-            "SystemCallFilter=@system-servce",
-            "line 1, SystemCallFilter=: found @system-servce",
-        ),
-        (
             "SystemCallArchitectures=z80",
-            "line 1, SystemCallArchitectures=: found z80, expected native",
+            "line 1, SystemCallArchitectures=: \"z80\" is ignored, as systemd ignores it",
         ),
         (
             "[Service]\nExecStart=/bin/true\n",
@@ -231,7 +227,13 @@ fn a_call_that_kills_is_told_first() {
         seccomp(&[&["run", "--profile", &profile], options, &command[..]].concat())
     };
     let told = run(&["--log"]);
-    assert_eq!(told.status.code(), Some(128 + 9), "{told:?}");
+    // Without BPF the supervisor ends the process by SIGKILL.
+    let signal = if testkit::may_load_programs().is_some() {
+        31
+    } else {
+        9
+    };
+    assert_eq!(told.status.code(), Some(128 + signal), "{told:?}");
     let said = stderr(&told);
     assert!(
         said.contains("personality(0x40000") && said.contains("KILL_PROCESS"),

@@ -49,12 +49,33 @@ fn a_merged_chain_differs_in_nothing_and_a_changed_one_in_what_was_changed() {
     let other = file(&directory, "other.asm", &changed);
     let diff = seccomp(&["diff", &chain, &other]);
     assert_eq!(diff.status.code(), Some(1));
-    let expected = "x86_64 openat(0x0, 0x0, 0x40, 0x400): ERRNO(1 EPERM) (filter 10) -> ERRNO(2 ENOENT), for some arguments";
-    assert!(
-        stdout(&diff).lines().any(|line| line == expected),
-        "{}",
-        stdout(&diff)
+    let table = stdout(&diff);
+    let row = |line: &str| {
+        line.split("  ")
+            .map(str::trim)
+            .filter(|cell| !cell.is_empty())
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let rows: Vec<Vec<String>> = table.lines().map(row).collect();
+    assert_eq!(
+        rows[0],
+        [
+            "call",
+            "systemd-hardened.hex",
+            "other.asm",
+            "arguments",
+            "example"
+        ]
     );
+    let expected = [
+        "x86_64 openat",
+        "ERRNO(1 EPERM) (filter 10)",
+        "ERRNO(2 ENOENT)",
+        "some values of a2, a3",
+        "x86_64 openat(0x0, 0x0, 0x40, 0x400)",
+    ];
+    assert!(rows.iter().any(|row| *row == expected), "{table}");
 }
 
 #[test]
@@ -339,4 +360,121 @@ fn calls_of_x32_are_told_from_those_of_x86_64() {
     assert!(own.contains("x86_64 execve(): ALLOW"), "{own}");
     let other = explain("i386");
     assert!(other.contains("i386 execve(): ERRNO(1 EPERM)"), "{other}");
+}
+
+#[test]
+fn profiles_are_compared_by_calls_and_arguments() {
+    let directory = tempfile::TempDir::new().expect("a directory");
+    let few = file(&directory, "few.list", "allow read\nallow socket a0==1\n");
+    let many = file(
+        &directory,
+        "many.list",
+        "allow read write\nallow socket a0==1\nallow socket a0==16\n",
+    );
+    let covered = seccomp(&["covers", &many, &few]);
+    assert_eq!(covered.status.code(), Some(0), "{covered:?}");
+    assert_eq!(
+        stdout(&covered),
+        "proven: many.list allows every call that few.list allows\n"
+    );
+
+    let lacking = seccomp(&["covers", &few, &many]);
+    assert_eq!(lacking.status.code(), Some(1), "{lacking:?}");
+    let table = stdout(&lacking);
+    assert!(table.contains("x86_64 write"), "{table}");
+    assert!(table.contains("a0 = 0x10"), "{table}");
+    assert!(table.contains("x86_64 socket(0x10)"), "{table}");
+    assert!(!table.contains("read"), "{table}");
+
+    // A profile and a filter.
+    let filter = directory
+        .path()
+        .join("few.hex")
+        .to_str()
+        .expect("text")
+        .to_owned();
+    let compiled = seccomp(&["compile", &few, "--format", "hex", "-o", &filter]);
+    assert!(compiled.status.success(), "{compiled:?}");
+    let same = seccomp(&["diff", &few, &filter]);
+    assert_eq!(same.status.code(), Some(0), "{same:?}");
+    let neither = file(&directory, "neither", "allow opnat\n");
+    let refused = seccomp(&["diff", &few, &neither]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        stderr(&refused).contains("did you mean openat?"),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn denied_calls_are_listed_and_whole_abis_in_one_line() {
+    let directory = tempfile::TempDir::new().expect("a directory");
+    let profile = file(
+        &directory,
+        "p.json",
+        r#"{"defaultAction": "SCMP_ACT_ALLOW", "architectures": ["SCMP_ARCH_X86_64"], "syscalls": [
+            {"names": ["ptrace"], "action": "SCMP_ACT_ERRNO"}]}"#,
+    );
+    let listed = stdout(&seccomp(&[
+        "check",
+        "--denied",
+        "--arch",
+        "x86-64",
+        "--profile",
+        &profile,
+    ]));
+    let rows: Vec<Vec<&str>> = listed
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(rows.len(), 3, "{listed}");
+    assert!(rows.contains(&vec![
+        "x86-64",
+        "ptrace",
+        "ERRNO(1",
+        "EPERM)",
+        "any",
+        "arguments"
+    ]));
+    assert!(rows.contains(&vec![
+        "x32",
+        "(every",
+        "call)",
+        "KILL_THREAD",
+        "any",
+        "arguments"
+    ]));
+}
+
+#[test]
+fn explain_names_the_entry_of_a_profile_and_its_line() {
+    let directory = tempfile::TempDir::new().expect("a directory");
+    let text = "{\n \"defaultAction\": \"SCMP_ACT_ERRNO\",\n \"syscalls\": [\n  \
+                {\"names\": [\"read\"], \"action\": \"SCMP_ACT_ALLOW\"},\n  \
+                {\"names\": [\"uname\", \"mseal\"],\n   \"action\": \"SCMP_ACT_KILL\"}]}\n";
+    let profile = file(&directory, "p.json", text);
+    let rule = |call: &str| {
+        let explained = seccomp(&["explain", "--profile", &profile, "--syscall", call]);
+        assert!(explained.status.success(), "{explained:?}");
+        stdout(&explained)
+    };
+    assert!(
+        rule("uname").contains("p.json: syscalls[1] (line 5)"),
+        "{}",
+        rule("uname")
+    );
+    assert!(
+        rule("write").contains("p.json: defaultAction (line 2): write is not listed"),
+        "{}",
+        rule("write")
+    );
+}
+
+#[test]
+fn lists_of_tcpdump_are_read_as_decimal() {
+    let directory = tempfile::TempDir::new().expect("a directory");
+    let text = "4\n32 0 0 4\n21 0 1 3221225534\n6 0 0 2147418112\n6 0 0 0\n";
+    let listing = seccomp(&["disasm", &file(&directory, "filter", text)]);
+    assert!(listing.status.success(), "{listing:?}");
+    assert!(stdout(&listing).contains("jeq  #0xc000003e  to 2 else 3  ; x86_64"));
 }

@@ -6,8 +6,13 @@ use std::path::PathBuf;
 
 pub(super) const FILTERS_HELP: &str = "\
 FILTER is a file (- is standard input) in any form that `compile` writes: raw, hex, a C array or \
-bpf_asm text. Several files form a chain, oldest first. One file may hold a chain as hex digits, \
+bpf_asm text; or decimal numbers, as `tcpdump -ddd` prints them. Several files form a chain, oldest first. One file may hold a chain as hex digits, \
 with an empty line between filters.";
+
+pub(super) const COMPARED_HELP: &str = "\
+A and B are profiles, as `compile` takes them (`docker` is Docker's default), or filters or chains, as \
+`disasm` takes them. Every architecture, number and argument is compared; each row of the table is a \
+system call, with an example.";
 
 /// The filters to work on.
 #[derive(Args, Debug)]
@@ -18,6 +23,9 @@ pub struct FilterArgs {
     /// Filters of this running process; its threads are stopped while they are copied
     #[arg(long, value_name = "PID", conflicts_with_all = ["filters", "profile"])]
     pub pid: Option<i32>,
+    /// With --pid: filters of this thread only
+    #[arg(long, value_name = "TID", requires = "pid")]
+    pub tid: Option<i32>,
     /// The filter that `compile` makes from this profile
     #[arg(long, value_name = "PROFILE", conflicts_with = "filters")]
     pub profile: Option<PathBuf>,
@@ -41,6 +49,9 @@ pub struct CheckArgs {
     /// Print a line for every call that runs the filters
     #[arg(long)]
     pub all: bool,
+    /// Only list the calls that are denied, for some arguments at least
+    #[arg(long, conflicts_with_all = ["kernel_format", "bitmap", "measure", "all"])]
+    pub denied: bool,
 }
 
 #[derive(Args, Debug)]
@@ -73,12 +84,26 @@ pub struct OptimiseArgs {
 
 #[derive(Args, Debug)]
 pub struct DiffArgs {
-    /// Filter or chain
+    /// Profile, filter or chain
     #[arg(value_name = "A")]
     pub left: PathBuf,
-    /// Filter or chain to compare it with
+    /// Profile, filter or chain to compare it with
     #[arg(value_name = "B")]
     pub right: PathBuf,
+    #[command(flatten)]
+    pub with: ProfileArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct CoversArgs {
+    /// Profile, filter or chain that is to allow enough
+    #[arg(value_name = "A")]
+    pub left: PathBuf,
+    /// Profile, filter or chain whose calls it is to allow
+    #[arg(value_name = "B")]
+    pub right: PathBuf,
+    #[command(flatten)]
+    pub with: ProfileArgs,
 }
 
 #[derive(Args, Debug)]

@@ -3,11 +3,11 @@
 mod inspect;
 
 pub use inspect::{
-    CheckArgs, ConvertArgs, DiffArgs, ExplainArgs, FilterArgs, MergeArgs, OptimiseArgs,
+    CheckArgs, ConvertArgs, CoversArgs, DiffArgs, ExplainArgs, FilterArgs, MergeArgs, OptimiseArgs,
 };
 
 use clap::{Args, Subcommand, ValueEnum};
-use inspect::FILTERS_HELP;
+use inspect::{COMPARED_HELP, FILTERS_HELP};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -28,9 +28,15 @@ pub enum SeccompCommand {
     /// Shorten a filter, proven to decide every call alike
     #[command(after_help = FILTERS_HELP)]
     Optimise(OptimiseArgs),
-    /// Show which calls two filters or chains decide differently (status 0: none, 1: some)
-    #[command(after_help = FILTERS_HELP)]
+    /// Show which calls two profiles, filters or chains decide differently (status 0: none, 1: some)
+    #[command(after_help = COMPARED_HELP)]
     Diff(DiffArgs),
+    /// Show which calls B allows and A does not (status 0: none, 1: some)
+    #[command(after_help = COMPARED_HELP)]
+    Covers(CoversArgs),
+    /// Write a profile in another form
+    #[command(after_help = WRITE_HELP)]
+    Write(WriteArgs),
     /// Show what a filter or chain does with one call, and the path through its instructions
     #[command(after_help = FILTERS_HELP)]
     Explain(ExplainArgs),
@@ -47,7 +53,9 @@ pub enum SeccompCommand {
 
 const COMPILE_HELP: &str = "\
 PROFILE is one of
-  JSON of the OCI runtime specification, with Docker's includes, excludes and archMap;
+  JSON of the OCI runtime specification, with Docker's includes, excludes and archMap, or Podman's
+  names of errnos; a whole config.json of a container;
+  a SeccompProfile of the security-profiles-operator, YAML or JSON;
   a systemd unit, or lines of one: SystemCallFilter=, SystemCallErrorNumber=,
   SystemCallArchitectures=, SystemCallLog=, RestrictAddressFamilies=, RestrictNamespaces=,
   RestrictRealtime=, RestrictSUIDSGID=, MemoryDenyWriteExecute=, LockPersonality=, Protect…=,
@@ -56,7 +64,9 @@ PROFILE is one of
   with conditions such as a0==1 or a1&0xff==3, and `default ACTION`.
 - is standard input, and `docker` Docker's default profile.
 
-If several rules match a call, the strictest applies. All 64 bits of arguments are compared. \
+Of several rules of JSON without conditions the first applies to a call; of the others that match, \
+the strictest. All 64 bits of arguments are compared. What systemd ignores in a unit is ignored with \
+a note; drop-ins follow the unit, as `systemctl cat` prints them. \
 Calls newer than the profile fail with ENOSYS, as under runc, unless --no-enosys is given.
 
 Examples:
@@ -65,29 +75,82 @@ Examples:
   tarsier seccomp compile profile.json --format raw -o filter.bpf";
 
 const LEARN_HELP: &str = "\
-Records every system call of COMMAND and of its descendants, in the kernel, and prints an OCI \
-profile that allows them. Most calls are allowed with any arguments. Calls such as socket, ioctl and \
-prctl are allowed only with the recorded values of one significant argument, if there were at most \
-8. Make the program do everything that it must be able to do, or learn in several runs with --merge.
+Records system calls in the kernel, and prints an OCI profile that allows them: those of COMMAND and \
+of all that it starts, until the last of these processes ends; or those of a process, a container, a \
+pod, a unit or a cgroup, until it ends, the time of --for is over, or Ctrl-C. SIGINT and SIGTERM are \
+passed on to COMMAND; if it goes on for 3 more seconds, or at the second signal, learning ends \
+without it. Make the program do everything that it must be able to do, or learn in several runs \
+with --merge.
+
+Calls are allowed with any arguments, unless --args is given. Calls that the vDSO answers on this \
+machine are allowed, too. In profiles for containers, so are calls that runc and crun make between \
+the installation of the filter and the start of the program. Of `runc run` and `crun run` only what the \
+container's program does is recorded.
 
 Examples:
   tarsier seccomp learn -o nginx.json -- nginx -t
   tarsier seccomp learn --merge nginx.json -o nginx.json -- nginx -g 'daemon off;'
-  tarsier seccomp learn --log /var/log/audit/audit.log --exe /usr/sbin/nginx";
+  tarsier seccomp learn --unit nginx --for 1h -o nginx.json
+  tarsier seccomp learn --container web -o web.json
+  tarsier seccomp learn --log /var/log/audit/audit.log --exe /usr/sbin/nginx
+  journalctl -k | tarsier seccomp learn --log - --merge web.json -o web.json";
 
 const RUN_HELP: &str = "\
 COMMAND gets no_new_privs and one filter, which its descendants inherit. The filter is installed \
 with SECCOMP_FILTER_FLAG_LOG: while an audit daemon such as `tarsier run` is running, the kernel \
 makes a SECCOMP record of every denial, which appears in the log.
 
---log also prints denials, with their arguments and the rule that caused them. To learn of them, \
-Tarsier answers denied calls itself, through SECCOMP_RET_USER_NOTIF; the program sees the same \
-errno. A call for which the profile kills ends the process with SIGKILL instead of SIGSYS. SECCOMP \
-records then have code=0x7fc00000. Calls that the profile traps (SIGSYS) or logs are left to the \
-kernel. If Tarsier is killed, denied calls fail with ENOSYS. Tarsier runs until the last process of \
-COMMAND ends.
+--log also prints denials (and calls that SCMP_ACT_LOG allows), with their arguments and the rule \
+that caused them, and at the end how many there were. As root, BPF programs observe them, and \
+nothing changes for the program. Otherwise Tarsier answers denied calls itself, through \
+SECCOMP_RET_USER_NOTIF: a signal may then interrupt them, a call for which the profile kills ends \
+the process with SIGKILL, SECCOMP records have code=0x7fc00000, traps (SIGSYS) are not reported, \
+and if Tarsier is killed, denied calls fail with ENOSYS. Tarsier passes signals on, and runs until \
+the last process of COMMAND ends.
 
 The exit status is that of COMMAND; 127 if it cannot be run.";
+
+const WRITE_HELP: &str = "\
+PROFILE is an OCI profile, a config.json or a SeccompProfile, as for `compile`. What depends on \
+capabilities, architecture and kernel is decided first.
+
+SystemCallFilter= has no conditions on arguments: rules with conditions are left out where they \
+allow, and forbid all arguments where they forbid. Calls that systemd allows without being asked \
+are taken out again, if the profile does not allow them.
+
+Examples:
+  tarsier seccomp write app.json --form spo --name app -o app.yaml
+  tarsier seccomp write config.json --form oci
+  tarsier seccomp write app.json --form systemd -o /etc/systemd/system/app.service.d/calls.conf";
+
+/// Form in which a profile is written.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProfileForm {
+    /// JSON of the OCI runtime specification
+    Oci,
+    /// SeccompProfile of the security-profiles-operator, in YAML
+    Spo,
+    /// SystemCallFilter= and SystemCallErrorNumber= for a unit
+    Systemd,
+}
+
+#[derive(Args, Debug)]
+pub struct WriteArgs {
+    /// File, - for standard input, or docker
+    #[arg(value_name = "PROFILE")]
+    pub source: PathBuf,
+    /// Form of the output
+    #[arg(long, value_name = "FORM")]
+    pub form: ProfileForm,
+    /// Name of the SeccompProfile [default: the name of the file]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Write to FILE
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub with: ProfileArgs,
+}
 
 /// Format in which a filter is printed.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,16 +206,44 @@ pub struct CompileArgs {
 
 #[derive(Args, Debug)]
 pub struct LearnArgs {
-    /// Learn from the SYSCALL records of this audit log instead
+    /// Learn from the records of this audit log, or the kernel's messages in this log or journal (-:
+    /// standard input): calls that SYSCALL records show, and those that SCMP_ACT_LOG logged
     #[arg(long, value_name = "FILE", conflicts_with = "command")]
     pub log: Option<PathBuf>,
     /// Only records of this executable
     #[arg(long, value_name = "PATH", requires = "log")]
     pub exe: Option<PathBuf>,
-    /// Also allow what this learnt profile allows
+    /// Also allow calls that a profile denied, as SECCOMP records show
+    #[arg(long, requires = "log")]
+    pub denied: bool,
+    /// Learn from this running process and what it starts
+    #[arg(long, value_name = "PID", group = "place", conflicts_with_all = ["command", "log"])]
+    pub pid: Vec<u32>,
+    /// Learn from the processes of this container: its name or id (Podman, Docker, runc, crun,
+    /// Kubernetes)
+    #[arg(long, value_name = "NAME", group = "place", conflicts_with_all = ["command", "log"])]
+    pub container: Option<String>,
+    /// Learn from the containers of this pod: its name, or namespace/name
+    #[arg(long, value_name = "NAME", group = "place", conflicts_with_all = ["command", "log"])]
+    pub pod: Option<String>,
+    /// Learn from this unit of systemd, also when it is restarted
+    #[arg(long, value_name = "UNIT", group = "place", conflicts_with_all = ["command", "log"])]
+    pub unit: Option<String>,
+    /// Learn from the cgroup of this path, also when it is made anew, such as /system.slice/x.service
+    #[arg(long, value_name = "PATH", group = "place", conflicts_with_all = ["command", "log"])]
+    pub cgroup: Option<String>,
+    /// End after this time, such as 90s, 10m or 2h
+    #[arg(long = "for", value_name = "TIME", conflicts_with = "log")]
+    pub duration: Option<String>,
+    /// Allow calls such as socket, ioctl and prctl only with the recorded values of one significant
+    /// argument, if there are at most 8
+    #[arg(long)]
+    pub args: bool,
+    /// Also allow what this profile allows; its own rules are kept
     #[arg(long, value_name = "OLD.json")]
     pub merge: Option<PathBuf>,
-    /// Write the profile to FILE; an existing file is replaced
+    /// Write the profile to FILE; an existing file is replaced. While it is learnt, FILE.partial has
+    /// it
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Print how often each call was made instead of a profile
@@ -165,7 +256,8 @@ pub struct LearnArgs {
     #[command(flatten)]
     pub with: ProfileArgs,
     /// Program to run and learn from
-    #[arg(last = true, value_name = "COMMAND", required_unless_present = "log")]
+    #[arg(last = true, value_name = "COMMAND",
+          required_unless_present_any = ["log", "pid", "container", "pod", "unit", "cgroup"])]
     pub command: Vec<OsString>,
 }
 

@@ -124,11 +124,18 @@ pub(super) fn list(value: &[u8], dialect: Dialect) -> Meaning {
     named(value, 10, &LISTS[..count], "unknown-list")
 }
 
-/// Part of the value of a seccomp filter that is the action (linux/seccomp.h).
+/// The action in the value of a seccomp filter (linux/seccomp.h, `SECCOMP_RET_ACTION_FULL`).
+const SECCOMP_ACTION_FULL: u64 = 0xffff_0000;
+
+/// The older mask without the bit of KILL_PROCESS (`SECCOMP_RET_ACTION`), which ausearch applies.
 const SECCOMP_ACTION: u64 = 0x7fff_0000;
 
 pub(super) fn seccomp(value: &[u8], dialect: Dialect) -> Meaning {
-    let action = (unsigned(value, 16)? & SECCOMP_ACTION) as u32;
+    let mask = match dialect {
+        Dialect::Own => SECCOMP_ACTION_FULL,
+        Dialect::Three | Dialect::Four => SECCOMP_ACTION,
+    };
+    let action = (unsigned(value, 16)? & mask) as u32;
     Ok(match names::find(names::SECCOMP_ACTIONS, action) {
         Some("kill") if dialect != Dialect::Three => "kill-thread".into(),
         Some(name) => name.into(),

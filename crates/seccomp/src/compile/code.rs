@@ -2,7 +2,7 @@
 //! instructions.
 
 use crate::{code as op, Insn, Verdict};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct CodeId(u32);
@@ -55,6 +55,22 @@ impl Graph {
 
     pub(super) fn get(&self, id: CodeId) -> Code {
         self.codes[id.0 as usize]
+    }
+
+    /// Number of different codes that a part consists of: about its number of instructions.
+    pub(super) fn size(&self, root: CodeId) -> usize {
+        let mut seen = HashSet::new();
+        let mut open = vec![root];
+        while let Some(id) = open.pop() {
+            if seen.insert(id) {
+                match self.get(id) {
+                    Code::Return(_) => {}
+                    Code::Load { then, .. } | Code::Mask { then, .. } => open.push(then),
+                    Code::Test { yes, no, .. } => open.extend([yes, no]),
+                }
+            }
+        }
+        seen.len()
     }
 
     /// Lays the graph out from `root`. The result can be longer than a filter may be.
@@ -169,11 +185,12 @@ impl Layout<'_> {
         if let Some(&size) = self.sizes.get(&id) {
             return size;
         }
-        let size = 1 + match self.graph.get(id) {
+        let rest = match self.graph.get(id) {
             Code::Return(_) => 0,
             Code::Load { then, .. } | Code::Mask { then, .. } => self.size(then),
             Code::Test { yes, no, .. } => self.size(yes).saturating_add(self.size(no)),
         };
+        let size = rest.saturating_add(1);
         self.sizes.insert(id, size);
         size
     }

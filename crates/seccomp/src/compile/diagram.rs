@@ -5,7 +5,7 @@
 //! at most once, and calls share common tests.
 
 use super::CompileError;
-use crate::policy::{Compare, Condition};
+use crate::policy::{Compare, Condition, Rule};
 use crate::Verdict;
 use std::collections::HashMap;
 
@@ -50,6 +50,8 @@ pub(super) struct Diagrams {
     known: HashMap<NodeKind, Node>,
     chosen: HashMap<(Node, Node, Node), Node>,
     strictest: HashMap<(Node, Node), Node>,
+    /// Number of nodes after which no more are made.
+    limit: usize,
 }
 
 type Made = Result<Node, CompileError>;
@@ -67,8 +69,8 @@ impl Diagrams {
         if let Some(&node) = self.known.get(&kind) {
             return Ok(node);
         }
-        if self.nodes.len() == NODES_MAX {
-            return Err(CompileError::TooManyConditions { nodes: NODES_MAX });
+        if self.nodes.len() >= self.limit {
+            return Err(CompileError::TooManyConditions { nodes: self.limit });
         }
         let node = Node(self.nodes.len() as u32);
         self.nodes.push(kind.clone());
@@ -84,21 +86,45 @@ impl Diagrams {
         }
     }
 
-    /// A diagram that is `then` if all conditions hold and `other` if not. Without `wide`, upper
-    /// halves are known to be 0.
-    pub(super) fn when(
+    /// Allows this many more nodes, within the limit of all.
+    pub(super) fn limit_growth(&mut self, nodes: usize) {
+        self.limit = (self.nodes.len() + nodes).min(NODES_MAX);
+    }
+
+    /// A diagram that is `then` if one of the rules matches and `other` if none does. Without `wide`,
+    /// upper halves are known to be 0.
+    pub(super) fn when_any(
         &mut self,
-        conditions: &[Condition],
+        rules: &[&Rule],
         wide: bool,
         then: Node,
         other: Node,
     ) -> Made {
-        let mut result = then;
-        for condition in conditions {
-            let holds = self.condition(condition, wide)?;
-            result = self.choose(holds, result, other)?;
+        let any = self.any(rules, wide)?;
+        self.choose(any, then, other)
+    }
+
+    /// Condition that one of the rules matches. Halves are joined, so that few large nodes are made.
+    fn any(&mut self, rules: &[&Rule], wide: bool) -> Made {
+        let yes = self.leaf(TRUE)?;
+        match rules {
+            [] => self.leaf(FALSE),
+            [rule] => {
+                let no = self.leaf(FALSE)?;
+                let mut all = yes;
+                for condition in &rule.conditions {
+                    let holds = self.condition(condition, wide)?;
+                    all = self.choose(holds, all, no)?;
+                }
+                Ok(all)
+            }
+            _ => {
+                let (left, right) = rules.split_at(rules.len() / 2);
+                let left = self.any(left, wide)?;
+                let right = self.any(right, wide)?;
+                self.choose(left, yes, right)
+            }
         }
-        Ok(result)
     }
 
     fn condition(&mut self, condition: &Condition, wide: bool) -> Made {

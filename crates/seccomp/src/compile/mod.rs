@@ -8,6 +8,7 @@
 mod code;
 mod diagram;
 mod frequencies;
+mod linear;
 mod tree;
 
 pub use frequencies::Frequencies;
@@ -16,6 +17,7 @@ use crate::policy::{Abi, Layer, Policy, Rule, ENOSYS};
 use crate::{code as op, Filter, Invalid, SeccompData, Verdict, MAX_INSNS};
 use code::{Code, CodeId, Graph};
 use diagram::{Diagrams, Node, NodeKind};
+use linear::Stage;
 use std::collections::HashMap;
 use tree::Segment;
 
@@ -78,6 +80,11 @@ pub fn compile_as(
         codes: HashMap::new(),
     };
     let root = compiler.root()?;
+    // Each code is an instruction at least.
+    let size = compiler.graph.size(root);
+    if size > MAX_INSNS {
+        return Err(CompileError::TooLong { insns: size });
+    }
     let insns = compiler.graph.layout(root);
     if insns.len() > MAX_INSNS {
         return Err(CompileError::TooLong { insns: insns.len() });
@@ -136,8 +143,7 @@ impl Compiler<'_> {
         let mut segments = Vec::new();
         for abi in Abi::natives(arch) {
             for nr in self.boundaries(abi) {
-                let node = self.answer(abi, nr)?;
-                let to = self.code(node)?;
+                let to = self.call(abi, nr)?;
                 segments.push(Segment {
                     start: nr,
                     to,
@@ -216,12 +222,43 @@ impl Compiler<'_> {
         starts
     }
 
-    /// The strictest answer of all layers.
-    fn answer(&mut self, abi: Abi, nr: u32) -> Result<Node, CompileError> {
-        let policy = self.policy;
+    /// The code for the strictest answer of all layers: a diagram, or where that is longer, rules one
+    /// after the other.
+    fn call(&mut self, abi: Abi, nr: u32) -> Result<CodeId, CompileError> {
+        let layers = self.policy.layers.iter().rev();
+        // Newest layer first.
+        let stages: Vec<Stage> = layers
+            .flat_map(|layer| layer_stages(layer, abi, nr))
+            .collect();
+        let conditional = stages
+            .iter()
+            .flat_map(|stage| &stage.rules)
+            .filter(|rule| !rule.conditions.is_empty())
+            .count();
+        self.diagrams.limit_growth(CALL_NODES_MAX);
+        let diagram = match self.answer(&stages) {
+            Ok(node) => Some(self.code(node)?),
+            Err(CompileError::TooManyConditions { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        let is_short = |code| self.graph.size(code) <= SHORT;
+        match diagram {
+            Some(code) if conditional < 2 || is_short(code) => Ok(code),
+            _ => {
+                let linear = linear::linear(&mut self.graph, &stages, self.answer);
+                Ok(match diagram {
+                    Some(code) if self.graph.size(code) <= self.graph.size(linear) => code,
+                    _ => linear,
+                })
+            }
+        }
+    }
+
+    /// The strictest answer of all stages.
+    fn answer(&mut self, stages: &[Stage]) -> Result<Node, CompileError> {
         let mut strictest: Option<Node> = None;
-        for layer in policy.layers.iter().rev() {
-            let own = self.layer_answer(layer, abi, nr)?;
+        for stage in stages {
+            let own = self.first_match(stage)?;
             strictest = Some(match strictest {
                 Some(newer) => self.diagrams.strictest(newer, own)?,
                 None => own,
@@ -230,36 +267,17 @@ impl Compiler<'_> {
         strictest.ok_or(CompileError::Empty)
     }
 
-    fn layer_answer(&mut self, layer: &Layer, abi: Abi, nr: u32) -> Result<Node, CompileError> {
-        let Some(rules) = layer.abis.get(&abi) else {
-            return self.diagrams.leaf(layer.bad_arch);
-        };
-        if rules.enosys_above.is_some_and(|max| abi.bare(nr) > max) {
-            return self.diagrams.leaf(ENOSYS);
-        }
-        let mut rules: Vec<&Rule> = rules.calls.get(&nr).into_iter().flatten().collect();
-        rules.sort_by_key(|rule| rule.verdict.order());
-        let whole = self.first_match(layer.default, &rules, abi.has_wide_args())?;
-        if !abi.may_truncate() {
-            return Ok(whole);
-        }
-        let halves = self.first_match(layer.default, &rules, false)?;
-        self.diagrams.strictest(whole, halves)
-    }
-
     /// The verdict of the first rule that matches.
-    fn first_match(
-        &mut self,
-        default: Verdict,
-        rules: &[&Rule],
-        wide: bool,
-    ) -> Result<Node, CompileError> {
-        let mut answer = self.diagrams.leaf(default)?;
-        for rule in rules.iter().rev() {
-            let verdict = self.diagrams.leaf(rule.verdict)?;
-            answer = self
-                .diagrams
-                .when(&rule.conditions, wide, verdict, answer)?;
+    fn first_match(&mut self, stage: &Stage) -> Result<Node, CompileError> {
+        let mut answer = self.diagrams.leaf(stage.default)?;
+        // Neighbours with the same verdict are alternatives.
+        let groups = stage
+            .rules
+            .chunk_by(|one, next| one.verdict == next.verdict);
+        for group in groups.rev() {
+            let Some(first) = group.first() else { continue };
+            let verdict = self.diagrams.leaf(first.verdict)?;
+            answer = self.diagrams.when_any(group, stage.wide, verdict, answer)?;
         }
         Ok(answer)
     }
@@ -299,6 +317,43 @@ impl Compiler<'_> {
         self.codes.insert(node, code);
         Ok(code)
     }
+}
+
+/// Limit of diagram nodes that are made for one call; with more, its rules are tested one after the
+/// other.
+const CALL_NODES_MAX: usize = 20_000;
+
+/// Length of code that is not worth another try.
+const SHORT: usize = 24;
+
+/// The rules of a layer for a call. Where the kernel may use only lower halves of arguments, they
+/// are applied to those, too.
+fn layer_stages(layer: &Layer, abi: Abi, nr: u32) -> Vec<Stage<'_>> {
+    let fixed = |default| {
+        vec![Stage {
+            rules: Vec::new(),
+            default,
+            wide: true,
+        }]
+    };
+    let Some(rules) = layer.abis.get(&abi) else {
+        return fixed(layer.bad_arch);
+    };
+    if rules.enosys_above.is_some_and(|max| abi.bare(nr) > max) {
+        return fixed(ENOSYS);
+    }
+
+    let mut rules: Vec<&Rule> = rules.calls.get(&nr).into_iter().flatten().collect();
+    rules.sort_by_key(|rule| rule.verdict.order());
+    let stage = |rules, wide| Stage {
+        rules,
+        default: layer.default,
+        wide,
+    };
+    if abi.may_truncate() {
+        return vec![stage(rules.clone(), true), stage(rules, false)];
+    }
+    vec![stage(rules, abi.has_wide_args())]
 }
 
 /// Tests for "any of these bits" with one instruction, instead of masking and comparing.

@@ -32,6 +32,8 @@ pub(crate) enum Join {
     Stricter,
     /// 1 where they differ, 0 elsewhere.
     Differs,
+    /// 1 where the second runs the call and the first does not, 0 elsewhere.
+    Lacks,
 }
 
 /// A multiplicative hash; the keys are small integers that this module assigns.
@@ -209,13 +211,17 @@ impl Store {
         if f == g {
             return Ok(match join {
                 Join::Stricter => f,
-                Join::Differs => FALSE,
+                Join::Differs | Join::Lacks => FALSE,
             });
         }
         if let (Some(a), Some(b)) = (self.value(f), self.value(g)) {
             return match join {
                 Join::Stricter => self.terminal(crate::Verdict(a).or_stricter(crate::Verdict(b)).0),
                 Join::Differs => Ok(TRUE),
+                Join::Lacks => {
+                    let runs = |value| crate::Verdict(value).action() >= crate::Action::Log;
+                    Ok(if runs(b) && !runs(a) { TRUE } else { FALSE })
+                }
             };
         }
         let key = (join, f, g);
@@ -263,6 +269,21 @@ impl Store {
         };
         remember(&mut self.constrained, (f, care), result);
         Ok(result)
+    }
+
+    /// The bits that `f` depends on, without a fixed order.
+    pub(crate) fn support(&self, f: Ref) -> Vec<u16> {
+        let mut seen = std::collections::HashSet::new();
+        let mut bits = std::collections::HashSet::new();
+        let mut open = vec![f];
+        while let Some(f) = open.pop() {
+            let node = self.nodes[f.0 as usize];
+            if node.variable != TERMINAL && seen.insert(f) {
+                bits.insert(node.variable);
+                open.extend([Ref(node.low), Ref(node.high)]);
+            }
+        }
+        bits.into_iter().collect()
     }
 
     /// Number of nodes of `f`, not counting terminals.

@@ -35,6 +35,26 @@ const NOT_X32: [&str; 11] = [
     "vserver",
 ];
 
+/// Names that the tables of audit have for 32-bit Arm and libseccomp has not: calls of the old ABI,
+/// whose numbers the EABI leaves empty (arch/arm/tools/syscall.tbl, ABI `oabi`), and two calls with
+/// names of their own.
+const NOT_ARM: [&str; 14] = [
+    "alarm",
+    "fadvise64_64",
+    "getrlimit",
+    "ipc",
+    "mmap",
+    "readdir",
+    "select",
+    "socketcall",
+    "stime",
+    "sync_file_range",
+    "syscall",
+    "time",
+    "umount",
+    "utime",
+];
+
 /// Calls whose x32 number differs from that of x86-64 (syscall_64.tbl, ABI `x32`).
 const OWN_X32: [(&str, u32); 36] = [
     ("rt_sigaction", 512),
@@ -73,6 +93,17 @@ const OWN_X32: [(&str, u32); 36] = [
     ("execveat", 545),
     ("preadv2", 546),
     ("pwritev2", 547),
+];
+
+/// Private calls of 32-bit Arm, which no table of the kernel lists (arch/arm/include/uapi/asm/unistd.h,
+/// `__ARM_NR_*`). A C library needs `set_tls` to start a program.
+const PRIVATE_ARM: [(&str, u32); 6] = [
+    ("breakpoint", 0x000f_0001),
+    ("cacheflush", 0x000f_0002),
+    ("usr26", 0x000f_0003),
+    ("usr32", 0x000f_0004),
+    ("set_tls", 0x000f_0005),
+    ("get_tls", 0x000f_0006),
 ];
 
 impl Abi {
@@ -134,13 +165,11 @@ impl Abi {
 
     /// The number of a call by its kernel name (or audit's), including the x32 bit.
     pub fn number(self, name: &str) -> Option<u32> {
-        if self == Abi::X32 {
-            if NOT_X32.contains(&name) {
-                return None;
-            }
-            if let Some(own) = OWN_X32.iter().find(|row| row.0 == name) {
-                return Some(own.1 | X32_BIT);
-            }
+        if self.lacks().contains(&name) {
+            return None;
+        }
+        if let Some(own) = self.own_calls().iter().find(|row| row.0 == name) {
+            return Some(self.with_bit(own.1));
         }
         ::abi::syscall_number(self.arch(), name).map(|nr| self.with_bit(nr))
     }
@@ -149,10 +178,8 @@ impl Abi {
     /// or as audit does.
     pub fn name_of(self, nr: u32) -> Option<&'static str> {
         let bare = self.bare(nr);
-        if self == Abi::X32 {
-            if let Some(own) = OWN_X32.iter().find(|row| row.1 == bare) {
-                return Some(own.0);
-            }
+        if let Some(own) = self.own_calls().iter().find(|row| row.1 == bare) {
+            return Some(own.0);
         }
         let name = match (self.arch(), ::abi::syscall_name(self.arch(), bare)?) {
             // OCI profiles, libseccomp and systemd use the kernel's names.
@@ -160,6 +187,8 @@ impl Abi {
             (Arch::X86_64 | Arch::Aarch64, "pwrite") => "pwrite64",
             (Arch::Aarch64, "getdents") => "getdents64",
             (Arch::Aarch64, "newfstat") => "fstat",
+            (Arch::Arm, "fadvise64_64") => "arm_fadvise64_64",
+            (Arch::Arm, "sync_file_range") => "arm_sync_file_range",
             (Arch::I386, "sys_kexec_load") => "kexec_load",
             (Arch::I386 | Arch::Arm, "sched_rr_get_interval64") => "sched_rr_get_interval_time64",
             (_, name) => name,
@@ -170,14 +199,30 @@ impl Abi {
     /// Every call of the ABI: number including the x32 bit, and kernel name.
     pub fn calls(self) -> impl Iterator<Item = (u32, &'static str)> {
         let plain = ::abi::syscalls(self.arch()).map(|row| row.0);
-        let own = OWN_X32
-            .iter()
-            .map(|row| row.1)
-            .filter(move |_| self == Abi::X32);
+        let own = self.own_calls().iter().map(|row| row.1);
         plain
             .chain(own)
             .map(move |bare| self.with_bit(bare))
             .filter_map(move |nr| Some((nr, self.name_of(nr)?)))
+    }
+
+    /// Names in the tables of [`Abi::arch`] that are not calls of this ABI.
+    const fn lacks(self) -> &'static [&'static str] {
+        match self {
+            Abi::X32 => &NOT_X32,
+            Abi::Arm => &NOT_ARM,
+            Abi::Aarch64 => &["getdents"],
+            Abi::X86_64 | Abi::I386 => &[],
+        }
+    }
+
+    /// Calls that the tables of [`Abi::arch`] lack, by name, with numbers without the x32 bit.
+    const fn own_calls(self) -> &'static [(&'static str, u32)] {
+        match self {
+            Abi::X32 => &OWN_X32,
+            Abi::Arm => &PRIVATE_ARM,
+            Abi::X86_64 | Abi::I386 | Abi::Aarch64 => &[],
+        }
     }
 
     const fn with_bit(self, nr: u32) -> u32 {

@@ -5,7 +5,7 @@ mod mux;
 mod rules;
 
 pub use self::abi::Abi;
-pub(crate) use mux::multiplexed;
+pub(crate) use mux::{is_multiplexed, multiplexed};
 pub use rules::{Compare, Condition, Rule, RuleId};
 
 use crate::{Action, SeccompData, Verdict};

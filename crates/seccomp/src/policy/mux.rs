@@ -43,6 +43,15 @@ const IPC: [(&str, u64); 12] = [
     ("shmctl", 24),
 ];
 
+/// Whether the call has a multiplexed form on this ABI, by which libseccomp resolves its name.
+pub(crate) fn is_multiplexed(abi: Abi, name: &str) -> bool {
+    let tables = [&SOCKETCALL[..], &IPC[..]];
+    abi == Abi::I386
+        && tables
+            .iter()
+            .any(|table| table.iter().any(|row| row.0 == name))
+}
+
 /// The rule for the multiplexed form of a call on 32-bit x86, with the number of that form.
 ///
 /// socketcall's own arguments are in memory, where filters cannot see them, and ipc's are in other

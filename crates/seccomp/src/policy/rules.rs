@@ -64,6 +64,50 @@ impl Condition {
             Compare::MaskedEq { mask } => arg & mask == self.value,
         }
     }
+
+    /// The values that satisfy the condition, if they are one interval: first and last.
+    fn interval(&self) -> Option<(u64, u64)> {
+        Some(match self.compare {
+            Compare::Eq => (self.value, self.value),
+            Compare::Lt => (0, self.value.checked_sub(1)?),
+            Compare::Le => (0, self.value),
+            Compare::Ge => (self.value, u64::MAX),
+            Compare::Gt => (self.value.checked_add(1)?, u64::MAX),
+            Compare::MaskedEq { mask: u64::MAX } => (self.value, self.value),
+            Compare::Ne | Compare::MaskedEq { .. } => return None,
+        })
+    }
+
+    /// Whether it holds for every value (`Some(true)`) or for none (`Some(false)`).
+    pub fn constant(&self) -> Option<bool> {
+        match self.compare {
+            Compare::MaskedEq { mask } if self.value & !mask != 0 => Some(false),
+            Compare::MaskedEq { mask: 0 } => Some(true),
+            Compare::Lt if self.value == 0 => Some(false),
+            Compare::Gt if self.value == u64::MAX => Some(false),
+            _ => (self.interval() == Some((0, u64::MAX))).then_some(true),
+        }
+    }
+
+    /// Whether, as far as can be told, `other` holds whenever this condition does.
+    fn implies(&self, other: &Condition) -> bool {
+        if self == other {
+            return true;
+        }
+        if self.arg != other.arg {
+            return false;
+        }
+        match (self.interval(), other.interval()) {
+            (Some(own), Some(other)) => other.0 <= own.0 && own.1 <= other.1,
+            (Some((first, last)), None) => first == last && other.holds(first),
+            (None, _) => match (self.compare, other.compare) {
+                (Compare::MaskedEq { mask }, Compare::MaskedEq { mask: less }) => {
+                    mask & less == less && self.value & less == other.value
+                }
+                _ => false,
+            },
+        }
+    }
 }
 
 impl Rule {
@@ -74,6 +118,12 @@ impl Rule {
             verdict,
             id,
         }
+    }
+
+    /// Whether, as far as can be told, `other` matches every call that this rule matches.
+    pub(crate) fn implies(&self, other: &Rule) -> bool {
+        let mut conditions = other.conditions.iter();
+        conditions.all(|wanted| self.conditions.iter().any(|own| own.implies(wanted)))
     }
 
     /// Whether all conditions hold. Without `wide`, the upper halves of arguments are taken as 0.

@@ -13,6 +13,16 @@ pub enum ProfileError {
         /// The parser's message.
         message: String,
     },
+    /// The text is not YAML.
+    #[error("line {line}, column {column}: not YAML: {message}")]
+    Yaml {
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+        /// The parser's message.
+        message: String,
+    },
     /// A value that its place does not allow.
     #[error("{place}: found {found}, expected {expected}; {remedy}")]
     Unexpected {

@@ -1,13 +1,37 @@
 //! JSON values that know their path.
 
-use super::ProfileError;
-use serde_json::Value;
+use super::{words, ProfileError};
+use serde_json::{Map, Value};
 
 /// A value and its path, such as `syscalls[3].action`.
 #[derive(Clone)]
 pub(super) struct Place<'a> {
     pub(super) path: String,
     pub(super) value: &'a Value,
+}
+
+/// A member of an object, if it is there.
+pub(super) fn keep(to: &mut Map<String, Value>, name: &str, from: Option<&Value>) {
+    if let Some(value) = from.filter(|value| !value.is_null()) {
+        to.insert(name.to_owned(), value.clone());
+    }
+}
+
+/// Parses a whole text of YAML.
+pub(super) fn read_yaml(text: &str) -> Result<Value, ProfileError> {
+    serde_yaml_ng::from_str(text).map_err(|error| {
+        let place = error.location();
+        let message = error.to_string();
+        ProfileError::Yaml {
+            line: place.as_ref().map_or(1, |place| place.line().max(1)),
+            column: place.as_ref().map_or(1, |place| place.column().max(1)),
+            message: message
+                .split(" at line ")
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
+        }
+    })
 }
 
 /// Parses a whole text.
@@ -23,6 +47,54 @@ pub(super) fn read(text: &str) -> Result<Value, ProfileError> {
             .unwrap_or_default()
             .to_owned(),
     })
+}
+
+/// The line, from 1, on which the value at a path such as `syscalls[3]` begins in a JSON text; `None`
+/// if the text is not JSON, or has no such value.
+pub fn line_of(text: &str, path: &str) -> Option<usize> {
+    if path.is_empty() || !text.trim_start().starts_with('{') {
+        return None;
+    }
+    let mut rest = text;
+    for step in path.split(['.', '[']) {
+        let found = match step.strip_suffix(']') {
+            Some(index) => item(rest, index.parse().ok()?),
+            None => member(rest, step),
+        };
+        rest = found?;
+    }
+    let before = text.len() - rest.len();
+    Some(text.get(..before)?.matches('\n').count() + 1)
+}
+
+/// The text from a member's value on, in a text that begins with an object.
+fn member<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let mut rest = text.trim_start().strip_prefix('{')?.trim_start();
+    while rest.starts_with('"') {
+        let (key, after) = value(rest)?;
+        let after = after.trim_start().strip_prefix(':')?.trim_start();
+        if serde_json::from_str::<String>(key).ok()? == name {
+            return Some(after);
+        }
+        rest = value(after)?.1.trim_start().strip_prefix(',')?.trim_start();
+    }
+    None
+}
+
+/// The text from an item on, in a text that begins with a list.
+fn item(text: &str, index: usize) -> Option<&str> {
+    let mut rest = text.trim_start().strip_prefix('[')?.trim_start();
+    for _ in 0..index {
+        rest = value(rest)?.1.trim_start().strip_prefix(',')?.trim_start();
+    }
+    Some(rest)
+}
+
+/// A value at the beginning of a text, and what follows it.
+fn value(text: &str) -> Option<(&str, &str)> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<serde::de::IgnoredAny>();
+    values.next()?.ok()?;
+    Some(text.split_at(values.byte_offset()))
 }
 
 impl<'a> Place<'a> {
@@ -52,31 +124,64 @@ impl<'a> Place<'a> {
         ProfileError::new(place, found, expected, remedy)
     }
 
-    /// A member that exists and is not null.
+    /// A member that exists and is not null. Like Go, and so Docker, Podman and Kubernetes, this
+    /// takes a name in other letter case where there is none in the right one.
     pub(super) fn get(&self, name: &str) -> Option<Place<'a>> {
-        let value = self.value.get(name).filter(|value| !value.is_null())?;
-        let path = match self.path.is_empty() {
-            true => name.to_owned(),
-            false => format!("{}.{name}", self.path),
+        let members = self.value.as_object()?;
+        let folded = || members.keys().find(|key| key.eq_ignore_ascii_case(name));
+        let key = match members.get_key_value(name) {
+            Some((key, _)) => key,
+            None => folded()?,
         };
-        Some(Place { path, value })
+        let value = members.get(key).filter(|value| !value.is_null())?;
+        Some(Place {
+            path: self.path_of(key),
+            value,
+        })
     }
 
-    /// Fails unless this is an object. Returns the members that are not among `known`.
-    pub(super) fn unknown_members(&self, known: &[&str]) -> Result<Vec<String>, ProfileError> {
+    fn path_of(&self, name: &str) -> String {
+        match self.path.is_empty() {
+            true => name.to_owned(),
+            false => format!("{}.{name}", self.path),
+        }
+    }
+
+    /// Fails unless this is an object. Notes the members that are not among `known`, and those whose
+    /// letter case is another.
+    pub(super) fn note_members(
+        &self,
+        known: &[&str],
+        notes: &mut Vec<String>,
+    ) -> Result<(), ProfileError> {
         let members = self
             .value
             .as_object()
             .ok_or_else(|| self.refuse("an object", "write members between { and }"))?;
-        let unknown = members
+        for name in members
             .keys()
-            .filter(|name| !known.contains(&name.as_str()));
-        Ok(unknown
-            .map(|name| match self.path.as_str() {
-                "" => name.clone(),
-                path => format!("{path}.{name}"),
-            })
-            .collect())
+            .filter(|name| !known.contains(&name.as_str()))
+        {
+            let path = self.path_of(name);
+            let folded = known.iter().find(|known| known.eq_ignore_ascii_case(name));
+            notes.push(match folded {
+                Some(known) if members.contains_key(*known) => {
+                    format!("{path}: ignored, because there is {known}, too")
+                }
+                Some(known) => format!(
+                    "{path}: taken for {known}, as Docker and Podman take it; crun ignores it: \
+                     correct its spelling"
+                ),
+                None => format!(
+                    "{path}: no such member; it has no effect: {}",
+                    words::nearest(name, known.iter().copied())
+                        .map_or("delete it".to_owned(), |known| format!(
+                            "did you mean {known}?"
+                        ))
+                ),
+            });
+        }
+        Ok(())
     }
 
     pub(super) fn text(&self, expected: &str, remedy: &str) -> Result<&'a str, ProfileError> {

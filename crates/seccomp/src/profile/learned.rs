@@ -1,6 +1,7 @@
 //! Profiles made from the calls that a program was seen to make.
 
-use super::{oci, Context, ProfileError};
+pub use super::extra::Extra;
+use super::{convert, oci, Context, ProfileError};
 use crate::policy::{Abi, Compare, Policy};
 use crate::Verdict;
 use serde_json::{json, Value};
@@ -133,9 +134,8 @@ impl Observed {
         self.unnamed.extend(other.unnamed);
     }
 
-    /// The smallest OCI profile that allows the calls seen. Everything else fails with EPERM; calls
-    /// newer than the profile fail with ENOSYS if runc's rule for them is in use.
-    pub fn profile(&self, native: Abi) -> Value {
+    /// The entries of a profile that allow the calls seen, and those for other reasons.
+    fn entries(&self, native: Abi, extras: &[Extra]) -> Vec<Value> {
         let (mut plain, mut entries) = (Vec::new(), Vec::new());
         for name in self.calls.keys() {
             let values = self
@@ -153,6 +153,32 @@ impl Observed {
             }
         }
         entries.insert(0, json!({"names": plain, "action": "SCMP_ACT_ALLOW"}));
+        for &extra in extras {
+            let names = self.extra(extra, native);
+            if !names.is_empty() {
+                let comment = extra.comment();
+                entries
+                    .push(json!({"names": names, "action": "SCMP_ACT_ALLOW", "comment": comment}));
+            }
+        }
+        entries
+    }
+
+    /// The calls that are allowed for a reason other than that they were seen.
+    pub fn extra(&self, extra: Extra, native: Abi) -> Vec<&'static str> {
+        let abis = self.abis.iter().chain([&native]);
+        let exists = |name: &&str| abis.clone().any(|abi| abi.number(name).is_some());
+        let calls = extra.calls().iter().copied();
+        calls
+            .filter(exists)
+            .filter(|name| !self.calls.contains_key(*name) || self.values.contains_key(*name))
+            .collect()
+    }
+
+    /// The smallest OCI profile that allows the calls seen and those of `extras`. Everything else
+    /// fails with EPERM; calls newer than the profile fail with ENOSYS if runc's rule for them is in
+    /// use.
+    pub fn profile(&self, native: Abi, extras: &[Extra]) -> Value {
         let mut abis = self.abis.clone();
         abis.insert(native);
         let names: Vec<&str> = abis.iter().map(|abi| abi.oci_name()).collect();
@@ -160,8 +186,56 @@ impl Observed {
             "defaultAction": "SCMP_ACT_ERRNO",
             "defaultErrnoRet": 1,
             "architectures": names,
-            "syscalls": entries,
+            "syscalls": self.entries(native, extras),
         })
+    }
+
+    /// A profile that somebody wrote, with what is missing in it for the calls seen and those of
+    /// `extras`: names are taken out of its entries that forbid them, and an entry is added.
+    ///
+    /// # Errors
+    /// The text is not an OCI profile.
+    pub fn added_to(
+        &self,
+        text: &str,
+        context: &Context,
+        extras: &[Extra],
+    ) -> Result<Value, ProfileError> {
+        let policy = super::parse(text, context)?;
+        let mut profile = convert::to_oci(text, context)?;
+        let mut missing = self.clone();
+        let allows = |name: &String| {
+            let abis = self.abis.iter().chain([&context.native]);
+            abis.filter_map(|abi| Some((abi, abi.number(name)?)))
+                .all(|(abi, nr)| allows_always(&policy, *abi, nr))
+        };
+        missing.calls.retain(|name, _| !allows(name));
+        let needed: BTreeSet<String> = missing.calls.keys().cloned().collect();
+        if let Some(calls) = profile.get_mut("syscalls").and_then(Value::as_array_mut) {
+            for call in calls.iter_mut() {
+                forbid_less(call, &needed);
+            }
+        }
+
+        let mut entries = missing.entries(context.native, &[]);
+        for &extra in extras {
+            let names = self.extra(extra, context.native);
+            let names: Vec<_> = names
+                .into_iter()
+                .filter(|name| !allows(&(*name).to_owned()))
+                .collect();
+            if !names.is_empty() {
+                let comment = extra.comment();
+                entries
+                    .push(json!({"names": names, "action": "SCMP_ACT_ALLOW", "comment": comment}));
+            }
+        }
+        entries.retain(|entry| entry["names"] != json!([]));
+        match profile.get_mut("syscalls").and_then(Value::as_array_mut) {
+            Some(calls) => calls.extend(entries),
+            None => profile["syscalls"] = Value::Array(entries),
+        }
+        Ok(profile)
     }
 
     /// Calls that `policy` allows on `native`, at least for some arguments, but that were never
@@ -183,6 +257,37 @@ impl Observed {
             .filter(|(nr, name)| allows(nr) && !self.calls.contains_key(*name))
             .map(|row| row.1)
             .collect()
+    }
+}
+
+/// Whether a policy allows a call whatever its arguments are.
+fn allows_always(policy: &Policy, abi: Abi, nr: u32) -> bool {
+    let allows = |verdict: Verdict| verdict.action() >= crate::Action::Log;
+    policy.layers.iter().all(|layer| {
+        let Some(rules) = layer.abis.get(&abi) else {
+            return allows(layer.bad_arch);
+        };
+        if rules.enosys_above.is_some_and(|max| abi.bare(nr) > max) {
+            return false;
+        }
+        let listed = rules.calls.get(&nr).map_or(&[][..], Vec::as_slice);
+        let always = listed.iter().find(|rule| rule.conditions.is_empty());
+        let rest = always.map_or(layer.default, |rule| rule.verdict);
+        allows(rest) && listed.iter().all(|rule| allows(rule.verdict))
+    })
+}
+
+/// Takes `needed` names out of an entry that forbids them.
+fn forbid_less(call: &mut Value, needed: &BTreeSet<String>) {
+    let permits = ["SCMP_ACT_ALLOW", "SCMP_ACT_LOG"];
+    let is_forbidding = call["action"]
+        .as_str()
+        .is_some_and(|action| !permits.contains(&action));
+    if !is_forbidding {
+        return;
+    }
+    if let Some(names) = call.get_mut("names").and_then(Value::as_array_mut) {
+        names.retain(|name| !name.as_str().is_some_and(|name| needed.contains(name)));
     }
 }
 

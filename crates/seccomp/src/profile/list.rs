@@ -138,14 +138,23 @@ fn names_and_conditions<'a>(
     let (mut names, mut conditions) = (Vec::new(), Vec::new());
     for word in line_words {
         if word.contains(['=', '<', '>']) {
-            conditions.push(condition(word).ok_or_else(|| {
+            let condition = condition(word).ok_or_else(|| {
                 ProfileError::new(
                     place,
                     word,
                     "a condition such as a0==1, a2>=0x10 or a1&0xff==3",
                     "write it without blanks, arguments as a0 to a5",
                 )
-            })?);
+            })?;
+            if condition.constant() == Some(false) {
+                return Err(ProfileError::new(
+                    place,
+                    word,
+                    "a condition that can hold",
+                    "no value satisfies it: correct the value or the mask",
+                ));
+            }
+            conditions.push(condition);
         } else if let Some(members) = systemd::set(word) {
             names.extend(members);
         } else if word.starts_with('@') {

@@ -1,7 +1,12 @@
-//! Profiles as people write them: OCI and Docker JSON ([`oci`]), systemd units ([`systemd`]) and
-//! plain lists ([`list`]).
+//! Profiles as people write them: OCI and Docker JSON ([`oci`]), alone, in a container's `config.json`,
+//! or as the SeccompProfile of the security-profiles-operator; systemd units ([`systemd`]); and plain
+//! lists ([`list`]).
 
+pub mod convert;
+mod documents;
 mod error;
+mod extra;
+mod foreign;
 mod json;
 pub mod learned;
 pub mod list;
@@ -11,6 +16,7 @@ pub mod systemd;
 mod words;
 
 pub use error::ProfileError;
+pub use json::line_of;
 
 use crate::policy::{Abi, Policy};
 
@@ -64,8 +70,11 @@ impl Context {
 /// The supported forms of profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// JSON of the OCI runtime specification, with Docker's additions.
+    /// JSON of the OCI runtime specification, with Docker's additions, or a document that has such
+    /// a profile in it.
     Oci,
+    /// A SeccompProfile of the security-profiles-operator, in YAML.
+    Yaml,
     /// A systemd unit file, or only its directives.
     Systemd,
     /// A plain list: one rule per line.
@@ -73,11 +82,19 @@ pub enum Form {
 }
 
 impl Form {
-    /// Detects the form of a text: JSON starts with a brace, systemd's form has a section of a unit
-    /// or a directive that restricts calls, and everything else is a list.
+    /// Detects the form of a text: JSON starts with a brace, YAML has a line for its `kind` or its
+    /// `defaultAction`, systemd's form has a section of a unit or a directive that restricts calls,
+    /// and everything else is a list.
     pub fn of(text: &str) -> Form {
+        let is_yaml = |line: &str| {
+            ["apiVersion:", "kind:", "defaultAction:", "ociVersion:"]
+                .iter()
+                .any(|key| line.starts_with(key))
+        };
         if text.trim_start().starts_with('{') {
             Form::Oci
+        } else if text.lines().any(is_yaml) {
+            Form::Yaml
         } else if systemd::looks_like(text) {
             Form::Systemd
         } else {
@@ -91,8 +108,15 @@ impl Form {
 /// # Errors
 /// The first part that cannot be honoured, with its place.
 pub fn parse(text: &str, context: &Context) -> Result<Policy, ProfileError> {
-    match Form::of(text) {
-        Form::Oci => oci::parse(text, context),
+    let form = Form::of(text);
+    if matches!(form, Form::Oci | Form::List) {
+        if let Some(error) = foreign::refusal(text) {
+            return Err(error);
+        }
+    }
+    match form {
+        Form::Oci => documents::policy(&json::read(text)?, context),
+        Form::Yaml => documents::policy(&json::read_yaml(text)?, context),
         Form::Systemd => systemd::parse(text, context),
         Form::List => list::parse(text, context),
     }

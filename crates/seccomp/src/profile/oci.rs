@@ -3,32 +3,40 @@
 //!
 //! Where the specification is silent, this follows runc (libcontainer/seccomp): a missing errno is
 //! EPERM, two conditions on one argument are alternatives, and calls newer than the profile fail
-//! with ENOSYS. One thing is stricter: if several rules match, the strictest applies.
+//! with ENOSYS, and of several rules without conditions the first counts. One thing is stricter:
+//! of several rules that match, the strictest applies.
 
-use super::json::{self, Place};
-use super::words;
+mod entries;
+
+use super::json::{self, keep, Place};
 use super::{Context, ProfileError};
-use crate::policy::{Abi, AbiRules, Compare, Condition, Layer, Policy, Rule, RuleId};
+use crate::policy::{Abi, AbiRules, Layer, Policy};
 use crate::{Action, Verdict};
+use entries::Entry;
+use serde_json::{Map, Value};
 
-const MEMBERS: [&str; 8] = [
+const MEMBERS: [&str; 11] = [
     "defaultAction",
     "defaultErrnoRet",
+    "defaultErrno",
     "architectures",
     "archMap",
     "flags",
     "listenerPath",
     "listenerMetadata",
     "syscalls",
+    // Of the security-profiles-operator.
+    "baseProfileName",
+    "disabled",
 ];
 
-const CALL_MEMBERS: [&str; 8] = [
-    "names", "name", "action", "errnoRet", "args", "comment", "includes", "excludes",
+const CALL_MEMBERS: [&str; 9] = [
+    "names", "name", "action", "errnoRet", "errno", "args", "comment", "includes", "excludes",
 ];
 
 /// Architectures of libseccomp without tables here. None of them can occur on a kernel that serves
 /// one of the known ABIs.
-const OTHER_ARCHS: [&str; 16] = [
+const OTHER_ARCHS: [&str; 18] = [
     "SCMP_ARCH_MIPS",
     "SCMP_ARCH_MIPS64",
     "SCMP_ARCH_MIPS64N32",
@@ -45,6 +53,8 @@ const OTHER_ARCHS: [&str; 16] = [
     "SCMP_ARCH_PARISC64",
     "SCMP_ARCH_LOONGARCH64",
     "SCMP_ARCH_M68K",
+    "SCMP_ARCH_SH",
+    "SCMP_ARCH_SHEB",
 ];
 
 /// Parses a profile.
@@ -53,34 +63,41 @@ const OTHER_ARCHS: [&str; 16] = [
 /// The text is not JSON, or a place does not allow its value; the error has the JSON path.
 pub fn parse(text: &str, context: &Context) -> Result<Policy, ProfileError> {
     let value = json::read(text)?;
-    let root = Place::root(&value);
-    let mut notes: Vec<String> = root
-        .unknown_members(&MEMBERS)?
-        .into_iter()
-        .map(|path| ignored(&path))
-        .collect();
-    let default = default_verdict(&root)?;
-    let abis = architectures(&root, context, &mut notes)?;
+    policy(&Place::root(&value), context)
+}
+
+/// The policy of a profile that is `root`.
+pub(super) fn policy(root: &Place, context: &Context) -> Result<Policy, ProfileError> {
+    let mut notes = Vec::new();
+    root.note_members(&MEMBERS, &mut notes)?;
+    let default = default_verdict(root)?;
+    let abis = architectures(root, context, &mut notes)?;
     let mut layer = Layer::new("", default, Verdict::new(Action::KillThread, 0));
-    layer.default_source = "defaultAction".to_owned();
+    layer.default_source = root
+        .get("defaultAction")
+        .map_or_else(String::new, |it| it.path);
     layer.abis = abis.iter().map(|&abi| (abi, AbiRules::default())).collect();
     let mut policy = Policy {
-        flags: flags(&root)?,
+        flags: flags(root)?,
         ..Policy::default()
     };
+    let mut conflicts = Vec::new();
     let calls = match root.get("syscalls") {
         Some(calls) => calls.items()?,
         None => Vec::new(),
     };
     for call in calls {
-        notes.extend(
-            call.unknown_members(&CALL_MEMBERS)?
-                .iter()
-                .map(|path| ignored(path)),
-        );
-        if applies(&call, context)? {
-            Entry::read(&call, &mut notes)?.add(&mut layer, &mut policy, &mut notes);
+        call.note_members(&CALL_MEMBERS, &mut notes)?;
+        if applies(&call, context, &mut notes)? {
+            let entry = Entry::read(&call, &mut notes)?;
+            entry.add(&mut layer, &mut policy, &mut notes, &mut conflicts);
         }
+    }
+    for rules in layer.abis.values_mut() {
+        rules
+            .calls
+            .values_mut()
+            .for_each(entries::narrower_first);
     }
     let is_strict = default.action() < Action::Trace;
     if !(context.enosys && is_strict) {
@@ -89,13 +106,82 @@ pub fn parse(text: &str, context: &Context) -> Result<Policy, ProfileError> {
             .values_mut()
             .for_each(|rules| rules.enosys_above = None);
     }
+    notes.extend(conflicts);
     policy.layers = vec![layer];
     policy.notes = notes;
     Ok(policy)
 }
 
-fn ignored(path: &str) -> String {
-    format!("{path}: no such member; it has no effect")
+/// A profile without what depends on `context`: entries that do not apply are left out, and members
+/// have the names of the runtime specification.
+pub(super) fn resolved(
+    root: &Place,
+    context: &Context,
+) -> Result<Map<String, Value>, ProfileError> {
+    let mut ignored = Vec::new();
+    let mut profile = Map::new();
+    let default = root.get("defaultAction");
+    keep(
+        &mut profile,
+        "defaultAction",
+        default.as_ref().map(|it| it.value),
+    );
+    let verdict = default_verdict(root)?;
+    if has_data(verdict) {
+        profile.insert("defaultErrnoRet".to_owned(), verdict.data().into());
+    }
+    let abis = architectures(root, context, &mut ignored)?;
+    let names: Vec<&str> = abis.iter().map(|abi| abi.oci_name()).collect();
+    profile.insert("architectures".to_owned(), names.into());
+    for name in ["flags", "listenerPath", "listenerMetadata"] {
+        keep(&mut profile, name, root.get(name).map(|it| it.value));
+    }
+
+    let mut entries = Vec::new();
+    for call in root
+        .get("syscalls")
+        .map_or(Ok(Vec::new()), |calls| calls.items())?
+    {
+        if applies(&call, context, &mut ignored)? {
+            entries.push(Value::Object(resolved_call(&call)?));
+        }
+    }
+    profile.insert("syscalls".to_owned(), entries.into());
+    Ok(profile)
+}
+
+fn resolved_call(call: &Place) -> Result<Map<String, Value>, ProfileError> {
+    let entry = Entry::read(call, &mut Vec::new())?;
+    let mut resolved = Map::new();
+    let names: Vec<&str> = entry.names.iter().map(|row| row.1).collect();
+    resolved.insert("names".to_owned(), names.into());
+    keep(
+        &mut resolved,
+        "action",
+        call.get("action").map(|it| it.value),
+    );
+    if has_data(entry.verdict) {
+        resolved.insert("errnoRet".to_owned(), entry.verdict.data().into());
+    }
+    let mut args = Vec::new();
+    for arg in call
+        .get("args")
+        .map_or(Ok(Vec::new()), |args| args.items())?
+    {
+        let mut kept = Map::new();
+        for name in ["index", "value", "valueTwo", "op"] {
+            keep(&mut kept, name, arg.get(name).map(|it| it.value));
+        }
+        args.push(Value::Object(kept));
+    }
+    if !args.is_empty() {
+        resolved.insert("args".to_owned(), args.into());
+    }
+    Ok(resolved)
+}
+
+fn has_data(verdict: Verdict) -> bool {
+    matches!(verdict.action(), Action::Errno | Action::Trace)
 }
 
 fn default_verdict(root: &Place) -> Result<Verdict, ProfileError> {
@@ -107,7 +193,11 @@ fn default_verdict(root: &Place) -> Result<Verdict, ProfileError> {
             "say what happens to calls that are not listed, such as SCMP_ACT_ERRNO",
         ));
     };
-    let verdict = verdict(&action, root.get("defaultErrnoRet"))?;
+    let verdict = verdict(
+        &action,
+        root.get("defaultErrno"),
+        root.get("defaultErrnoRet"),
+    )?;
     if verdict.action() == Action::UserNotif {
         return Err(action.refuse(
             "an action that needs no agent",
@@ -117,8 +207,13 @@ fn default_verdict(root: &Place) -> Result<Verdict, ProfileError> {
     Ok(verdict)
 }
 
-/// The verdict for an action and its errno.
-fn verdict(action: &Place, errno: Option<Place>) -> Result<Verdict, ProfileError> {
+/// The verdict for an action and its data: the name of an errno, which Podman's profiles have, or
+/// else a number.
+fn verdict(
+    action: &Place,
+    errno_name: Option<Place>,
+    errno_number: Option<Place>,
+) -> Result<Verdict, ProfileError> {
     const EXPECTED: &str = "SCMP_ACT_ALLOW, _LOG, _TRACE, _NOTIFY, _ERRNO, _TRAP, _KILL, \
                             _KILL_THREAD or _KILL_PROCESS";
     let name = action.text(EXPECTED, "write it between quotes")?;
@@ -133,13 +228,29 @@ fn verdict(action: &Place, errno: Option<Place>) -> Result<Verdict, ProfileError
         "SCMP_ACT_NOTIFY" => Action::UserNotif,
         _ => return Err(action.refuse(EXPECTED, "correct its spelling")),
     };
-    // The kernel would take larger numbers as 4095 (kernel/seccomp.c, MAX_ERRNO).
-    let given = errno.map(|errno| errno.number(4095)).transpose()?;
+    // The kernel would take larger errnos as 4095 (kernel/seccomp.c, MAX_ERRNO). A tracer gets 16
+    // bits (PTRACE_GETEVENTMSG).
+    let max = if kind == Action::Trace { 65535 } else { 4095 };
+    let named = errno_name.filter(|name| name.value.as_str() != Some(""));
+    let given = match named {
+        Some(name) => Some(errno(&name)?),
+        None => errno_number.map(|number| number.number(max)).transpose()?,
+    };
     let data = match kind {
-        Action::Errno | Action::Trace => given.map_or(libc::EPERM as u16, |errno| errno as u16),
+        Action::Errno | Action::Trace => given.map_or(libc::EPERM as u16, |given| given as u16),
         _ => 0,
     };
     Ok(Verdict::new(kind, data))
+}
+
+fn errno(name: &Place) -> Result<u64, ProfileError> {
+    const EXPECTED: &str = "the name of an errno, such as ENOSYS";
+    let text = name.text(
+        EXPECTED,
+        "write it between quotes, or write errnoRet with its number",
+    )?;
+    let number = ::abi::errno_number(text).and_then(|number| u64::try_from(number).ok());
+    number.ok_or_else(|| name.refuse(EXPECTED, "correct its spelling"))
 }
 
 fn architectures(
@@ -154,7 +265,7 @@ fn architectures(
     }
     let mut names = listed;
     for row in map.map(|map| map.items()).transpose()?.unwrap_or_default() {
-        row.unknown_members(&["architecture", "subArchitectures"])?;
+        row.note_members(&["architecture", "subArchitectures"], notes)?;
         let main = row.get("architecture").ok_or_else(|| {
             row.refuse(
                 "a member architecture",
@@ -176,8 +287,13 @@ fn architectures(
     for (place, name) in names {
         match architecture(&place, name)? {
             Some(abi) => abis.push(abi),
-            None => notes.push(format!(
+            None if OTHER_ARCHS.contains(&name) => notes.push(format!(
                 "{}: {name} cannot occur here; left out",
+                place.path
+            )),
+            None => notes.push(format!(
+                "{}: {name} is no architecture of libseccomp 2.6; its calls are refused, and runc \
+                 may refuse the profile: correct its spelling, or delete it",
                 place.path
             )),
         }
@@ -187,14 +303,15 @@ fn architectures(
     Ok(abis)
 }
 
-/// The ABI with this name; `None` for one that libseccomp has and this crate does not.
+/// The ABI with this name; `None` for one without tables here. Names that libseccomp does not have
+/// are such ones too, since it has more of them in every version.
 fn architecture(place: &Place, name: &str) -> Result<Option<Abi>, ProfileError> {
     if name == "SCMP_ARCH_NATIVE" {
         return Ok(Some(Abi::native()));
     }
     match Abi::EVERY.into_iter().find(|abi| abi.oci_name() == name) {
         Some(abi) => Ok(Some(abi)),
-        None if OTHER_ARCHS.contains(&name) => Ok(None),
+        None if name.starts_with("SCMP_ARCH_") => Ok(None),
         None => Err(place.refuse(
             "an architecture of libseccomp, such as SCMP_ARCH_X86_64, SCMP_ARCH_X86, \
              SCMP_ARCH_X32, SCMP_ARCH_AARCH64 or SCMP_ARCH_ARM",
@@ -223,13 +340,13 @@ fn flags(root: &Place) -> Result<crate::policy::Flags, ProfileError> {
 }
 
 /// Whether an entry applies, according to its `includes` and `excludes`.
-fn applies(call: &Place, context: &Context) -> Result<bool, ProfileError> {
+fn applies(call: &Place, context: &Context, notes: &mut Vec<String>) -> Result<bool, ProfileError> {
     let has_cap = |row: &(Place, &str)| context.caps.iter().any(|cap| cap == row.1);
     let is_native = |row: &(Place, &str)| row.1 == context.native.go_name();
     let mut all = true;
     for (name, wanted) in [("excludes", false), ("includes", true)] {
         let Some(when) = call.get(name) else { continue };
-        when.unknown_members(&["caps", "arches", "minKernel"])?;
+        when.note_members(&["caps", "arches", "minKernel"], notes)?;
         let arches = when.texts("arches")?;
         let caps = when.texts("caps")?;
         let old_enough = match when.get("minKernel") {
@@ -263,134 +380,5 @@ fn kernel(place: &Place) -> Result<(u32, u32), ProfileError> {
             "a version of two numbers, such as \"4.8\"",
             "write it between quotes",
         )
-    })
-}
-
-/// An entry of `syscalls` that applies here.
-struct Entry<'a> {
-    path: String,
-    names: Vec<(Place<'a>, &'a str)>,
-    verdict: Verdict,
-    /// Alternatives, each a list of conditions that must all hold.
-    alternatives: Vec<Vec<Condition>>,
-}
-
-impl<'a> Entry<'a> {
-    fn read(call: &Place<'a>, notes: &mut Vec<String>) -> Result<Entry<'a>, ProfileError> {
-        let mut names = call.texts("names")?;
-        if let Some(name) = call.get("name") {
-            if !names.is_empty() {
-                return Err(name.refuse("either name or names", "delete one of the two"));
-            }
-            let text = name.text("the name of a system call", "write it between quotes")?;
-            names.push((name, text));
-        }
-        if let Some((place, _)) = names.iter().find(|row| row.1.is_empty()) {
-            return Err(place.refuse("the name of a system call", "name one, or delete the item"));
-        }
-        let action = call.get("action").ok_or_else(|| {
-            call.refuse(
-                "a member action",
-                "say what happens, such as SCMP_ACT_ALLOW",
-            )
-        })?;
-        let verdict = verdict(&action, call.get("errnoRet"))?;
-        let conditions = match call.get("args") {
-            Some(args) => args
-                .items()?
-                .iter()
-                .map(condition)
-                .collect::<Result<Vec<_>, _>>()?,
-            None => Vec::new(),
-        };
-        let repeats = (0..6).any(|arg| conditions.iter().filter(|c| c.arg == arg).count() > 1);
-        if repeats {
-            notes.push(format!(
-                "{}.args: one argument has several conditions: runc takes all conditions of the \
-                 entry as alternatives, and so does this filter",
-                call.path
-            ));
-        }
-        let alternatives = match repeats {
-            true => conditions
-                .into_iter()
-                .map(|condition| vec![condition])
-                .collect(),
-            false => vec![conditions],
-        };
-        Ok(Entry {
-            path: call.path.clone(),
-            names,
-            verdict,
-            alternatives,
-        })
-    }
-
-    /// Adds the entry's rules to the layer, and raises the newest number that the profile knows.
-    fn add(&self, layer: &mut Layer, policy: &mut Policy, notes: &mut Vec<String>) {
-        let id = RuleId(policy.sources.len() as u32);
-        policy.sources.push(self.path.clone());
-        let abis: Vec<Abi> = layer.abis.keys().copied().collect();
-        for (place, name) in &self.names {
-            if !words::is_call(name) && !words::is_foreign_call(name) {
-                notes.push(format!(
-                    "{}: no system call {name:?}; it has no effect: {}",
-                    place.path,
-                    words::suggestion(name)
-                ));
-            }
-            for &abi in &abis {
-                if let Some(nr) = abi.number(name) {
-                    let rules = layer.abis.entry(abi).or_default();
-                    rules.enosys_above = rules.enosys_above.max(Some(abi.bare(nr)));
-                }
-                for conditions in &self.alternatives {
-                    let conditions = conditions.clone();
-                    layer.add(
-                        abi,
-                        name,
-                        &Rule {
-                            conditions,
-                            verdict: self.verdict,
-                            id,
-                        },
-                    );
-                }
-            }
-        }
-    }
-}
-
-fn condition(place: &Place) -> Result<Condition, ProfileError> {
-    const EXPECTED: &str = "SCMP_CMP_NE, _LT, _LE, _EQ, _GE, _GT or _MASKED_EQ";
-    let needed = |name: &str| {
-        let remedy = format!("add {name}");
-        place
-            .get(name)
-            .ok_or_else(|| place.refuse("a condition with index, value and op", &remedy))
-    };
-    place.unknown_members(&["index", "value", "valueTwo", "op"])?;
-    let arg = needed("index")?.number(5)? as u8;
-    let value = place
-        .get("value")
-        .map_or(Ok(0), |value| value.number(u64::MAX))?;
-    let second = place
-        .get("valueTwo")
-        .map_or(Ok(0), |value| value.number(u64::MAX))?;
-    let op = needed("op")?;
-    let (compare, value) = match op.text(EXPECTED, "write it between quotes")? {
-        "SCMP_CMP_NE" => (Compare::Ne, value),
-        "SCMP_CMP_LT" => (Compare::Lt, value),
-        "SCMP_CMP_LE" => (Compare::Le, value),
-        "SCMP_CMP_EQ" => (Compare::Eq, value),
-        "SCMP_CMP_GE" => (Compare::Ge, value),
-        "SCMP_CMP_GT" => (Compare::Gt, value),
-        "SCMP_CMP_MASKED_EQ" => (Compare::MaskedEq { mask: value }, second),
-        _ => return Err(op.refuse(EXPECTED, "correct its spelling")),
-    };
-    Ok(Condition {
-        arg,
-        compare,
-        value,
     })
 }

@@ -13,19 +13,19 @@ use super::sets::SETS;
 use super::{Context, ProfileError};
 use crate::policy::Policy;
 
-/// Parses a unit, or directives without sections.
+/// Parses a unit followed by its drop-ins, or directives without sections. What systemd ignores with
+/// a warning is ignored with a note.
 ///
 /// # Errors
-/// The first value that its directive does not allow, and its line.
+/// The text is no unit, or restricts no calls.
 pub fn parse(text: &str, context: &Context) -> Result<Policy, ProfileError> {
-    let settings = unit::read(text)?;
-    directives::policy(&settings, context)
+    directives::policy(unit::read(text)?, context)
 }
 
 /// Whether a text has one of the supported directives, or is a unit without any.
 pub(super) fn looks_like(text: &str) -> bool {
     text.lines().any(|line| {
-        if matches!(line.trim(), "[Unit]" | "[Service]") {
+        if unit::is_section(line) {
             return true;
         }
         let name = line.split_once('=').map(|parts| parts.0.trim());

@@ -1,6 +1,6 @@
 //! Names and errors that several forms share.
 
-use super::ProfileError;
+use super::{systemd, ProfileError};
 use crate::policy::Abi;
 
 /// Whether some architecture has a call with this name.
@@ -8,35 +8,31 @@ pub(super) fn is_call(name: &str) -> bool {
     Abi::EVERY.iter().any(|abi| abi.number(name).is_some())
 }
 
-/// Whether the kernel or libseccomp uses the name on an architecture without tables here.
+/// Whether libseccomp or systemd knows the name, and no architecture with tables here has the call.
 pub(super) fn is_foreign_call(name: &str) -> bool {
-    const PREFIXES: [&str; 8] = [
-        "s390_", "riscv_", "spu_", "arm_", "sparc_", "mips_", "ppc_", "osf_",
-    ];
-    PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || FOREIGN.contains(&name)
+    FOREIGN.contains(&name) || systemd::set("@known").is_some_and(|calls| calls.contains(&name))
 }
 
-/// Calls of other architectures, or removed from all of them: names that libseccomp (syscalls.csv)
-/// and systemd know.
-const FOREIGN: [&str; 27] = [
-    "breakpoint",
-    "cachectl",
-    "cacheflush",
-    "cmpxchg_badaddr",
+/// Names in libseccomp's table (data/libseccomp_names.py) of calls that only other architectures
+/// have, or none any more.
+const FOREIGN: [&str; 24] = [
     "atomic_barrier",
     "atomic_cmpxchg_32",
+    "cachectl",
+    "cmpxchg_badaddr",
     "fstatat",
-    "fstatat64",
     "getpagesize",
-    "llseek",
     "multiplexer",
-    "newfstat",
-    "pciconfig_iobase",
-    "pciconfig_read",
-    "pciconfig_write",
+    "riscv_flush_icache",
+    "riscv_hwprobe",
     "rtas",
-    "set_tls",
-    "get_tls",
+    "s390_guarded_storage",
+    "s390_pci_mmio_read",
+    "s390_pci_mmio_write",
+    "s390_runtime_instr",
+    "s390_sthyi",
+    "spu_create",
+    "spu_run",
     "subpage_prot",
     "swapcontext",
     "switch_endian",
@@ -44,8 +40,6 @@ const FOREIGN: [&str; 27] = [
     "sys_debug_setcontext",
     "sysmips",
     "timerfd",
-    "usr26",
-    "usr32",
 ];
 
 /// The known call whose name is most similar to `name`.
@@ -54,7 +48,12 @@ pub(super) fn nearest_call(name: &str) -> Option<&'static str> {
         .iter()
         .flat_map(|abi| abi.calls())
         .map(|row| row.1);
-    let (distance, nearest) = calls.map(|call| (distance(name, call), call)).min()?;
+    nearest(name, calls)
+}
+
+/// The word that is most similar to `name`, if one is similar enough.
+pub(super) fn nearest<'a>(name: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let (distance, nearest) = words.map(|word| (distance(name, word), word)).min()?;
     (distance <= 2.max(name.len() / 4)).then_some(nearest)
 }
 

@@ -1,6 +1,9 @@
 //! Proves that two chains decide alike, or finds where they do not.
 
+mod arguments;
 mod search;
+
+pub use arguments::Arguments;
 
 use crate::diagram::{set_bit, Diagrams, Join, Ref, Store, FALSE, ORDER, TERMINAL, TRUE};
 use crate::policy::Abi;
@@ -20,7 +23,7 @@ pub enum Proof {
 }
 
 /// A call that two chains decide differently.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The call.
     pub data: SeccompData,
@@ -31,6 +34,8 @@ pub struct Difference {
     /// Whether every call with this number and architecture is decided differently, with any
     /// arguments.
     pub always: bool,
+    /// The arguments for which it is decided differently.
+    pub arguments: Arguments,
 }
 
 /// Compares the verdicts (all 32 bits) that the kernel acts on, for every architecture, number,
@@ -39,7 +44,10 @@ pub struct Difference {
 /// # Errors
 /// [`TooLarge`]: neither equality nor a difference was found.
 pub fn prove_equal(left: &Chain, right: &Chain) -> Result<Proof, TooLarge> {
-    let differ = |data| Proof::Differ(Box::new(difference(left, right, data, false)));
+    let differ = |data| {
+        let some = Arguments::Some(Vec::new());
+        Proof::Differ(Box::new(difference(left, right, data, some)))
+    };
     match compare(left, right) {
         Ok(None) => Ok(Proof::Equal),
         Ok(Some(data)) => Ok(differ(data)),
@@ -67,18 +75,32 @@ fn compare(left: &Chain, right: &Chain) -> Result<Option<SeccompData>, TooLarge>
 /// # Errors
 /// [`TooLarge`]: nothing is known.
 pub fn differences(left: &Chain, right: &Chain) -> Result<Vec<Difference>, TooLarge> {
+    listed(left, right, Join::Differs)
+}
+
+/// Every system call that `right` runs and `left` does not, for some arguments, as in
+/// [`differences`]. SECCOMP_RET_LOG runs calls, too.
+///
+/// # Errors
+/// [`TooLarge`]: nothing is known.
+pub fn uncovered(left: &Chain, right: &Chain) -> Result<Vec<Difference>, TooLarge> {
+    listed(left, right, Join::Lacks)
+}
+
+fn listed(left: &Chain, right: &Chain, join: Join) -> Result<Vec<Difference>, TooLarge> {
     let mut diagrams = Diagrams::new(NODES_MAX);
     let f = diagrams.chain(left)?;
     let g = diagrams.chain(right)?;
     let store = &mut diagrams.store;
-    let mut differs = store.join(Join::Differs, f, g)?;
+    let mut differs = store.join(join, f, g)?;
     let mut found = Vec::new();
     for (arch, nr) in known_calls() {
         let here = at_word(store, at_word(store, differs, 4, arch), 0, nr);
         if here != FALSE {
             let mut data = example(store, here);
             (data.arch, data.nr) = (arch, nr);
-            found.push(difference(left, right, data, here == TRUE));
+            let arguments = arguments::describe(store, here);
+            found.push(difference(left, right, data, arguments));
         }
     }
     for (arch, nr) in known_calls() {
@@ -87,17 +109,18 @@ pub fn differences(left: &Chain, right: &Chain) -> Result<Vec<Difference>, TooLa
     }
     if differs != FALSE {
         let data = example(store, differs);
-        found.push(difference(left, right, data, false));
+        found.push(difference(left, right, data, Arguments::Some(Vec::new())));
     }
     Ok(found)
 }
 
-fn difference(left: &Chain, right: &Chain, data: SeccompData, always: bool) -> Difference {
+fn difference(left: &Chain, right: &Chain, data: SeccompData, arguments: Arguments) -> Difference {
     Difference {
         data,
         left: left.run(&data).verdict,
         right: right.run(&data).verdict,
-        always,
+        always: arguments == Arguments::Any,
+        arguments,
     }
 }
 
@@ -108,11 +131,16 @@ fn known_calls() -> impl Iterator<Item = (u32, u32)> {
         .into_iter()
         .flat_map(|arch| abi::syscalls(arch).map(move |(nr, _)| (arch.audit_arch(), nr)));
     let x32 = abi::syscalls(Arch::X86_64).map(|(nr, _)| (Arch::X86_64.audit_arch(), nr | X32));
-    // From 512 on, x32 has its own numbers.
-    let x32_only = Abi::X32.calls().map(|(nr, _)| nr);
-    let x32_only = x32_only.filter(|nr| nr & !X32 >= 512);
-    own.chain(x32)
-        .chain(x32_only.map(|nr| (Arch::X86_64.audit_arch(), nr)))
+    // Calls that no table of an architecture has: from 512 on those of x32, and Arm's private ones.
+    let rest = Abi::EVERY.into_iter().flat_map(|abi| {
+        let calls = abi.calls().map(move |(nr, _)| (abi.audit_arch(), nr));
+        calls.filter(move |row| match abi {
+            Abi::X32 => abi.bare(row.1) >= 512,
+            Abi::Arm => row.1 >= 0x000f_0000,
+            _ => false,
+        })
+    });
+    own.chain(x32).chain(rest)
 }
 
 /// `f` with the word at `offset` set to `value`. That word must be the first that `f` tests.

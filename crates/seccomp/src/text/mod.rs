@@ -6,7 +6,7 @@ mod numbers;
 
 pub use asm::{assemble, to_asm};
 pub use listing::{listing, listing_line};
-pub use numbers::{chain_to_hex, from_c_array, from_hex, to_c_array, to_hex};
+pub use numbers::{chain_to_hex, from_c_array, from_decimal, from_hex, to_c_array, to_hex};
 
 use crate::validate::Invalid;
 use crate::{Chain, Filter};
@@ -43,7 +43,7 @@ impl TextError {
 }
 
 /// Reads a filter in any form that this module writes: hex digits, a C array of `struct
-/// sock_filter`, `bpf_asm` text, or raw bytes.
+/// sock_filter`, `bpf_asm` text, or raw bytes; or decimal numbers, as `tcpdump -ddd` writes them.
 ///
 /// # Errors
 /// The position and what was expected there, or the kernel's rule that the program breaks.
@@ -51,6 +51,7 @@ pub fn read(bytes: &[u8]) -> Result<Filter, TextError> {
     match text_of(bytes) {
         None => Ok(Filter::from_bytes(bytes)?),
         Some(text) if text.contains('{') => from_c_array(text),
+        Some(text) if numbers::is_decimal(text) => from_decimal(text),
         Some(text) if is_hex(text) => from_hex(text),
         Some(text) => assemble(text),
     }
@@ -63,7 +64,7 @@ pub fn read(bytes: &[u8]) -> Result<Filter, TextError> {
 /// The errors of [`read`].
 pub fn read_chain(bytes: &[u8]) -> Result<Chain, TextError> {
     match text_of(bytes) {
-        Some(text) if is_hex(text) => numbers::chain_from_hex(text),
+        Some(text) if is_hex(text) && !numbers::is_decimal(text) => numbers::chain_from_hex(text),
         _ => read(bytes).map(Chain::from),
     }
 }

@@ -131,6 +131,46 @@ pub fn from_c_array(text: &str) -> Result<Filter, TextError> {
     Ok(Filter::new(insns)?)
 }
 
+/// Whether a text is a list of decimal numbers: the number of instructions, and a line of four for
+/// each of them.
+pub(super) fn is_decimal(text: &str) -> bool {
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    let count = lines
+        .next()
+        .and_then(|line| line.trim().parse::<usize>().ok());
+    let rows: Vec<usize> = lines.map(|line| line.split_whitespace().count()).collect();
+    count == Some(rows.len()) && count != Some(0) && rows.iter().all(|&words| words == 4)
+}
+
+/// Reads what `tcpdump -ddd` and `bpf_asm` write: the number of instructions, and `code jt jf k` in
+/// decimal for each.
+///
+/// # Errors
+/// A word is no number that fits, or the program is invalid.
+pub fn from_decimal(text: &str) -> Result<Filter, TextError> {
+    const EXPECTED: &str = "expected code jt jf k, in decimal";
+    let mut insns = Vec::new();
+    let lines = text.lines().enumerate();
+    let lines = lines.filter(|(_, line)| !line.trim().is_empty());
+    for (index, line) in lines.skip(1) {
+        let wrong = || TextError::at(index + 1, 1, format!("'{}'", line.trim()), EXPECTED);
+        let words: Vec<u32> = line
+            .split_whitespace()
+            .map_while(|word| word.parse().ok())
+            .collect();
+        let [code, jt, jf, k] = words[..] else {
+            return Err(wrong());
+        };
+        insns.push(Insn {
+            code: u16::try_from(code).map_err(|_| wrong())?,
+            jt: u8::try_from(jt).map_err(|_| wrong())?,
+            jf: u8::try_from(jf).map_err(|_| wrong())?,
+            k,
+        });
+    }
+    Ok(Filter::new(insns)?)
+}
+
 /// Parses a number in C's syntax.
 pub(super) fn number(word: &str) -> Option<u32> {
     let word = word.trim().trim_end_matches(['u', 'U', 'l', 'L']);

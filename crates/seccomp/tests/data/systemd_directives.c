@@ -95,7 +95,7 @@ int main(int argc, char **argv)
 	number = function("seccomp_restrict_namespaces");
 	puts("unit RestrictNamespaces=yes");
 	number(0);
-	puts("unit RestrictNamespaces=~user net");
+	puts("unit RestrictNamespaces=cgroup ipc mnt pid uts time");
 	number((0x7e020000 | 0x80) & ~(0x10000000 | 0x40000000));
 	realtime = function("seccomp_restrict_realtime_full");
 	puts("unit RestrictRealtime=yes");

@@ -1,7 +1,7 @@
 //! `tarsier seccomp check`: which calls the kernel answers from its bitmap, what the others cost,
 //! and what lost their bits.
 
-use super::filters;
+use super::{compare, filters};
 use abi::Arch;
 use anyhow::{bail, Context, Result};
 use cli::seccomp::CheckArgs;
@@ -20,6 +20,9 @@ pub(super) fn check(args: &CheckArgs) -> Result<u8> {
     }
     let other = other_kernel(args)?;
     let chains = filters::chains(&args.source)?;
+    if args.denied {
+        return denied(&mut out, &chains, other);
+    }
     let tables = tables(args, other);
     let model = match args.measure {
         true => measured(&mut out)?,
@@ -49,6 +52,37 @@ pub(super) fn check(args: &CheckArgs) -> Result<u8> {
         }
         if !args.kernel_format && tables.iter().any(|table| table.arch == Arch::X86_64) {
             report_x32(&mut out, &named.chain, &model)?;
+        }
+    }
+    Ok(0)
+}
+
+/// Lists the calls that are denied, for some arguments at least.
+fn denied(out: &mut impl Write, chains: &[filters::Named], other: Option<Arch>) -> Result<u8> {
+    let native = other.unwrap_or(Arch::native());
+    let served = |arch: u32| {
+        let arch = Arch::from_audit_arch(arch);
+        arch == Some(native) || arch.is_some() && arch == native.compat()
+    };
+    for named in chains {
+        if chains.len() > 1 {
+            writeln!(out, "{}", named.name)?;
+        }
+        let mut found = seccomp::uncovered(&named.chain, &Chain::default())?;
+        found.retain(|denial| served(denial.data.arch));
+        for group in compare::grouped(&found) {
+            let denial = group.first;
+            let call = Abi::of(denial.data.arch, denial.data.nr)
+                .and_then(|abi| Some((abi, abi.name_of(denial.data.nr)?)));
+            let Some((abi, name)) = call else { continue };
+            let name = group.every_call_of.map_or(name, |_| "(every call)");
+            writeln!(
+                out,
+                "{:<8} {name:<24} {:<20} {}",
+                abi.systemd_name(),
+                denial.left.to_string(),
+                denial.arguments
+            )?;
         }
     }
     Ok(0)

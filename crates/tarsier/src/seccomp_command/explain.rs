@@ -1,11 +1,11 @@
-//! `tarsier seccomp explain` and `diff`: verdicts and why.
+//! `tarsier seccomp explain`: verdicts and why.
 
-use super::filters;
+use super::{filters, report, source};
 use abi::Arch;
 use anyhow::{bail, Context, Result};
-use cli::seccomp::{DiffArgs, ExplainArgs};
+use cli::seccomp::ExplainArgs;
 use seccomp::policy::Abi;
-use seccomp::{differences, text, CacheTable, Chain, Difference, SeccompData, Verdict};
+use seccomp::{text, CacheTable, SeccompData, Verdict};
 use std::io::Write;
 
 /// Bit 30 of x32 numbers.
@@ -21,6 +21,9 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<u8> {
             out,
             "the kernel lets this call through, whatever filters say (seccomp_uprobe_exception)"
         )?;
+    }
+    if let Some(profile) = &args.source.profile {
+        by_profile(&mut out, profile, &args.source.with, &data)?;
     }
     for named in filters::chains(&args.source)? {
         let decision = named.chain.run(&data);
@@ -56,6 +59,26 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<u8> {
         }
     }
     Ok(0)
+}
+
+/// Prints the entry of a profile that decides about a call, with its line.
+fn by_profile(
+    out: &mut impl Write,
+    profile: &std::path::Path,
+    with: &cli::seccomp::ProfileArgs,
+    data: &SeccompData,
+) -> Result<()> {
+    let context = source::context(with)?;
+    let text = source::text(profile)?;
+    let policy = source::quiet_policy(profile, &text, &context)?;
+    let name = profile.display().to_string();
+    let Some(ruling) = policy.decide(data) else {
+        return Ok(());
+    };
+    let reporter = report::Reporter::new(&policy, &name).with_text(&text);
+    writeln!(out, "{name}: {}: {}", shown(data), ruling.verdict)?;
+    writeln!(out, "    rule: {}", reporter.rule(data, &ruling))?;
+    Ok(())
 }
 
 fn call(args: &ExplainArgs) -> Result<SeccompData> {
@@ -109,45 +132,8 @@ fn number(text: &str) -> Option<u64> {
     }
 }
 
-/// Prints the calls that two chains decide differently. Status 0: none, 1: some.
-pub(super) fn diff(args: &DiffArgs) -> Result<u8> {
-    let (left, right) = (
-        filters::of_file(&args.left)?,
-        filters::of_file(&args.right)?,
-    );
-    let found = differences(&left, &right)?;
-    let mut out = std::io::stdout().lock();
-    for difference in &found {
-        writeln!(out, "{}", line(difference, &left, &right))?;
-    }
-    if found.is_empty() {
-        writeln!(out, "proven: both decide every call alike")?;
-    }
-    Ok(u8::from(!found.is_empty()))
-}
-
-fn line(difference: &Difference, left: &Chain, right: &Chain) -> String {
-    let extent = if difference.always {
-        "whatever the arguments are"
-    } else {
-        "for some arguments"
-    };
-    let place = |chain: &Chain| match chain.run(&difference.data).filter {
-        Some(index) if chain.filters().len() > 1 => format!(" (filter {index})"),
-        _ => String::new(),
-    };
-    format!(
-        "{}: {}{} -> {}{}, {extent}",
-        shown(&difference.data),
-        difference.left,
-        place(left),
-        difference.right,
-        place(right)
-    )
-}
-
 /// A call, arguments up to the last that is not 0.
-fn shown(data: &SeccompData) -> String {
+pub(super) fn shown(data: &SeccompData) -> String {
     let arch = Arch::from_audit_arch(data.arch);
     let arch_name = arch.map_or_else(|| format!("{:#x}", data.arch), |arch| arch.name().into());
     let abi = Abi::of(data.arch, data.nr);

@@ -18,7 +18,7 @@ pub(super) struct Named {
 /// The chains that the command line names. Threads of a process with equal filters share one.
 pub(super) fn chains(args: &FilterArgs) -> Result<Vec<Named>> {
     if let Some(pid) = args.pid {
-        return threads(pid);
+        return threads(pid, args.tid);
     }
     let (name, chain) = match &args.profile {
         Some(profile) => (profile.display().to_string(), of_profile(profile, args)?),
@@ -33,7 +33,7 @@ pub(super) fn one(args: &FilterArgs) -> Result<Named> {
     found.retain(|named| !named.chain.filters().is_empty());
     match (found.pop(), found.is_empty()) {
         (Some(named), true) => Ok(named),
-        (Some(_), false) => bail!("the threads of this process have different filters (`tarsier seccomp check --pid` tells them apart); give the filters of one as files"),
+        (Some(_), false) => bail!("the threads of this process have different filters (`tarsier seccomp disasm --pid` prints them); choose a thread with --tid"),
         (None, _) => bail!("there are no filters"),
     }
 }
@@ -64,6 +64,11 @@ fn of_files(paths: &[PathBuf]) -> Result<Chain> {
 
 /// A filter or chain from a file, or from standard input (`-`).
 pub(super) fn of_file(path: &Path) -> Result<Chain> {
+    text::read_chain(&bytes(path)?).with_context(|| path.display().to_string())
+}
+
+/// The contents of a file, or of standard input (`-`).
+pub(super) fn bytes(path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = if path.as_os_str() == "-" {
         std::io::stdin().read_to_end(&mut bytes).map(drop)
@@ -72,12 +77,19 @@ pub(super) fn of_file(path: &Path) -> Result<Chain> {
     };
     // Not as a cause: an I/O error of ours means output that nobody reads.
     read.map_err(|error| anyhow::anyhow!("cannot read {}: {error}", path.display()))?;
-    text::read_chain(&bytes).with_context(|| path.display().to_string())
+    Ok(bytes)
 }
 
-fn threads(pid: i32) -> Result<Vec<Named>> {
+fn threads(pid: i32, tid: Option<i32>) -> Result<Vec<Named>> {
     let mut groups: Vec<(Vec<i32>, live::ThreadFilters)> = Vec::new();
-    for thread in live::dump(pid)? {
+    let mut dumped = live::dump(pid)?;
+    if let Some(tid) = tid {
+        dumped.retain(|thread| thread.tid == tid);
+        if dumped.is_empty() {
+            bail!("--tid {tid}: process {pid} has no such thread; see /proc/{pid}/task");
+        }
+    }
+    for thread in dumped {
         match groups
             .iter_mut()
             .find(|group| group.1.chain == thread.chain)

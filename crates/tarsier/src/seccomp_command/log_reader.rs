@@ -1,10 +1,13 @@
 //! System calls in audit logs.
 
 use anyhow::{Context, Result};
+use daemon::stderr::say;
 use event::text;
 use seccomp::compile::Frequencies;
 use seccomp::policy::Abi;
 use seccomp::profile::learned::{telling, Observed};
+use seccomp::{Action, Verdict};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -15,18 +18,8 @@ use std::path::Path;
 /// # Errors
 /// The log cannot be read, or has no such record.
 pub(super) fn observed(path: &Path, exe: Option<&Path>) -> Result<Observed> {
-    let reading = || format!("cannot read {}", path.display());
-    let opened = File::open(path).map_err(|error| anyhow::anyhow!("{}: {error}", reading()))?;
-    let mut log = BufReader::new(opened);
-    let mut seen = Observed::default();
-    let mut line = Vec::new();
-    while log.read_until(b'\n', &mut line).with_context(reading)? > 0 {
-        if let Ok(record) = text::parse_line(&line) {
-            add(&mut seen, &record, exe);
-        }
-        line.clear();
-    }
-    if seen.calls.is_empty() {
+    let log = read(path, exe)?;
+    if log.made.calls.is_empty() {
         let of = exe
             .map(|exe| format!(" of {}", exe.display()))
             .unwrap_or_default();
@@ -36,15 +29,108 @@ pub(super) fn observed(path: &Path, exe: Option<&Path>) -> Result<Observed> {
             path.display()
         );
     }
-    Ok(seen)
+    Ok(log.made)
 }
 
-fn add(seen: &mut Observed, record: &text::Record, exe: Option<&Path>) {
-    // SECCOMP records stand for calls that were denied, or that a profile does not allow yet.
-    if record.type_name != b"SYSCALL" {
-        return;
+/// The calls that a profile should allow, by a log: those that were made, as SYSCALL records or
+/// SCMP_ACT_LOG show; with `with_denied`, also those that a filter denied.
+///
+/// # Errors
+/// The log cannot be read, or has no such record.
+pub(super) fn learnt(path: &Path, exe: Option<&Path>, with_denied: bool) -> Result<Observed> {
+    let mut log = read(path, exe)?;
+    if with_denied {
+        log.made.merge(std::mem::take(&mut log.denied));
     }
+    if !log.denied.calls.is_empty() {
+        let names: Vec<&str> = log.denied.calls.keys().map(String::as_str).collect();
+        say!(
+            "tarsier: {}: a filter denied {} (--denied allows them, too)",
+            path.display(),
+            names.join(" ")
+        );
+    }
+    if log.made.calls.is_empty() {
+        let of = exe
+            .map(|exe| format!(" of {}", exe.display()))
+            .unwrap_or_default();
+        anyhow::bail!(
+            "{}: no SYSCALL record{of} in it, nor any of SCMP_ACT_LOG; record with a rule on all system \
+             calls, such as -a always,exit -S all -F exe=PROGRAM, or run the program under a profile \
+             whose defaultAction is SCMP_ACT_LOG",
+            path.display()
+        );
+    }
+    Ok(log.made)
+}
+
+/// The calls in a log.
+#[derive(Default)]
+struct Log {
+    made: Observed,
+    denied: Observed,
+    /// Calls that a record without arguments shows.
+    without_values: BTreeSet<&'static str>,
+}
+
+fn read(path: &Path, exe: Option<&Path>) -> Result<Log> {
+    let reading = || format!("cannot read {}", path.display());
+    let mut log: Box<dyn BufRead> = match path.as_os_str() == "-" {
+        true => Box::new(std::io::stdin().lock()),
+        false => {
+            let opened = File::open(path);
+            Box::new(BufReader::new(
+                opened.map_err(|error| anyhow::anyhow!("{}: {error}", reading()))?,
+            ))
+        }
+    };
+    let mut found = Log::default();
+    let mut line = Vec::new();
+    while log.read_until(b'\n', &mut line).with_context(reading)? > 0 {
+        let message = from_kernel_message(&line);
+        if let Ok(record) = text::parse_line(message.as_deref().unwrap_or(&line)) {
+            add(&mut found, &record, exe);
+        }
+        line.clear();
+    }
+    for seen in [&mut found.made, &mut found.denied] {
+        seen.values
+            .retain(|name, _| !found.without_values.contains(name.as_str()));
+    }
+    Ok(found)
+}
+
+/// The record in a line of the kernel's messages (dmesg, syslog, journalctl), which has the number of
+/// its type: `… audit: type=1326 audit(1780000000.123:35): auid=…`.
+fn from_kernel_message(line: &[u8]) -> Option<Vec<u8>> {
+    const SECCOMP: &[u8] = b"type=1326 audit(";
+    let at = line
+        .windows(SECCOMP.len())
+        .position(|window| window == SECCOMP)?;
+    let mut record = b"type=SECCOMP msg=audit(".to_vec();
+    record.extend_from_slice(&line[at + SECCOMP.len()..]);
+    Some(record)
+}
+
+fn add(found: &mut Log, record: &text::Record, exe: Option<&Path>) {
     let number = |name: &[u8], base| text::number(record.value(name)?, base);
+    let seen = match record.type_name {
+        b"SYSCALL" => &mut found.made,
+        b"SECCOMP" => {
+            // The code has no data.
+            let code = record
+                .value(b"code")
+                .map(|code| code.strip_prefix(b"0x").unwrap_or(code));
+            let code = code.and_then(|code| text::number(code, 16));
+            let verdict = code.map(|code| Verdict(code as u32));
+            match verdict.map(Verdict::action) {
+                Some(Action::Log | Action::Allow) => &mut found.made,
+                Some(_) => &mut found.denied,
+                None => return,
+            }
+        }
+        _ => return,
+    };
     if let Some(wanted) = exe {
         let mut path = Vec::new();
         match record.value(b"exe") {
@@ -63,6 +149,10 @@ fn add(seen: &mut Observed, record: &text::Record, exe: Option<&Path>) {
         return;
     };
     if let Some(argument) = telling(name) {
+        // SECCOMP records have no arguments: any may be needed.
+        if record.type_name == b"SECCOMP" {
+            found.without_values.insert(name);
+        }
         let fields: [&[u8]; 4] = [b"a0", b"a1", b"a2", b"a3"];
         if let Some(value) = fields
             .get(usize::from(argument))

@@ -77,20 +77,32 @@ fn only(chain: &Chain) -> Result<&Filter> {
     }
 }
 
-/// Prints a filter or every filter of a chain in another form.
+/// Prints a filter or every filter of a chain in another form; as a listing, those of every thread.
 pub(super) fn convert(args: &ConvertArgs, usual: Format) -> Result<u8> {
-    let chain = filters::one(&args.source)?.chain;
     let format = args.format.unwrap_or(usual);
-    let bytes = match (chain.filters(), format) {
-        (several @ [_, _, ..], Format::Listing) => {
-            let mut text = String::new();
-            for (index, filter) in several.iter().enumerate() {
-                text += &format!("filter {index}\n{}", seccomp::text::listing(filter));
-            }
-            text.into_bytes()
+    let mut found = filters::chains(&args.source)?;
+    found.retain(|named| !named.chain.filters().is_empty());
+    let bytes = match (found.as_slice(), format) {
+        ([_, _, ..], Format::Listing) => {
+            let parts = found
+                .iter()
+                .map(|named| format!("{}\n{}", named.name, listing(&named.chain)));
+            parts.collect::<Vec<_>>().join("\n").into_bytes()
         }
-        _ => filters::render(&chain, format),
+        ([only], Format::Listing) => listing(&only.chain).into_bytes(),
+        _ => filters::render(&filters::one(&args.source)?.chain, format),
     };
     filters::write(&bytes, args.output.as_deref())?;
     Ok(0)
+}
+
+fn listing(chain: &Chain) -> String {
+    match chain.filters() {
+        [filter] => seccomp::text::listing(filter),
+        several => several
+            .iter()
+            .enumerate()
+            .map(|(index, filter)| format!("filter {index}\n{}", seccomp::text::listing(filter)))
+            .collect(),
+    }
 }

@@ -1,16 +1,19 @@
 //! `tarsier seccomp`: filters of system calls.
 
 mod check;
+mod compare;
 mod compile;
 mod explain;
 mod filters;
 mod learn;
 mod log_reader;
 mod merge;
+mod places;
 mod report;
 mod run;
 mod source;
 mod supervisor;
+mod write;
 
 use anyhow::Result;
 use cli::seccomp::{Format, SeccompCommand};
@@ -23,7 +26,9 @@ pub(crate) fn seccomp(command: &SeccompCommand) -> Result<u8> {
         SeccompCommand::Check(args) => check::check(args),
         SeccompCommand::Merge(args) => merge::merge_chain(args),
         SeccompCommand::Optimise(args) => merge::shorten(args),
-        SeccompCommand::Diff(args) => explain::diff(args),
+        SeccompCommand::Diff(args) => compare::diff(args),
+        SeccompCommand::Covers(args) => compare::covers(args),
+        SeccompCommand::Write(args) => write::write(args),
         SeccompCommand::Explain(args) => explain::explain(args),
         SeccompCommand::Disasm(args) => merge::convert(args, Format::Listing),
         SeccompCommand::Asm(args) => merge::convert(args, Format::Hex),

@@ -13,6 +13,10 @@ pub(super) struct Reporter<'a> {
     again: Vec<(String, u64)>,
     told: HashMap<(u32, u32, [u64; 6]), usize>,
     untold: u64,
+    missed: u64,
+    counted: u64,
+    /// The profile, where lines are to be told.
+    text: &'a str,
 }
 
 /// Largest number of different denials that are reported one by one.
@@ -26,7 +30,16 @@ impl<'a> Reporter<'a> {
             again: Vec::new(),
             told: HashMap::new(),
             untold: 0,
+            missed: 0,
+            counted: 0,
+            text: "",
         }
+    }
+
+    /// Adds the text of the profile, so that places have lines.
+    pub(super) fn with_text(mut self, text: &'a str) -> Reporter<'a> {
+        self.text = text;
+        self
     }
 
     /// `name[tid]`.
@@ -40,22 +53,54 @@ impl<'a> Reporter<'a> {
         format!("{name}[{tid}]")
     }
 
-    pub(super) fn denied(&mut self, who: &str, data: &SeccompData, ruling: &Ruling) {
-        let key = (data.arch, data.nr, self.telling(data, ruling));
+    /// Reports calls that the kernel, or this program, has denied or logged: the first time in full.
+    pub(super) fn seen(&mut self, who: &str, data: &SeccompData, times: u64) {
+        let Some(ruling) = self.policy.decide(data) else {
+            return;
+        };
+        let verb = match ruling.verdict.action() {
+            // Recorded because a rule may log the call, and with other arguments.
+            Action::Allow if self.records_when_allowed(data) => return,
+            Action::Log => "logged",
+            _ => "denied",
+        };
+        self.counted += times;
+        let key = (data.arch, data.nr, self.telling(data, &ruling));
         if let Some(&index) = self.told.get(&key) {
-            self.again[index].1 += 1;
+            self.again[index].1 += times;
             return;
         }
         if self.told.len() == TOLD_MAX {
-            self.untold += 1;
+            self.untold += times;
             return;
         }
         let call = call_text(data);
-        say!("tarsier: {who}: {call} denied: {}", ruling.verdict);
-        say!("    rule: {}", self.rule(data, ruling));
-        say!("    remedy: {}", self.remedy(data, ruling));
+        match ruling.verdict.action() {
+            Action::Allow => {
+                say!("tarsier: {who}: {call} denied by a filter that was there before");
+            }
+            _ => {
+                say!("tarsier: {who}: {call} {verb}: {}", ruling.verdict);
+                say!("    rule: {}", self.rule(data, &ruling));
+                say!("    remedy: {}", self.remedy(data, &ruling));
+            }
+        }
         self.told.insert(key, self.again.len());
-        self.again.push((call, 0));
+        self.again.push((format!("{call}: {verb}"), times - 1));
+    }
+
+    fn records_when_allowed(&self, data: &SeccompData) -> bool {
+        let logs = |rule: &seccomp::policy::Rule| rule.verdict.action() == Action::Log;
+        let layers = 0..self.policy.layers.len();
+        layers.into_iter().any(|layer| {
+            let default = self.policy.layers[layer].default.action();
+            default == Action::Log || self.rules(data, layer).iter().any(logs)
+        })
+    }
+
+    /// Takes the number of denials that nobody has seen.
+    pub(super) fn missed(&mut self, missed: u64) {
+        self.missed = missed;
     }
 
     /// Arguments that tell denials apart: those that conditions look at. Addresses do not count.
@@ -79,24 +124,31 @@ impl<'a> Reporter<'a> {
         rules.map_or(&[], Vec::as_slice)
     }
 
-    fn source(&self, id: seccomp::policy::RuleId) -> &str {
-        self.policy
-            .sources
-            .get(id.0 as usize)
-            .map_or("?", String::as_str)
+    /// The place of a rule in the profile, with its line where that is known.
+    fn source(&self, id: seccomp::policy::RuleId) -> String {
+        let place = self.policy.sources.get(id.0 as usize);
+        self.with_line(place.map_or("?", String::as_str))
     }
 
-    fn rule(&self, data: &SeccompData, ruling: &Ruling) -> String {
+    fn with_line(&self, place: &str) -> String {
+        match seccomp::profile::line_of(self.text, place) {
+            Some(line) => format!("{place} (line {line})"),
+            None => place.to_owned(),
+        }
+    }
+
+    pub(super) fn rule(&self, data: &SeccompData, ruling: &Ruling) -> String {
         let profile = self.profile;
         let layer = self.policy.layers.get(ruling.layer);
         let default = layer.map_or("", |layer| layer.default_source.as_str());
+        let default = self.with_line(default);
         match &ruling.reason {
             Reason::Rule(id) => format!("{profile}: {}", self.source(*id)),
             Reason::Unlisted => {
                 format!("{profile}: {default}: {} is not listed", call_name(data))
             }
             Reason::OtherArguments(ids) => {
-                let mut places: Vec<&str> = ids.iter().map(|&id| self.source(id)).collect();
+                let mut places: Vec<String> = ids.iter().map(|&id| self.source(id)).collect();
                 places.dedup();
                 let places = places.join(", ");
                 let name = call_name(data);
@@ -141,17 +193,27 @@ impl<'a> Reporter<'a> {
         }
     }
 
-    /// The summary of repeated denials.
+    /// The summary of repeated denials, and their number.
     pub(super) fn finish(&self) {
         for (call, again) in self.again.iter().filter(|row| row.1 > 0) {
-            let times = if *again == 1 { "once" } else { "times" };
             match again {
-                1 => say!("tarsier: {call}: denied {times} more"),
-                again => say!("tarsier: {call}: denied {again} {times} more"),
+                1 => say!("tarsier: {call} once more"),
+                again => say!("tarsier: {call} {again} times more"),
             }
         }
         if self.untold > 0 {
             say!("tarsier: {} more denials are not shown", self.untold);
+        }
+        if self.missed > 0 {
+            say!(
+                "tarsier: {} denials found no room and are not shown",
+                self.missed
+            );
+        }
+        match self.counted {
+            0 => {}
+            1 => say!("tarsier: in all, 1 call was denied or logged"),
+            counted => say!("tarsier: in all, {counted} calls were denied or logged"),
         }
     }
 }

@@ -1,11 +1,13 @@
 //! `tarsier seccomp run`: a program under a profile.
 
+use super::report::Reporter;
 use super::{in_full, report, source, supervisor};
 use anyhow::{bail, Context as _, Result};
 use cli::seccomp::RunArgs;
 use daemon::stderr::say;
 use seccomp::compile::{compile, compile_as, Frequencies};
 use seccomp::policy::Policy;
+use seccomp_kernel::denials::DenialRecorder;
 use seccomp_kernel::launch::{self, Install, Launch, Program};
 
 /// Status 127: the program cannot be run.
@@ -23,30 +25,41 @@ pub(super) fn run(args: &RunArgs) -> Result<u8> {
         );
     }
     let weights = Frequencies::usual();
-    let filter = match args.log {
+    let recorder = args.log.then(|| supervisor::recorder(&policy)).flatten();
+    let listen = args.log && recorder.is_none();
+    let filter = match listen {
         true => compile_as(&policy, &weights, supervisor::supervised),
         false => compile(&policy, &weights),
     };
-    let filter = filter.with_context(|| profile.clone())?;
     let install = Install {
-        filter,
+        filter: filter.with_context(|| profile.clone())?,
         flags: policy.flags,
-        listen: args.log,
+        listen,
+        waits_killable: launch::knows_wait_killable(),
     };
-    under(&install, args, &policy, &profile).or_else(|error| {
+    under(&install, args, recorder, &policy, &profile).or_else(|error| {
         say!("tarsier: {}", in_full(&error));
         Ok(CANNOT_RUN)
     })
 }
 
-/// The status of the program, where it was supervised; otherwise this process became the program.
-fn under(install: &Install, args: &RunArgs, policy: &Policy, profile: &str) -> Result<u8> {
+/// The status of the program, where it was watched; otherwise this process became the program.
+fn under(
+    install: &Install,
+    args: &RunArgs,
+    recorder: Option<DenialRecorder>,
+    policy: &Policy,
+    profile: &str,
+) -> Result<u8> {
     let program = Program::find(&args.command)?;
-    match args.log {
-        true => {
-            let launch = Launch::start(&program, Some(install))?;
-            supervisor::supervise(launch, policy, profile)
-        }
-        false => Err(launch::replace(&program, install).into()),
+    if !args.log {
+        return Err(launch::replace(&program, install).into());
+    }
+    let text = source::text(&args.profile).unwrap_or_default();
+    let reporter = Reporter::new(policy, profile).with_text(&text);
+    let launch = Launch::start(&program, Some(install))?;
+    match recorder {
+        Some(recorder) => supervisor::observe(launch, recorder, reporter),
+        None => supervisor::supervise(launch, policy, reporter),
     }
 }

@@ -110,16 +110,31 @@ fn version(release: &str) -> Option<(u32, u32)> {
 /// Reads a profile and prints its notes on standard error.
 pub(super) fn policy(path: &Path, context: &Context) -> Result<Policy> {
     let text = text(path)?;
-    let policy = profile::parse(&text, context).with_context(|| path.display().to_string())?;
+    let policy = quiet_policy(path, &text, context)?;
     for note in &policy.notes {
         say!("tarsier: {}: note: {note}", path.display());
     }
     Ok(policy)
 }
 
+/// The policy of a profile with this text, without notes.
+pub(super) fn quiet_policy(path: &Path, text: &str, context: &Context) -> Result<Policy> {
+    profile::parse(text, context).with_context(|| path.display().to_string())
+}
+
+/// Whether a text is certainly a profile and no filter.
+pub(super) fn is_profile(text: &str) -> bool {
+    profile::Form::of(text) != profile::Form::List
+}
+
+/// Whether `docker` stands for Docker's default profile.
+pub(super) fn is_builtin(path: &Path) -> bool {
+    path.as_os_str() == "docker" && !path.exists()
+}
+
 /// A file, standard input (`-`), or Docker's default profile (`docker`, unless there is such a file).
 pub(super) fn text(path: &Path) -> Result<String> {
-    if path.as_os_str() == "docker" && !path.exists() {
+    if is_builtin(path) {
         return Ok(DOCKER_DEFAULT.to_owned());
     }
     if path.as_os_str() == "-" {

@@ -1,57 +1,137 @@
-//! Answers denied calls and says what they were.
+//! Runs a program under its filter and says what it was denied.
+//!
+//! With BPF, which needs root, the filter is the profile's own, and denials are only observed.
+//! Without, denied calls come here through SECCOMP_RET_USER_NOTIF and are answered.
 
 use super::report::Reporter;
 use anyhow::Result;
-use rustix::event::{PollFd, PollFlags};
-use rustix::process::{Pid, PidfdFlags, Signal};
+use daemon::stderr::say;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{Pid, PidfdFlags};
 use seccomp::policy::Policy;
 use seccomp::{Action, Verdict};
+use seccomp_kernel::denials::{DenialRecorder, LookedAt};
 use seccomp_kernel::launch::Launch;
 use seccomp_kernel::listener::{Listener, Notification};
-use std::os::fd::AsFd;
+use seccomp_kernel::signals::Signals;
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd};
 
-/// The verdicts of a supervised filter: denials go to the supervisor. ENOSYS stays with the kernel,
-/// because programs try calls that the kernel may lack, and go on without them.
+/// The verdicts of a filter whose denials are answered here. Traps (SIGSYS) stay with the kernel,
+/// since no supervisor can send their signal.
 pub(super) fn supervised(verdict: Verdict) -> Verdict {
-    match (verdict.action(), i32::from(verdict.data())) {
-        (Action::Errno, libc::ENOSYS) => verdict,
-        (Action::Errno | Action::KillProcess | Action::KillThread, _) => {
-            Verdict::new(Action::UserNotif, 0)
-        }
-        _ => verdict,
+    match verdict.action() {
+        Action::Allow | Action::Trap | Action::UserNotif => verdict,
+        _ => Verdict::new(Action::UserNotif, 0),
     }
+}
+
+/// Loads the programs that observe denials under `policy`; `None`, with a note, where that is not
+/// possible.
+pub(super) fn recorder(policy: &Policy) -> Option<DenialRecorder> {
+    match DenialRecorder::start(looked_at(policy)) {
+        Ok(recorder) => Some(recorder),
+        Err(error) => {
+            say!(
+                "tarsier: note: denials cannot be observed without BPF, as root has it ({error}); \
+                 denied calls are answered by tarsier instead: a signal may interrupt them (EINTR), \
+                 calls that kill end with SIGKILL, and traps (SIGSYS) are not reported"
+            );
+            None
+        }
+    }
+}
+
+/// What the kernel is to record of each call: the arguments of conditions, and calls that a
+/// SCMP_ACT_LOG may allow.
+fn looked_at(policy: &Policy) -> BTreeMap<(u32, u32), LookedAt> {
+    let mut calls: BTreeMap<(u32, u32), LookedAt> = BTreeMap::new();
+    for abi in policy.abis() {
+        for layer in &policy.layers {
+            let logs_default = layer.default.action() == Action::Log;
+            let known = abi.calls().filter(|_| logs_default);
+            for (nr, _) in known {
+                let entry = calls.entry((abi.audit_arch(), nr)).or_default();
+                entry.when_allowed = true;
+            }
+            let rules = layer
+                .abis
+                .get(&abi)
+                .into_iter()
+                .flat_map(|rules| &rules.calls);
+            for (&nr, rules) in rules {
+                let entry = calls.entry((abi.audit_arch(), nr)).or_default();
+                for rule in rules {
+                    entry.when_allowed |= rule.verdict.action() == Action::Log;
+                    for condition in &rule.conditions {
+                        entry.args |= 1 << condition.arg;
+                    }
+                }
+            }
+        }
+    }
+    calls
+}
+
+/// How often new denials are looked for, and signals when nothing else happens.
+const PAUSE_MS: i64 = 100;
+
+/// Lets the program run under its own filter, and reports denials until the last process that it
+/// started ends. Returns the program's status.
+pub(super) fn observe(
+    mut launch: Launch,
+    mut recorder: DenialRecorder,
+    mut reporter: Reporter,
+) -> Result<u8> {
+    recorder.follow(launch.pidfd())?;
+    let signals = Signals::take()?;
+    launch.go();
+
+    let mut status = None;
+    loop {
+        let pidfd = status.is_none().then(|| launch.pidfd());
+        let ended = wait(&signals, pidfd, None)?.has_ended;
+        pass_on(&signals, &launch, status.is_some());
+        if ended {
+            status = Some(launch.wait()?);
+        }
+        // Asked before the news: what happened by then is among them.
+        let is_over = status.is_some() && !recorder.is_busy()?;
+        let (news, missed) = recorder.news()?;
+        for denial in news {
+            let (name, tid) = &denial.thread;
+            reporter.seen(&format!("{name}[{tid}]"), &denial.data, denial.times);
+        }
+        reporter.missed(missed);
+        if is_over {
+            break;
+        }
+    }
+    reporter.finish();
+    Ok(status.unwrap_or_default())
 }
 
 /// Lets the program run, and answers denied calls until the last process with the filter ends.
 /// Returns the program's status.
-pub(super) fn supervise(mut launch: Launch, policy: &Policy, profile: &str) -> Result<u8> {
+pub(super) fn supervise(mut launch: Launch, policy: &Policy, mut reporter: Reporter) -> Result<u8> {
+    let signals = Signals::take()?;
     launch.go();
     let listener = Listener::new(launch.listener()?);
-    let mut reporter = Reporter::new(policy, profile);
     let mut status = None;
     loop {
-        let ended = status.is_some();
-        let pidfd = launch.pidfd();
-        let mut fds = vec![PollFd::from_borrowed_fd(listener.fd(), PollFlags::IN)];
-        if !ended {
-            fds.push(PollFd::from_borrowed_fd(pidfd, PollFlags::IN));
-        }
-        match rustix::event::poll(&mut fds, None) {
-            Ok(_) => {}
-            Err(rustix::io::Errno::INTR) => continue,
-            Err(errno) => anyhow::bail!("poll: {errno}"),
-        }
-        let events: Vec<PollFlags> = fds.iter().map(PollFd::revents).collect();
-        if events[0].contains(PollFlags::IN) {
+        let pidfd = status.is_none().then(|| launch.pidfd());
+        let events = wait(&signals, pidfd, Some(listener.fd()))?;
+        pass_on(&signals, &launch, status.is_some());
+        if events.listener.contains(PollFlags::IN) {
             if let Some(call) = listener.receive()? {
                 answer(&listener, &call, policy, &mut reporter)?;
             }
         }
         // A program that never ran has said why.
-        if events.get(1).is_some_and(|events| !events.is_empty()) {
+        if events.has_ended {
             status = Some(launch.wait()?);
         }
-        if events[0].contains(PollFlags::HUP) {
+        if events.listener.contains(PollFlags::HUP) {
             break;
         }
     }
@@ -59,6 +139,45 @@ pub(super) fn supervise(mut launch: Launch, policy: &Policy, profile: &str) -> R
     match status {
         Some(status) => Ok(status),
         None => Ok(launch.wait()?),
+    }
+}
+
+struct Events {
+    has_ended: bool,
+    listener: PollFlags,
+}
+
+/// Waits for a signal, the end of the program, or a call to answer, and not longer than a moment.
+fn wait(
+    signals: &Signals,
+    pidfd: Option<BorrowedFd>,
+    listener: Option<BorrowedFd>,
+) -> Result<Events> {
+    let mut fds = vec![PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN)];
+    fds.extend(pidfd.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+    fds.extend(listener.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+    let moment = Timespec {
+        tv_sec: 0,
+        tv_nsec: PAUSE_MS * 1_000_000,
+    };
+    match rustix::event::poll(&mut fds, Some(&moment)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(errno) => anyhow::bail!("poll: {errno}"),
+    }
+    let events = |at: usize| fds.get(at).map_or(PollFlags::empty(), PollFd::revents);
+    let has_pidfd = pidfd.is_some();
+    Ok(Events {
+        has_ended: has_pidfd && !events(1).is_empty(),
+        listener: events(1 + usize::from(has_pidfd)),
+    })
+}
+
+/// Passes signals on to the program, which has those of its terminal already.
+fn pass_on(signals: &Signals, launch: &Launch, has_ended: bool) {
+    while let Some(signal) = signals.next() {
+        if !signal.is_from_kernel && !has_ended {
+            launch.signal(signal.number);
+        }
     }
 }
 
@@ -76,15 +195,17 @@ fn answer(
     if !listener.is_waiting(call) {
         return Ok(());
     }
-    reporter.denied(&who, &call.data, &ruling);
-    let errno = match ruling.verdict.action() {
-        Action::Errno => ruling.verdict.data(),
+    reporter.seen(&who, &call.data, 1);
+    match ruling.verdict.action() {
+        Action::Allow | Action::Log => listener.allow(call)?,
+        Action::Errno => listener.deny(call, ruling.verdict.data())?,
+        // No tracer is there.
+        Action::Trace => listener.deny(call, libc::ENOSYS as u16)?,
         _ => {
             kill(call.tid);
-            libc::EPERM as u16
+            listener.deny(call, libc::EPERM as u16)?;
         }
-    };
-    listener.deny(call, errno)?;
+    }
     Ok(())
 }
 
@@ -100,6 +221,6 @@ fn kill(tid: u32) {
     let pidfd = pid.and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok());
     if let Some(pidfd) = pidfd {
         // Gone already: that is what was wanted.
-        let _ = rustix::process::pidfd_send_signal(pidfd.as_fd(), Signal::KILL);
+        let _ = rustix::process::pidfd_send_signal(pidfd.as_fd(), rustix::process::Signal::KILL);
     }
 }

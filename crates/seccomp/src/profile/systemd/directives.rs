@@ -1,57 +1,72 @@
 //! Converts directives to layers.
 
+use super::set;
 use super::unit::Setting;
-use super::{set, unknown_set};
+use super::unit::{boolean, Lines};
 use crate::policy::{Abi, AbiRules, Compare, Condition, Layer, Policy, Rule, RuleId};
 use crate::profile::{words, Context, ProfileError};
 use crate::{Action, Verdict};
 
 mod families;
 mod filter;
+mod namespaces;
 
 const EPERM: Verdict = Verdict::new(Action::Errno, libc::EPERM as u16);
 const NO_CALL: Verdict = Verdict::new(Action::Errno, libc::ENOSYS as u16);
 
 /// The layers of a unit, in the order in which systemd installs its filters (systemd,
 /// src/core/exec-invoke.c): among equally strict verdicts the last one counts.
-pub(super) fn policy(settings: &[Setting], context: &Context) -> Result<Policy, ProfileError> {
-    let mut unit = Unit::new(settings, context)?;
-    unit.when("ProtectHostname", hostname)?;
-    families::address_families(&mut unit)?;
-    unit.when("MemoryDenyWriteExecute", write_execute)?;
-    unit.when("RestrictRealtime", realtime)?;
-    let dynamic = unit.flag("DynamicUser")?;
-    if unit.flag("RestrictSUIDSGID")?.is_some() || dynamic.is_none() {
-        unit.when("RestrictSUIDSGID", set_ids)?;
+///
+/// # Errors
+/// The unit restricts no calls.
+pub(super) fn policy(lines: Lines, context: &Context) -> Result<Policy, ProfileError> {
+    let mut unit = Unit {
+        settings: &lines.settings,
+        native: context.native,
+        family: context.native.family(),
+        policy: Policy {
+            notes: lines.notes,
+            ..Policy::default()
+        },
+    };
+    unit.when("ProtectHostname", hostname);
+    families::address_families(&mut unit);
+    unit.when("MemoryDenyWriteExecute", write_execute);
+    unit.when("RestrictRealtime", realtime);
+    if unit.flag("DynamicUser").is_some() {
+        unit.when("DynamicUser", set_ids);
     } else {
-        unit.when("DynamicUser", set_ids)?;
+        unit.when("RestrictSUIDSGID", set_ids);
     }
-    unit.namespaces()?;
+    namespaces::namespaces(&mut unit);
     unit.when("ProtectKernelTunables", |unit, layer, id| {
         unit.deny(layer, id, &["_sysctl"])
-    })?;
+    });
     unit.when("ProtectKernelModules", |unit, layer, id| {
         unit.deny_set(layer, id, "@module")
-    })?;
+    });
     unit.when("ProtectKernelLogs", |unit, layer, id| {
         unit.deny(layer, id, &["syslog"])
-    })?;
+    });
     unit.when("ProtectClock", |unit, layer, id| {
         unit.deny_set(layer, id, "@clock")
-    })?;
+    });
     unit.when("PrivateDevices", |unit, layer, id| {
         unit.deny_set(layer, id, "@raw-io")
-    })?;
-    unit.architectures()?;
-    unit.lock_personality()?;
-    filter::log(&mut unit)?;
-    filter::filter(&mut unit)?;
+    });
+    unit.architectures();
+    unit.lock_personality();
+    filter::log(&mut unit);
+    filter::filter(&mut unit);
     if unit.policy.layers.is_empty() {
         return Err(ProfileError::new(
             "the unit",
             "no directive that restricts system calls",
             "one such as SystemCallFilter=",
-            "see systemd.exec(5), SYSTEM CALL FILTERING",
+            match unit.policy.notes.as_slice() {
+                [] => "see systemd.exec(5), SYSTEM CALL FILTERING".to_owned(),
+                notes => notes.join("; "),
+            },
         ));
     }
     Ok(unit.policy)
@@ -166,15 +181,6 @@ struct Unit<'a> {
 }
 
 impl<'a> Unit<'a> {
-    fn new(settings: &'a [Setting], context: &Context) -> Result<Unit<'a>, ProfileError> {
-        Ok(Unit {
-            settings,
-            native: context.native,
-            family: context.native.family(),
-            policy: Policy::default(),
-        })
-    }
-
     /// Assignments of a directive after the last empty one, which cancels those before it.
     fn all(&self, name: &'a str) -> Vec<&'a Setting> {
         let mut kept = Vec::new();
@@ -187,15 +193,23 @@ impl<'a> Unit<'a> {
         kept
     }
 
-    fn last(&self, name: &'a str) -> Option<&'a Setting> {
-        self.all(name).pop()
+    /// The last assignment of a boolean directive that is a boolean, if its value is true. Others,
+    /// empty ones too, change nothing.
+    fn flag(&mut self, name: &'a str) -> Option<&'a Setting> {
+        let mut last = None;
+        let settings = self.settings;
+        for setting in settings.iter().filter(|setting| setting.name == name) {
+            match switch(setting) {
+                Some(is_on) => last = is_on.then_some(setting),
+                None => self.note(setting.ignored(&setting.value, "yes or no")),
+            }
+        }
+        last
     }
 
-    /// The last assignment of a boolean directive, if its value is true.
-    fn flag(&self, name: &'a str) -> Result<Option<&'a Setting>, ProfileError> {
-        match self.last(name) {
-            Some(setting) if setting.boolean()? => Ok(Some(setting)),
-            _ => Ok(None),
+    fn note(&mut self, note: String) {
+        if !self.policy.notes.contains(&note) {
+            self.policy.notes.push(note);
         }
     }
 
@@ -218,18 +232,13 @@ impl<'a> Unit<'a> {
     }
 
     /// Adds a layer if a boolean directive is true.
-    fn when(
-        &mut self,
-        name: &'a str,
-        fill: impl Fn(&mut Unit, &mut Layer, RuleId),
-    ) -> Result<(), ProfileError> {
-        if let Some(setting) = self.flag(name)? {
+    fn when(&mut self, name: &'a str, fill: impl Fn(&mut Unit, &mut Layer, RuleId)) {
+        if let Some(setting) = self.flag(name) {
             let mut layer = self.permissive(setting);
             let id = self.source(setting.place());
             fill(self, &mut layer, id);
             self.policy.layers.push(layer);
         }
-        Ok(())
     }
 
     fn deny(&self, layer: &mut Layer, id: RuleId, names: &[&str]) {
@@ -244,115 +253,64 @@ impl<'a> Unit<'a> {
         self.deny(layer, id, &set(name).unwrap_or_default());
     }
 
-    /// `RestrictNamespaces=`: a boolean, or the namespaces that may (or with `~` may not) be
-    /// entered.
-    fn namespaces(&mut self) -> Result<(), ProfileError> {
-        const NAMESPACES: [(&str, i32); 8] = [
-            ("cgroup", libc::CLONE_NEWCGROUP),
-            ("ipc", libc::CLONE_NEWIPC),
-            ("net", libc::CLONE_NEWNET),
-            ("mnt", libc::CLONE_NEWNS),
-            ("pid", libc::CLONE_NEWPID),
-            ("user", libc::CLONE_NEWUSER),
-            ("uts", libc::CLONE_NEWUTS),
-            ("time", 0x80),
-        ];
-        let Some(setting) = self.last("RestrictNamespaces") else {
-            return Ok(());
-        };
-        let mut forbidden: Vec<u64> = Vec::new();
-        match setting.boolean() {
-            Ok(false) => return Ok(()),
-            Ok(true) => forbidden.extend(NAMESPACES.map(|row| row.1 as u64)),
-            Err(_) => {
-                let (inverted, names) = setting.list();
-                let names: Vec<&str> = names.collect();
-                let unknown = names
-                    .iter()
-                    .find(|name| !NAMESPACES.iter().any(|row| row.0 == **name));
-                if let Some(name) = unknown {
-                    let expected = "yes, no, or cgroup, ipc, net, mnt, pid, user, uts, time";
-                    return Err(setting.refuse(name, expected, "correct its spelling"));
-                }
-                let wanted = NAMESPACES
-                    .iter()
-                    .filter(|row| names.contains(&row.0) == inverted);
-                forbidden.extend(wanted.map(|row| row.1 as u64));
-            }
-        }
-        if forbidden.is_empty() {
-            return Ok(());
-        }
-        let id = self.source(setting.place());
-        let mut layer = self.permissive(setting);
-        let everything = forbidden.len() == NAMESPACES.len();
-        for &abi in self.family {
-            // The flags of clone3 are in memory; programs fall back to clone.
-            add(&mut layer, abi, "clone3", Vec::new(), NO_CALL, id);
-            let any = Condition {
-                arg: 1,
-                compare: Compare::MaskedEq { mask: 0xffff_ffff },
-                value: 0,
-            };
-            let conditions = if everything { Vec::new() } else { vec![any] };
-            add(&mut layer, abi, "setns", conditions, EPERM, id);
-            for &flag in &forbidden {
-                for (name, arg) in [("unshare", 0), ("clone", 0), ("setns", 1)] {
-                    add(&mut layer, abi, name, vec![all_bits(arg, flag)], EPERM, id);
-                }
-            }
-        }
-        self.policy.layers.push(layer);
-        Ok(())
-    }
-
     /// `SystemCallArchitectures=`: calls of other ABIs kill the thread. The native ABI is always
     /// allowed.
-    fn architectures(&mut self) -> Result<(), ProfileError> {
+    fn architectures(&mut self) {
         let settings = self.all("SystemCallArchitectures");
-        let Some(setting) = settings.last() else {
-            return Ok(());
-        };
-        let mut layer = Layer::new(
-            "SystemCallArchitectures=",
-            Verdict::ALLOW,
-            Verdict::new(Action::KillThread, 0),
-        );
-        layer.default_source = setting.place();
-        layer.abis.insert(self.native, AbiRules::default());
-        for setting in &settings {
+        let mut abis = vec![self.native];
+        let mut restricts = None;
+        for setting in settings {
             for name in setting.value.split_whitespace() {
                 let known = Abi::EVERY
                     .into_iter()
                     .find(|abi| abi.systemd_name() == name);
                 match known {
-                    Some(abi) => drop(layer.abis.insert(abi, AbiRules::default())),
-                    None if name == "native" => {}
+                    Some(abi) => abis.push(abi),
+                    None if name == "native" || OTHER_ARCHITECTURES.contains(&name) => {}
                     None => {
                         let expected = "native, x86-64, x32, x86, arm64 or arm";
-                        return Err(setting.refuse(name, expected, "correct its spelling"));
+                        self.note(setting.ignored(name, expected));
+                        continue;
                     }
                 }
+                restricts = Some(setting);
             }
         }
+        let Some(setting) = restricts else {
+            return;
+        };
+
+        // A kernel serves only ABIs of its own family. Without any other to refuse, systemd
+        // installs nothing.
+        abis.retain(|abi| self.family.contains(abi));
+        if self.family.iter().all(|abi| abis.contains(abi)) {
+            return;
+        }
+        let killed = Verdict::new(Action::KillThread, 0);
+        let mut layer = Layer::new("SystemCallArchitectures=", Verdict::ALLOW, killed);
+        layer.default_source = setting.place();
+        layer.abis = abis
+            .into_iter()
+            .map(|abi| (abi, AbiRules::default()))
+            .collect();
         self.policy.layers.push(layer);
-        Ok(())
     }
 
     /// `LockPersonality=`: allows only the unit's own personality.
-    fn lock_personality(&mut self) -> Result<(), ProfileError> {
-        let own = match self.last("Personality") {
-            None => 0,
-            Some(setting) => match setting.value.as_str() {
-                "x86-64" | "arm64" => 0,
+    fn lock_personality(&mut self) {
+        let mut own = 0;
+        for setting in self.all("Personality") {
+            match (setting.value.as_str(), self.native) {
+                ("x86-64", Abi::X86_64 | Abi::X32) | ("arm64", Abi::Aarch64) => own = 0,
+                ("x86", Abi::I386) | ("arm", Abi::Arm) => own = 0,
                 // PER_LINUX32 (linux/personality.h).
-                "x86" | "arm" => 8,
-                other => {
-                    let expected = "x86-64, x86, arm64 or arm";
-                    return Err(setting.refuse(other, expected, "correct its spelling"));
+                ("x86", Abi::X86_64 | Abi::X32) | ("arm", Abi::Aarch64) => own = 8,
+                (other, _) => {
+                    let expected = "an architecture that this kernel serves";
+                    self.note(setting.ignored(other, expected));
                 }
-            },
-        };
+            }
+        }
         self.when("LockPersonality", |unit, layer, id| {
             for &abi in unit.family {
                 let other = Condition {
@@ -362,27 +320,58 @@ impl<'a> Unit<'a> {
                 };
                 add(layer, abi, "personality", vec![other], EPERM, id);
             }
-        })
+        });
     }
 
-    /// The calls that a word of a list stands for: a call itself, or the members of a set. A name
-    /// that is no call is kept, with a note.
-    fn expand(&mut self, setting: &Setting, word: &str) -> Result<Vec<String>, ProfileError> {
+    /// The calls that a word of a list stands for: a call itself, or the members of a set. Unknown
+    /// names stand for nothing, with a note: units are written for many versions.
+    fn expand(&mut self, setting: &Setting, word: &str) -> Vec<String> {
         if let Some(members) = set(word) {
-            return Ok(members.into_iter().map(str::to_owned).collect());
+            return members.into_iter().map(str::to_owned).collect();
         }
-        if word.starts_with('@') {
-            return Err(unknown_set(&setting.place(), word));
+        if words::is_call(word) || words::is_foreign_call(word) {
+            return vec![word.to_owned()];
         }
-        if !words::is_call(word) && !words::is_foreign_call(word) {
-            // systemd ignores them, too: units are written for many kernels.
-            let note = format!(
-                "{}: no system call {word:?}; it has no effect: {}",
-                setting.place(),
-                words::suggestion(word)
-            );
-            self.policy.notes.push(note);
-        }
-        Ok(vec![word.to_owned()])
+        let kind = match word.starts_with('@') {
+            true => "a set of systemd 257 (`tarsier seccomp compile --help`)".to_owned(),
+            false => format!("a system call: {}", words::suggestion(word)),
+        };
+        self.note(setting.ignored(word, &kind));
+        Vec::new()
     }
 }
+
+/// The value of a boolean directive. `ProtectHostname=` has other forms since systemd 258:
+/// `private` gives a hostname of its own that may be changed, and a name may follow.
+fn switch(setting: &Setting) -> Option<bool> {
+    let value = setting.value.as_str();
+    if setting.name != "ProtectHostname" {
+        return boolean(value);
+    }
+    match value.split_once(':') {
+        Some((_, "")) => None,
+        Some(("private", _)) => Some(false),
+        Some((kind, _)) => boolean(kind).filter(|&is_on| is_on),
+        None if value == "private" => Some(false),
+        None => boolean(value),
+    }
+}
+
+/// Architectures of systemd without tables here (systemd, `seccomp_arch_from_string`).
+const OTHER_ARCHITECTURES: [&str; 15] = [
+    "loongarch64",
+    "mips",
+    "mips64",
+    "mips64-n32",
+    "mips-le",
+    "mips64-le",
+    "mips64-le-n32",
+    "parisc",
+    "parisc64",
+    "ppc",
+    "ppc64",
+    "ppc64-le",
+    "riscv64",
+    "s390",
+    "s390x",
+];

@@ -2,11 +2,10 @@
 
 use super::{add, Unit};
 use crate::policy::{Abi, Compare, Condition};
-use crate::profile::ProfileError;
 use crate::{Action, Verdict};
 
-/// Address families by name (linux/socket.h).
-const FAMILIES: [(&str, u64); 48] = [
+/// Address families by name (linux/socket.h), without AF_UNSPEC, which systemd does not know.
+const FAMILIES: [(&str, u64); 47] = [
     ("AF_UNIX", 1),
     ("AF_LOCAL", 1),
     ("AF_INET", 2),
@@ -54,33 +53,47 @@ const FAMILIES: [(&str, u64); 48] = [
     ("AF_SMC", 43),
     ("AF_XDP", 44),
     ("AF_MCTP", 45),
-    ("AF_UNSPEC", 0),
 ];
 
 /// `RestrictAddressFamilies=`: socket(2) with another family fails with EAFNOSUPPORT. 32-bit
 /// x86 also creates sockets with socketcall(2), whose arguments filters cannot see: as in
 /// systemd, the directive has no effect there.
-pub(super) fn address_families(unit: &mut Unit<'_>) -> Result<(), ProfileError> {
+pub(super) fn address_families(unit: &mut Unit<'_>) {
     let settings = unit.all("RestrictAddressFamilies");
-    let Some(first) = settings.first() else {
-        return Ok(());
-    };
-    let is_allow_list = !first.list().0;
-    let mut families: Vec<u64> = Vec::new();
+    // `none` forbids all, and leaves it to the next line whether the list is one of allowed or of
+    // denied families (systemd, `config_parse_address_families`).
+    let mut listed: Option<Vec<u64>> = None;
+    let mut is_allow_list = false;
     for setting in &settings {
+        if setting.value == "none" {
+            (listed, is_allow_list) = (None, true);
+            continue;
+        }
         let (inverted, names) = setting.list();
-        for name in names.filter(|&name| name != "none") {
-            let known = FAMILIES.iter().find(|row| row.0 == name);
-            let &(_, family) = known.ok_or_else(|| {
-                let expected = "an address family such as AF_INET, or none";
-                setting.refuse(name, expected, "correct its spelling")
-            })?;
-            families.retain(|&listed| listed != family);
+        let families = listed.get_or_insert_with(|| {
+            is_allow_list = !inverted;
+            Vec::new()
+        });
+        for name in names {
+            let Some(&(_, family)) = FAMILIES.iter().find(|row| row.0 == name) else {
+                let expected = "an address family such as AF_INET";
+                unit.policy.notes.push(setting.ignored(name, expected));
+                continue;
+            };
+            families.retain(|&known| known != family);
             if inverted != is_allow_list {
                 families.push(family);
             }
         }
     }
+    let mut families = listed.unwrap_or_default();
+    let Some(first) = settings.first() else {
+        return;
+    };
+    if !is_allow_list && families.is_empty() {
+        return;
+    }
+
     families.sort_unstable();
     let id = unit.source(first.place());
     let mut layer = unit.permissive(first);
@@ -105,7 +118,6 @@ pub(super) fn address_families(unit: &mut Unit<'_>) -> Result<(), ProfileError> 
         ));
     }
     unit.policy.layers.push(layer);
-    Ok(())
 }
 
 /// Condition that the family is this one. The kernel takes it from the lower 32 bits.

@@ -3,7 +3,7 @@
 use super::super::{set, unit::Setting};
 use super::{add, Unit};
 use crate::policy::{Layer, RuleId};
-use crate::profile::{words, ProfileError};
+use crate::profile::words;
 use crate::{Action, Verdict};
 use std::collections::BTreeMap;
 
@@ -14,17 +14,21 @@ const KILL: Verdict = Verdict::new(Action::KillProcess, 0);
 type Listed = BTreeMap<String, (Option<Verdict>, usize)>;
 
 /// `SystemCallFilter=`: the calls that are allowed, or with `~` denied.
-pub(super) fn filter(unit: &mut Unit<'_>) -> Result<(), ProfileError> {
-    let refusal = match unit.last("SystemCallErrorNumber") {
-        Some(setting) => error(setting, &setting.value)?,
-        None => KILL,
-    };
+pub(super) fn filter(unit: &mut Unit<'_>) {
+    let mut refusal = KILL;
+    for setting in unit.all("SystemCallErrorNumber") {
+        match error(&setting.value) {
+            // 0 would be success.
+            Some(verdict) if verdict.data() > 0 || verdict == KILL => refusal = verdict,
+            _ => unit.note(setting.ignored(&setting.value, ERRNO)),
+        }
+    }
     let settings = unit.all("SystemCallFilter");
     let Some(first) = settings.first() else {
-        return Ok(());
+        return;
     };
     let is_allow_list = !first.list().0;
-    let calls = listed(unit, "SystemCallFilter", &settings, is_allow_list)?;
+    let calls = listed(unit, "SystemCallFilter", &settings, is_allow_list);
     let (default, action) = match is_allow_list {
         // Calls that systemd does not know are treated as too new.
         true => (super::NO_CALL, Verdict::ALLOW),
@@ -35,7 +39,13 @@ pub(super) fn filter(unit: &mut Unit<'_>) -> Result<(), ProfileError> {
     add_listed(unit, &mut layer, &settings, &calls, action);
     if is_allow_list {
         let id = unit.source(format!("{}: not listed", first.place()));
-        for call in set("@known").unwrap_or_default() {
+        // A call that the native ABI does not have is refused as one that systemd does not know.
+        let native = unit.native;
+        let known = set("@known").unwrap_or_default();
+        for call in known
+            .into_iter()
+            .filter(|call| native.number(call).is_some())
+        {
             if !calls.contains_key(call) {
                 for &abi in unit.family {
                     add(&mut layer, abi, call, Vec::new(), refusal, id);
@@ -44,14 +54,13 @@ pub(super) fn filter(unit: &mut Unit<'_>) -> Result<(), ProfileError> {
         }
     }
     unit.policy.layers.push(layer);
-    Ok(())
 }
 
 /// `SystemCallLog=`: listed calls are allowed and logged; with `~`, all others are.
-pub(super) fn log(unit: &mut Unit<'_>) -> Result<(), ProfileError> {
+pub(super) fn log(unit: &mut Unit<'_>) {
     let settings = unit.all("SystemCallLog");
     let Some(first) = settings.first() else {
-        return Ok(());
+        return;
     };
     let is_list = !first.list().0;
     let log = Verdict::new(Action::Log, 0);
@@ -60,12 +69,11 @@ pub(super) fn log(unit: &mut Unit<'_>) -> Result<(), ProfileError> {
     } else {
         (log, Verdict::ALLOW)
     };
-    let calls = listed(unit, "SystemCallLog", &settings, is_list)?;
+    let calls = listed(unit, "SystemCallLog", &settings, is_list);
     let mut layer = unit.permissive(first);
     layer.default = default;
     add_listed(unit, &mut layer, &settings, &calls, action);
     unit.policy.layers.push(layer);
-    Ok(())
 }
 
 /// The calls that are listed by all assignments of a directive. The first one decides whether
@@ -76,7 +84,7 @@ fn listed(
     directive: &str,
     settings: &[&Setting],
     is_allow_list: bool,
-) -> Result<Listed, ProfileError> {
+) -> Listed {
     let mut listed = Listed::new();
     let is_filter = directive == "SystemCallFilter";
     if is_filter && is_allow_list {
@@ -88,18 +96,21 @@ fn listed(
         let items: Vec<String> = items.map(str::to_owned).collect();
         for item in &items {
             let (name, own) = match item.split_once(':') {
-                Some((name, errno)) if is_filter => (name, Some(error(setting, errno)?)),
+                Some((name, errno)) if is_filter => match error(errno) {
+                    Some(own) if inverted => (name, Some(own)),
+                    Some(_) => {
+                        let expected = "a call without an errno, or ~ before the list";
+                        unit.note(setting.ignored(item, expected));
+                        continue;
+                    }
+                    None => {
+                        unit.note(setting.ignored(item, ERRNO));
+                        continue;
+                    }
+                },
                 _ => (item.as_str(), None),
             };
-            if own.is_some() && !inverted {
-                let remedy = "delete it, or put ~ before the list";
-                return Err(setting.refuse(
-                    item,
-                    "a call without an errno, as it is allowed",
-                    remedy,
-                ));
-            }
-            for call in unit.expand(setting, name)? {
+            for call in unit.expand(setting, name) {
                 if inverted != is_allow_list || own.is_some() {
                     listed.insert(call, (own, index));
                 } else {
@@ -108,7 +119,7 @@ fn listed(
             }
         }
     }
-    Ok(listed)
+    listed
 }
 
 fn add_listed(
@@ -136,14 +147,12 @@ fn add_listed(
     }
 }
 
+const ERRNO: &str = "kill, the name of an errno such as EPERM, or a number from 1 to 4095";
+
 /// Parses `kill` or an errno.
-fn error(setting: &Setting, text: &str) -> Result<Verdict, ProfileError> {
+fn error(text: &str) -> Option<Verdict> {
     if text == "kill" {
-        return Ok(KILL);
+        return Some(KILL);
     }
-    let errno = words::errno(text).ok_or_else(|| {
-        let expected = "kill, the name of an errno, or a number from 0 to 4095";
-        setting.refuse(text, expected, "write one such as EPERM")
-    })?;
-    Ok(Verdict::new(Action::Errno, errno))
+    Some(Verdict::new(Action::Errno, words::errno(text)?))
 }

@@ -1,0 +1,177 @@
+//! Rules one after the other, as libseccomp tests them: for calls whose conditions combine to more
+//! cases than they are.
+
+use super::code::{Code, CodeId, Graph};
+use crate::code as op;
+use crate::policy::{Compare, Condition, Rule};
+use crate::Verdict;
+use std::collections::HashMap;
+
+/// Rules of one call in one layer, strictest first; the first that matches decides.
+pub(super) struct Stage<'a> {
+    pub(super) rules: Vec<&'a Rule>,
+    pub(super) default: Verdict,
+    /// Whether arguments have 64 bits; if not, upper halves are taken as 0.
+    pub(super) wide: bool,
+}
+
+/// The code for stages, newest layer first: the strictest verdict of all, and among equally strict
+/// ones the first. `answer` maps a verdict to what the filter returns for it.
+pub(super) fn linear(
+    graph: &mut Graph,
+    stages: &[Stage],
+    answer: &dyn Fn(Verdict) -> Verdict,
+) -> CodeId {
+    let mut chain = Chain {
+        graph,
+        stages,
+        answer,
+        known: HashMap::new(),
+    };
+    chain.from(0, None)
+}
+
+struct Chain<'a> {
+    graph: &'a mut Graph,
+    stages: &'a [Stage<'a>],
+    answer: &'a dyn Fn(Verdict) -> Verdict,
+    known: HashMap<(usize, Option<Verdict>), CodeId>,
+}
+
+impl Chain<'_> {
+    /// The code from a stage on; `so_far` is the verdict of those before it.
+    fn from(&mut self, stage: usize, so_far: Option<Verdict>) -> CodeId {
+        if let Some(&code) = self.known.get(&(stage, so_far)) {
+            return code;
+        }
+        let Some(Stage {
+            rules,
+            default,
+            wide,
+        }) = self.stages.get(stage)
+        else {
+            let verdict = so_far.unwrap_or(Verdict::ALLOW);
+            return self.graph.add(Code::Return((self.answer)(verdict)));
+        };
+
+        let with = |verdict: Verdict| so_far.map_or(verdict, |newer| newer.or_stricter(verdict));
+        let mut code = self.from(stage + 1, Some(with(*default)));
+        for rule in rules.iter().rev() {
+            let mut yes = self.from(stage + 1, Some(with(rule.verdict)));
+            for condition in rule.conditions.iter().rev() {
+                yes = test(self.graph, condition, *wide, yes, code);
+            }
+            code = yes;
+        }
+        self.known.insert((stage, so_far), code);
+        code
+    }
+}
+
+/// Code that goes to `yes` if the condition holds.
+fn test(graph: &mut Graph, condition: &Condition, wide: bool, yes: CodeId, no: CodeId) -> CodeId {
+    let (arg, value) = (condition.arg, condition.value);
+    match condition.compare {
+        Compare::Eq => masked(graph, (arg, wide), u64::MAX, value, [yes, no]),
+        Compare::Ne => masked(graph, (arg, wide), u64::MAX, value, [no, yes]),
+        Compare::MaskedEq { mask } if value & !mask == 0 => {
+            masked(graph, (arg, wide), mask, value, [yes, no])
+        }
+        Compare::MaskedEq { .. } => no,
+        Compare::Ge => at_least(graph, (arg, wide), value, yes, no),
+        Compare::Lt => at_least(graph, (arg, wide), value, no, yes),
+        Compare::Gt => match value.checked_add(1) {
+            Some(first) => at_least(graph, (arg, wide), first, yes, no),
+            None => no,
+        },
+        Compare::Le => match value.checked_add(1) {
+            Some(first) => at_least(graph, (arg, wide), first, no, yes),
+            None => yes,
+        },
+    }
+}
+
+/// Loads a half of an argument and goes on with `then`.
+fn load(graph: &mut Graph, arg: u8, low: bool, then: CodeId) -> CodeId {
+    let offset = 16 + 8 * u32::from(arg) + if low { 0 } else { 4 };
+    graph.add(Code::Load { offset, then })
+}
+
+fn masked(
+    graph: &mut Graph,
+    (arg, wide): (u8, bool),
+    mask: u64,
+    value: u64,
+    [yes, no]: [CodeId; 2],
+) -> CodeId {
+    let low = masked_half(graph, arg, true, mask as u32, value as u32, [yes, no]);
+    let (mask, value) = ((mask >> 32) as u32, (value >> 32) as u32);
+    match wide {
+        true => masked_half(graph, arg, false, mask, value, [low, no]),
+        false if value == 0 => low,
+        false => no,
+    }
+}
+
+fn masked_half(
+    graph: &mut Graph,
+    arg: u8,
+    low: bool,
+    mask: u32,
+    value: u32,
+    [yes, no]: [CodeId; 2],
+) -> CodeId {
+    let jump = |op, k, yes, no| Code::Test { op, k, yes, no };
+    let then = match (mask, value) {
+        (0, _) => return yes,
+        (u32::MAX, value) => graph.add(jump(op::JEQ, value, yes, no)),
+        (mask, 0) => graph.add(jump(op::JSET, mask, no, yes)),
+        (mask, value) if mask == value && mask.is_power_of_two() => {
+            graph.add(jump(op::JSET, mask, yes, no))
+        }
+        (mask, value) => {
+            let then = graph.add(jump(op::JEQ, value, yes, no));
+            graph.add(Code::Mask { mask, then })
+        }
+    };
+    // Both ways may be the same.
+    match then == yes || then == no {
+        true => then,
+        false => load(graph, arg, low, then),
+    }
+}
+
+fn at_least(
+    graph: &mut Graph,
+    (arg, wide): (u8, bool),
+    bound: u64,
+    yes: CodeId,
+    no: CodeId,
+) -> CodeId {
+    let (high, low) = ((bound >> 32) as u32, bound as u32);
+    let jump = |op, k, yes, no| Code::Test { op, k, yes, no };
+    let low = match low {
+        0 => yes,
+        low => {
+            let test = graph.add(jump(op::JGE, low, yes, no));
+            load(graph, arg, true, test)
+        }
+    };
+    if !wide {
+        return if high == 0 { low } else { no };
+    }
+    let equal = match high {
+        0 => yes,
+        // Smaller ones are left.
+        _ => no,
+    };
+    let equal = graph.add(jump(op::JEQ, high, low, equal));
+    let test = match high {
+        0 => equal,
+        high => graph.add(jump(op::JGT, high, yes, equal)),
+    };
+    match test == yes || test == no {
+        true => test,
+        false => load(graph, arg, false, test),
+    }
+}
