@@ -2,7 +2,19 @@
 //! socket addresses. Sources: the manual pages of the calls (section 2) and, for what audit collects, kernel/auditsc.c,
 //! fs/namei.c and net/socket.c.
 
+use crate::follow::Follow;
 use abi::Arch;
+
+/// Flags by which calls follow a symbolic link or not: linux/fcntl.h, linux/mount.h, linux/fs.h (`UMOUNT_NOFOLLOW`),
+/// linux/inotify.h and linux/fanotify.h.
+const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
+const AT_SYMLINK_FOLLOW: u64 = 0x400;
+const UMOUNT_NOFOLLOW: u64 = 8;
+const FSPICK_SYMLINK_NOFOLLOW: u64 = 2;
+const MOVE_MOUNT_F_SYMLINKS: u64 = 1;
+const MOVE_MOUNT_T_SYMLINKS: u64 = 0x10;
+const IN_DONT_FOLLOW: u64 = 0x0200_0000;
+const FAN_MARK_DONT_FOLLOW: u64 = 4;
 
 /// Stands for an argument that the call does not have.
 pub const NONE: u8 = 0xff;
@@ -85,71 +97,6 @@ pub struct PathArg {
     /// Whether a symbolic link that is the last name is followed.
     pub follow: Follow,
 }
-
-/// Whether a call follows a symbolic link that is the last name of a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Follow {
-    /// Whether it does without `flag`.
-    default: bool,
-    /// Index of the argument that has `flag`, or [`NONE`].
-    flags: u8,
-    /// The flag by which the call does the opposite.
-    flag: u64,
-}
-
-impl Follow {
-    /// The link itself is meant, always.
-    pub const NEVER: Follow = Follow {
-        default: false,
-        flags: NONE,
-        flag: 0,
-    };
-    /// What the link leads to is meant, always.
-    pub const ALWAYS: Follow = Follow {
-        default: true,
-        ..Follow::NEVER
-    };
-
-    /// The link is followed unless argument `flags` has `flag`.
-    const fn unless(flags: u8, flag: u64) -> Follow {
-        Follow {
-            default: true,
-            flags,
-            flag,
-        }
-    }
-
-    /// The link is followed only if argument `flags` has `flag`.
-    const fn only_if(flags: u8, flag: u64) -> Follow {
-        Follow {
-            default: false,
-            flags,
-            flag,
-        }
-    }
-
-    /// Whether a call with these arguments follows the link.
-    pub fn by(self, args: &[u64; 6]) -> bool {
-        let flags = args.get(usize::from(self.flags)).copied().unwrap_or(0);
-        self.default != (flags & self.flag != 0)
-    }
-
-    /// Whether a call follows the link with some arguments.
-    pub fn is_possible(self) -> bool {
-        self.default || self.flag != 0
-    }
-}
-
-/// Flags by which calls follow a symbolic link or not: linux/fcntl.h, linux/mount.h, linux/fs.h (`UMOUNT_NOFOLLOW`),
-/// linux/inotify.h and linux/fanotify.h.
-const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
-const AT_SYMLINK_FOLLOW: u64 = 0x400;
-const UMOUNT_NOFOLLOW: u64 = 8;
-const FSPICK_SYMLINK_NOFOLLOW: u64 = 2;
-const MOVE_MOUNT_F_SYMLINKS: u64 = 1;
-const MOVE_MOUNT_T_SYMLINKS: u64 = 0x10;
-const IN_DONT_FOLLOW: u64 = 0x0200_0000;
-const FAN_MARK_DONT_FOLLOW: u64 = 4;
 
 /// The objects that a call touches. Arguments are given by their index, or as [`NONE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,11 +1,12 @@
 //! Path arguments: from the text that user space passed to an absolute path.
 
 use super::calls::{
-    call_name, looks_at_descriptor, looks_up, names_descriptor_alone, takes_empty_path,
+    call_name, is_barred, is_refused_at_once, looks_at_descriptor, looks_up,
+    names_descriptor_alone, takes_empty_path,
 };
 use super::directories::Directories;
 use super::kernel::Kernel;
-use super::{objects, refused, text};
+use super::{objects, text};
 use event::record::Inode;
 use event::wire::{self, Event};
 use plan::{NameUse, PathArg};
@@ -105,7 +106,7 @@ impl Reader<'_> {
                 && is_kernel_text
                 && arg.use_ != NameUse::Open
                 && objects::is_unreached(event, text, is_old_name),
-            is_barred: refused::is_barred(event, index) || refused::is_refused_at_once(event),
+            is_barred: is_barred(event, index) || is_refused_at_once(event),
         };
         if matches!(
             arg.use_,

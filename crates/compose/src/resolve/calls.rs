@@ -1,7 +1,7 @@
 //! Facts about the names of a call, derived from its number, arguments and result.
 
 use super::kernel::Kernel;
-use event::wire::{self, Event};
+use event::wire::{self, tarsier_found, Event};
 
 const AT_EMPTY_PATH: u64 = 0x1000;
 const MS_REMOUNT: u64 = 0x20;
@@ -11,7 +11,9 @@ const CHANGES_KIND: u64 = 0x1e_0000;
 const BPF_OBJ_PIN: u64 = 6;
 const BPF_OBJ_GET: u64 = 7;
 const ENOENT: i64 = -2;
+const EPERM: i64 = -1;
 const E2BIG: i64 = -7;
+const EACCES: i64 = -13;
 const EFAULT: i64 = -14;
 const EXDEV: i64 = -18;
 const ENOTDIR: i64 = -20;
@@ -78,7 +80,6 @@ const KNOWN_FLAGS: [(&str, usize, u32); 12] = [
 /// Whether the call was refused before it read a name: for flags that it does not know, or since the task may not make
 /// such calls.
 fn is_refused_first(event: &Event<'_>) -> bool {
-    const EPERM: i64 = -1;
     let name = call_name(event).unwrap_or_default();
     let args = &event.header().args;
     match (event.exit(), name) {
@@ -101,6 +102,29 @@ fn is_refused_first(event: &Event<'_>) -> bool {
         ),
         _ => false,
     }
+}
+
+/// Whether the call was refused because the task may not search a directory on the way to path `index`.
+pub(super) fn is_barred(event: &Event<'_>, index: u8) -> bool {
+    let is_barred = |found: tarsier_found| found.known & wire::TARSIER_FOUND_BARRED != 0;
+    event.exit() == Some(EACCES) && event.found(index).is_some_and(is_barred)
+}
+
+/// Whether the call was refused for its other arguments, before it looked anything up: mknod(2) of what it does not make
+/// (`may_mknod()`, fs/namei.c).
+pub(super) fn is_refused_at_once(event: &Event<'_>) -> bool {
+    const S_IFMT: u64 = 0o170000;
+    const S_IFDIR: u64 = 0o040000;
+    const S_IFLNK: u64 = 0o120000;
+    let mode = match call_name(event) {
+        Some("mknod") => event.header().args[1],
+        Some("mknodat") => event.header().args[2],
+        _ => return false,
+    };
+    matches!(
+        (event.exit(), mode & S_IFMT),
+        (Some(EPERM), S_IFDIR) | (Some(EINVAL), S_IFLNK)
+    )
 }
 
 /// Whether the kernel collected names for the call. It does not if openat2 refused its structure, nor, on kernels that
@@ -159,7 +183,6 @@ pub(super) fn pins(event: &Event<'_>) -> bool {
 pub(super) fn may_look_up_more(event: &Event<'_>) -> bool {
     const MS_BIND: u64 = 0x1000;
     const MS_MOVE: u64 = 0x2000;
-    const EPERM: i64 = -1;
     const EBADF: i64 = -9;
     let args = &event.header().args;
     if matches!(event.exit(), Some(EPERM | EBADF | EFAULT)) {

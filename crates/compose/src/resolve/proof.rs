@@ -3,10 +3,9 @@
 //! A name leads to an object of a rule, or it is proven to lead elsewhere, or it is not known where it leads. What is
 //! looked up after the call proves nothing: whoever made the call can change what the name leads to.
 
-use super::calls::call_name;
+use super::calls::{call_name, is_refused_at_once};
 use super::items::Item;
 use super::opened::open_flags;
-use super::refused;
 use super::view::View;
 use event::record::{Inode, NameType};
 use event::wire::{self, tarsier_found, tarsier_inode, DirPart, Event, ObjectPart};
@@ -81,7 +80,7 @@ impl<'e, 'f> Evidence<'e, 'f> {
             ELOOP => self.may_stop_at_link(),
             // An open that cannot make a file of such a name: open_last_lookups(), fs/namei.c.
             EISDIR if ends_in_slash => open_flags(self.event, self.shape) & O_CREAT == 0,
-            _ => !ON_THE_WAY.contains(&error) && !refused::is_refused_at_once(self.event),
+            _ => !ON_THE_WAY.contains(&error) && !is_refused_at_once(self.event),
         };
         let has_failed = self
             .event

@@ -6,14 +6,13 @@ use super::calls::call_name;
 use super::items::Items;
 use super::{found, text};
 use event::record::{Inode, NameType};
-use event::wire::{self, tarsier_found, Event};
+use event::wire::{self, Event};
 
 const EPERM: i64 = -1;
 const EACCES: i64 = -13;
 const EBUSY: i64 = -16;
 const ENOTDIR: i64 = -20;
 const EISDIR: i64 = -21;
-const EINVAL: i64 = -22;
 const ENOSPC: i64 = -28;
 const EMLINK: i64 = -31;
 const ENOTEMPTY: i64 = -39;
@@ -72,29 +71,6 @@ fn is_refused_before(event: &Event<'_>) -> bool {
         }
         _ => false,
     }
-}
-
-/// Whether the call was refused because the task may not search a directory on the way to path `index`.
-pub(super) fn is_barred(event: &Event<'_>, index: u8) -> bool {
-    let is_barred = |found: tarsier_found| found.known & wire::TARSIER_FOUND_BARRED != 0;
-    event.exit() == Some(EACCES) && event.found(index).is_some_and(is_barred)
-}
-
-/// Whether the call was refused for its other arguments, before it looked anything up: mknod(2) of what it does not make
-/// (`may_mknod()`, fs/namei.c).
-pub(super) fn is_refused_at_once(event: &Event<'_>) -> bool {
-    const S_IFMT: u64 = 0o170000;
-    const S_IFDIR: u64 = 0o040000;
-    const S_IFLNK: u64 = 0o120000;
-    let mode = match call_name(event) {
-        Some("mknod") => event.header().args[1],
-        Some("mknodat") => event.header().args[2],
-        _ => return false,
-    };
-    matches!(
-        (event.exit(), mode & S_IFMT),
-        (Some(EPERM), S_IFDIR) | (Some(EINVAL), S_IFLNK)
-    )
 }
 
 /// Adds the items of the entries of a rename that was refused.
