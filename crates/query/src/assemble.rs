@@ -33,7 +33,8 @@ pub struct TimeRange {
 }
 
 impl TimeRange {
-    pub(crate) fn contains(self, sec: u64) -> bool {
+    /// Whether a second is in the range.
+    pub fn contains(self, sec: u64) -> bool {
         let sec = i64::try_from(sec).unwrap_or(i64::MAX);
         (self.start_s == 0 || sec >= self.start_s) && (self.end_s == 0 || sec <= self.end_s)
     }
@@ -123,7 +124,7 @@ impl Assembler {
         if let Some(place) = self.find(&head) {
             self.last = Some(place);
             self.open_bytes += line.len();
-            self.slots[place.4].event.push(head.kind, line);
+            self.slots[place.4].event.push(head.kind, line, self.dialect);
             return true;
         }
         if head.kind == kind::EOE {
@@ -167,7 +168,7 @@ impl Assembler {
             serial: head.serial,
             node: head.node.map(Box::from),
         };
-        slot.event.push(head.kind, line);
+        slot.event.push(head.kind, line, self.dialect);
         slot.is_complete = kind::is_single(head.kind, self.dialect);
         slot.is_due = slot.is_complete && self.dialect.is_peer();
         self.open_bytes += line.len();

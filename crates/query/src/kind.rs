@@ -5,6 +5,8 @@ use crate::Dialect;
 
 /// SYSCALL.
 pub const SYSCALL: i32 = 1300;
+/// Operation of io_uring.
+pub const URINGOP: i32 = 1336;
 /// PROCTITLE.
 pub const PROCTITLE: i32 = 1327;
 /// LOGIN.

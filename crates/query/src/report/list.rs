@@ -145,9 +145,8 @@ impl List {
             Kind::Event => vec![serial, kind, user, success],
             Kind::File => {
                 let call = plain(self.names.syscall(event, facts));
-                let files = facts.files.names.as_deref().unwrap_or_default();
-                let file = files.first().map_or(&b""[..], |file| file);
-                let file = Word::Text(file.to_vec());
+                // aureport names the first, which may be the directory of a new file.
+                let file = Word::Text(facts.files.main().unwrap_or_default().to_vec());
                 vec![file, call, success, program, user, serial]
             }
             Kind::Host => {
@@ -229,7 +228,9 @@ impl List {
         let mut all: Vec<_> = facts.labels.iter().filter(is_of_avc).collect();
         if all.is_empty() {
             // As in aureport, one without a verdict is printed: the last.
-            all.extend(facts.labels.last());
+            let is_own = self.request.dialect == Dialect::Own;
+            let mut others = facts.labels.iter().rev();
+            all.extend(others.find(|labels| !is_own || labels.is_of_apparmor));
         }
         for labels in all {
             self.begin(event, out);

@@ -3,6 +3,7 @@
 use super::{Changes, Kind, Request};
 use crate::event::EventView;
 use crate::facts::Facts;
+use crate::Dialect;
 
 pub(super) const CONFIG_CHANGE: i32 = 1305;
 pub(super) const DAEMON_CONFIG: i32 = 1203;
@@ -105,6 +106,8 @@ impl Request {
             Kind::Host => facts.host.is_some(),
             Kind::Pid if self.is_summary => facts.ids.pid != -1,
             Kind::Pid => facts.ids.pid >= 0,
+            // aureport takes call 0, which is read(2), for none.
+            Kind::Syscall if self.dialect == Dialect::Own => facts.call.syscall >= 0,
             Kind::Syscall if self.is_summary => facts.call.syscall > 0,
             Kind::Syscall => facts.call.syscall != 0,
             Kind::Terminal => facts.terminal.is_some(),

@@ -162,7 +162,8 @@ impl Summary {
     fn everything(&mut self, event: EventView<'_>, facts: &Facts<'_>) {
         self.count(Total::Events, 1);
         self.kinds(event, facts);
-        if facts.call.success == 0 && facts.call.syscall > 0 {
+        let first_call = i32::from(self.request.dialect != Dialect::Own);
+        if facts.call.success == 0 && facts.call.syscall >= first_call {
             self.count(Total::FailedSyscalls, 1);
         }
         let place = self.place;

@@ -43,6 +43,8 @@ pub(super) struct Asked {
     touched: Option<TouchedSearch>,
     tree: Option<Tree>,
     json: Option<Json>,
+    /// Nodes of ausearch's `-n`; none: all.
+    nodes: Vec<Vec<u8>>,
     interpreter: Interpreter,
 }
 
@@ -64,12 +66,12 @@ impl TouchedSearch {
     }
 
     /// Whether the event is to be shown. While the search learns, none is.
-    fn takes(&mut self, told: &Told) -> bool {
+    fn takes(&mut self, event: &Event, told: &Told) -> bool {
         if self.is_learning {
-            self.has_learnt |= self.touched.learn(told);
+            self.has_learnt |= self.touched.learn(event, told);
             return false;
         }
-        self.touched.is_touched(told)
+        self.touched.is_touched(event, told)
     }
 
     /// Ends a reading of the log. True if it has to be read once more.
@@ -117,6 +119,7 @@ impl Asked {
             touched: None,
             tree: None,
             json: None,
+            nodes: Vec::new(),
             interpreter: Interpreter::new(Dialect::Own, Escape::Raw, names),
         }
     }
@@ -205,7 +208,8 @@ impl Asked {
     }
 
     /// Puts into ausearch's options what they can express.
-    pub(super) fn complete(&self, options: &mut SearchOptions) {
+    pub(super) fn complete(&mut self, options: &mut SearchOptions) {
+        self.nodes.clone_from(&options.filter.nodes);
         let Timeline { session, pid } = self.timeline.unwrap_or_default();
         options.filter.session = session.or(options.filter.session);
         options.filter.pid = pid.or(options.filter.pid);
@@ -241,6 +245,11 @@ impl Asked {
         (!is_more).then_some(&self.conditions.workloads)
     }
 
+    fn is_of_nodes(&self, event: &Event) -> bool {
+        let node = event.key().node.as_deref();
+        self.nodes.is_empty() || self.nodes.iter().any(|wanted| Some(&wanted[..]) == node)
+    }
+
     /// Takes an event. `is_match` tells whether it matches ausearch's options.
     pub(super) fn event(&mut self, event: &Event, is_match: bool, out: &mut Vec<u8>) -> Taken {
         if !is_match && !self.needs_all() {
@@ -253,11 +262,15 @@ impl Asked {
         if !self.needs_all() && self.timeline.is_none() {
             return self.print(event, out);
         }
+        // What another host did says nothing about the processes and files of this one.
+        if self.needs_all() && !self.is_of_nodes(event) {
+            return Taken::No;
+        }
         let told = Told::of(event, &self.interpreter);
         let is_touched = self
             .touched
             .as_mut()
-            .is_none_or(|touched| touched.takes(&told));
+            .is_none_or(|touched| touched.takes(event, &told));
         if !is_touched {
             return Taken::No;
         }

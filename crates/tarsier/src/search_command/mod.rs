@@ -65,7 +65,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
         io::stdout().write_all(SEARCH_USAGE.as_bytes())?;
         return Ok(NOTHING);
     }
-    let (asked, words) = match Asked::take(words, dialect) {
+    let (mut asked, words) = match Asked::take(words, dialect) {
         Ok(taken) => taken,
         Err(message) => {
             say!("{message}");
@@ -153,7 +153,12 @@ impl Search {
         if let Some(path) = self.options.checkpoint.clone() {
             let is_time_only = self.options.is_checkpoint_time;
             match Checkpoint::load(path, is_time_only, self.dialect) {
-                Ok(checkpoint) => self.results.checkpoint = Some(checkpoint),
+                Ok(checkpoint) => {
+                    if checkpoint.is_about_all() {
+                        self.results.range = Some(std::mem::take(&mut self.options.range));
+                    }
+                    self.results.checkpoint = Some(checkpoint);
+                }
                 Err(status) => return Ok(status),
             }
         }
@@ -183,7 +188,8 @@ impl Search {
         }
         self.progress.end();
         let is_found = self.results.end()?;
-        if let Some(status) = self.results.ended() {
+        let missing = self.results.checkpoint.as_ref().and_then(Checkpoint::missing);
+        if let Some(status) = self.results.ended().or(missing) {
             return Ok(status);
         }
         if let Some(status) = self.save(&input) {

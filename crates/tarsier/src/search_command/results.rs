@@ -9,7 +9,7 @@ use super::users;
 use crate::shown;
 use anyhow::Result;
 use daemon::stderr::say;
-use query::{Assembler, Dialect, Event, EventView, Found, Interpreter, Matcher};
+use query::{Assembler, Dialect, Event, EventView, Found, Interpreter, Matcher, TimeRange};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
@@ -24,6 +24,8 @@ pub(super) struct Results {
     output: OutputOptions,
     pub(super) asked: Asked,
     pub(super) checkpoint: Option<Checkpoint>,
+    /// Range of time of events, if the records are not limited to it.
+    pub(super) range: Option<TimeRange>,
     /// End with the first event that is printed.
     just_one: bool,
     /// Write each event at once.
@@ -49,6 +51,7 @@ impl Results {
             dialect,
             asked,
             checkpoint: None,
+            range: None,
             just_one: options.just_one,
             line_buffered: options.output.line_buffered,
             out: Vec::new(),
@@ -74,9 +77,11 @@ impl Results {
     /// checkpoint turns out to be wrong.
     pub(super) fn take(&mut self, assembler: &mut Assembler) -> Result<ControlFlow<()>> {
         while let Some(event) = assembler.pop() {
-            let is_match = self.matcher.matches(&event);
+            let is_match = self.is_inside(&event) && self.matcher.matches(&event);
             let decision = match &mut self.checkpoint {
-                Some(checkpoint) if is_match => checkpoint.decide(&event),
+                Some(checkpoint) if is_match || checkpoint.is_about_all() => {
+                    checkpoint.decide(&event)
+                }
                 _ => Decision::Print,
             };
             if let Decision::End(status) = decision {
@@ -95,6 +100,12 @@ impl Results {
             assembler.recycle(event);
         }
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// Whether an event is in the range of time, if that has to be asked of events: a checkpoint's own event may be
+    /// outside.
+    fn is_inside(&self, event: &Event) -> bool {
+        self.range.is_none_or(|range| range.contains(event.key().sec))
     }
 
     /// Prints an event if it is asked for; `is_match` tells what ausearch's options say. Returns whether it was printed.
