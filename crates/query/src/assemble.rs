@@ -51,12 +51,32 @@ struct Slot {
     is_complete: bool,
     /// May come out.
     is_due: bool,
+    /// Second of which the timeout counts: the event's own, or that of the latest event when it began.
+    since_s: u64,
 }
 
 impl Slot {
     fn complete(&mut self) {
         (self.is_complete, self.is_due) = (true, true);
     }
+}
+
+/// Second from which the timeout of an event counts that begins at `sec`. One that is written late, behind events that are
+/// the timeout later, would otherwise be over before its second record. ausearch splits it.
+pub(crate) fn since_s(sec: u64, latest_s: u64, timeout_s: u64, dialect: Dialect) -> u64 {
+    match !dialect.is_peer() && latest_s >= sec.saturating_add(timeout_s) {
+        true => latest_s,
+        false => sec,
+    }
+}
+
+/// What a line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    NoRecord,
+    /// A record outside the range of time, or an end without an event.
+    Nothing,
+    Record,
 }
 
 /// The state machine from lines to events.
@@ -70,8 +90,11 @@ pub struct Assembler {
     /// Place of the event that got the last record; records of an event mostly stand together.
     last: Option<Place>,
     begun: u64,
+    /// Second of the latest event that has begun.
+    latest_s: u64,
     open_bytes: usize,
     first_time: Option<(u64, u32)>,
+    has_records: bool,
     bad_times: Vec<Vec<u8>>,
 }
 
@@ -87,14 +110,30 @@ impl Assembler {
             open: BTreeMap::new(),
             last: None,
             begun: 0,
+            latest_s: 0,
             open_bytes: 0,
             first_time: None,
+            has_records: false,
             bad_times: Vec::new(),
         }
     }
 
+    /// The program whose behaviour is followed.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
     /// Takes a line, with or without its newline. Returns whether it is a record of interest.
     pub fn add(&mut self, line: &[u8]) -> bool {
+        self.read(line) == Taken::Record
+    }
+
+    /// Takes a line without a dialect. Returns whether it is a record at all.
+    pub(crate) fn take(&mut self, line: &[u8]) -> bool {
+        self.read(line) != Taken::NoRecord
+    }
+
+    fn read(&mut self, line: &[u8]) -> Taken {
         let line = match self.dialect {
             // C's strings end at a zero.
             Dialect::Three | Dialect::Four => {
@@ -104,14 +143,15 @@ impl Assembler {
         };
         let head = match head(line, self.timeout_s, self.dialect) {
             Ok(head) => head,
-            Err(NoHead::NoRecord) => return false,
+            Err(NoHead::NoRecord) => return Taken::NoRecord,
             Err(NoHead::BadTime(text)) => {
                 if self.dialect.is_peer() {
                     self.bad_times.push(text.to_vec());
                 }
-                return false;
+                return Taken::NoRecord;
             }
         };
+        self.has_records = true;
         let is_inside = self.range.contains(head.sec);
         if self.first_time.is_none_or(|first| first.0 == 0)
             && (!is_inside || self.range.start_s == 0)
@@ -119,19 +159,21 @@ impl Assembler {
             self.first_time = Some((head.sec, head.msec));
         }
         if !is_inside {
-            return false;
+            return Taken::Nothing;
         }
         if let Some(place) = self.find(&head) {
             self.last = Some(place);
             self.open_bytes += line.len();
-            self.slots[place.4].event.push(head.kind, line, self.dialect);
-            return true;
+            self.slots[place.4]
+                .event
+                .push(head.kind, line, self.dialect);
+            return Taken::Record;
         }
         if head.kind == kind::EOE {
-            return false;
+            return Taken::Nothing;
         }
         self.begin(&head, line);
-        true
+        Taken::Record
     }
 
     /// The place of the open event of this head.
@@ -171,6 +213,8 @@ impl Assembler {
         slot.event.push(head.kind, line, self.dialect);
         slot.is_complete = kind::is_single(head.kind, self.dialect);
         slot.is_due = slot.is_complete && self.dialect.is_peer();
+        slot.since_s = since_s(head.sec, self.latest_s, self.timeout_s, self.dialect);
+        self.latest_s = self.latest_s.max(head.sec);
         self.open_bytes += line.len();
         self.begun += 1;
         let order = match self.dialect.is_peer() {
@@ -197,13 +241,16 @@ impl Assembler {
             if place.0 > limit {
                 break;
             }
-            self.slots[place.4].complete();
+            if self.slots[place.4].since_s <= limit {
+                self.slots[place.4].complete();
+            }
         }
     }
 
     /// Completes the events that are due when an event begins at `sec`. That event is left out, because
     /// its block of the log holds nothing of interest.
     pub fn leave_out(&mut self, sec: u64) {
+        self.latest_s = self.latest_s.max(sec);
         self.complete_until(sec);
     }
 
@@ -250,6 +297,11 @@ impl Assembler {
     /// Second and millisecond of the first record of the log, as aureport's range of time begins.
     pub fn first_time(&self) -> Option<(u64, u32)> {
         self.first_time
+    }
+
+    /// Whether a line was a record, in the range of time or not.
+    pub fn has_records(&self) -> bool {
+        self.has_records
     }
 
     /// The times that could not be read since the last call, for the message of `--dialect 3`.

@@ -128,7 +128,11 @@ mod tests {
             "}",
             "A=",
         ] {
-            assert_eq!(interpretations(line.as_bytes(), Dialect::Own), None, "{line}");
+            assert_eq!(
+                interpretations(line.as_bytes(), Dialect::Own),
+                None,
+                "{line}"
+            );
         }
         let line = b"x=1 UID=\"root\"";
         assert_eq!(interpretations(line, Dialect::Four), None);

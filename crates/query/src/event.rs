@@ -92,9 +92,7 @@ impl<'e> EventView<'e> {
     /// The lines of the event, from the first record to the last.
     pub fn lines(&self) -> &'e [u8] {
         match (self.places.first(), self.places.last()) {
-            (Some(first), Some(last)) => {
-                &self.text[first.start..last.line_end()]
-            }
+            (Some(first), Some(last)) => &self.text[first.start..last.line_end()],
             _ => &[],
         }
     }
@@ -102,7 +100,9 @@ impl<'e> EventView<'e> {
     /// The unchanged value that ENRICHED gives to a field, which is in lower case: beside the record of the call, or
     /// else beside the first record that has one.
     pub(crate) fn name_of(&self, field: &[u8]) -> Option<&'e [u8]> {
-        let call = self.records().filter(|record| crate::own::is_of_call(record.kind));
+        let call = self
+            .records()
+            .filter(|record| crate::own::is_of_call(record.kind));
         call.chain(self.records())
             .filter_map(|record| record.names)
             .find_map(|names| crate::facts::nth_value(names, field, 0))
@@ -124,6 +124,17 @@ pub struct Record<'e> {
     pub text: &'e [u8],
     /// The interpretations of ENRICHED, if the line has any.
     pub names: Option<&'e [u8]>,
+}
+
+impl<'e> Record<'e> {
+    /// The type as the log has it: `SYSCALL`, `1400`, or a name that is not known.
+    pub fn type_name(&self) -> &'e [u8] {
+        let rest = match memchr::memmem::find(self.text, b"type=") {
+            Some(at) => &self.text[at + b"type=".len()..],
+            None => return b"",
+        };
+        &rest[..memchr::memchr(b' ', rest).unwrap_or(rest.len())]
+    }
 }
 
 /// An event with its records in the order of the log.

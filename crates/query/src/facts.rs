@@ -192,7 +192,9 @@ impl Others<'_> {
     /// The further texts of a field.
     pub(crate) fn texts(&self, which: TextOf) -> impl Iterator<Item = &[u8]> {
         let texts = self.texts.iter();
-        texts.filter(move |text| text.0 == which).map(|text| &*text.1)
+        texts
+            .filter(move |text| text.0 == which)
+            .map(|text| &*text.1)
     }
 }
 
@@ -275,7 +277,7 @@ impl<'e> Labels<'e> {
 }
 
 impl<'e> Files<'e> {
-    /// Adds the name of a file that begins at `from`, joined to the working directory if it begins
+    /// Adds the name of a file that begins at `from` as ausearch does, joined to the working directory if it begins
     /// with `..` or `./`.
     pub(crate) fn add(&mut self, walk: Walk<'e>, from: usize) -> Result<(), Malformed> {
         let rest = &walk.text[from..];
@@ -286,7 +288,10 @@ impl<'e> Files<'e> {
                 Cow::Borrowed(&quoted[..end])
             }
             _ if rest.starts_with(b"(null)") => {
-                self.names.get_or_insert_default().push(Cow::Borrowed(b"(null)"));
+                self.names
+                    .get_or_insert_default()
+                    .push(Cow::Borrowed(b"(null)"));
+                self.note_main();
                 return Ok(());
             }
             [first, ..] if !first.is_ascii_hexdigit() => return Err(Malformed),
@@ -298,6 +303,23 @@ impl<'e> Files<'e> {
             }
         };
         self.push(name);
+        self.note_main();
+        Ok(())
+    }
+
+    /// [`Files::add`] for PATH. `key` is what aureport takes for its type: it passes over directories whose type ends the
+    /// record, as in old kernels.
+    pub(crate) fn add_path(
+        &mut self,
+        walk: Walk<'e>,
+        from: usize,
+        key: &[u8],
+    ) -> Result<(), Malformed> {
+        let before = self.main;
+        self.add(walk, from)?;
+        if key == b"PARENT" {
+            self.main = before;
+        }
         Ok(())
     }
 
@@ -318,14 +340,19 @@ impl<'e> Files<'e> {
 
     /// Notes that the event is about the file that was added last, unless it is about one before.
     pub(crate) fn note_main(&mut self) {
-        let last = self.names.as_ref().and_then(|names| names.len().checked_sub(1));
+        let last = self
+            .names
+            .as_ref()
+            .and_then(|names| names.len().checked_sub(1));
         self.main = self.main.or(last);
     }
 
-    /// The file that the event is about.
-    pub fn main(&self) -> Option<&[u8]> {
+    /// The file that the event is about. aureport finds none among directories alone.
+    pub fn main(&self, dialect: Dialect) -> Option<&[u8]> {
         let names = self.names.as_ref()?;
-        names.get(self.main.unwrap_or(0)).map(|name| &**name)
+        let is_alone = names.len() == 1 || !dialect.is_peer();
+        let at = self.main.or(is_alone.then_some(0))?;
+        names.get(at).map(|name| &**name)
     }
 }
 

@@ -139,7 +139,8 @@ mod tests {
 
     #[test]
     fn fields_come_from_records_and_messages() {
-        let text = b"type=USER_LOGIN msg=audit(1.2:3): pid=1 old auid=5 msg='op=login acct=\"a b\" \
+        let text =
+            b"type=USER_LOGIN msg=audit(1.2:3): pid=1 old auid=5 msg='op=login acct=\"a b\" \
                      (hostname=?, addr=::1, res=failed)' key=(null)";
         let fields: Vec<_> = Fields::of(text)
             .map(|field| {

@@ -168,7 +168,11 @@ impl Matcher {
         let filter = &self.filter;
         let is_own = !self.dialect.is_peer();
         is_node(filter, event)
-            && if is_own { self.is_any_of_users(&facts) } else { self.is_user(&facts, names) }
+            && if is_own {
+                self.is_any_of_users(&facts)
+            } else {
+                self.is_user(&facts, names)
+            }
             && is_group(&self.filter, &facts)
             && is_call(&self.filter, &facts)
             && is_text(&self.filter, &facts)
@@ -356,7 +360,11 @@ fn is_text(filter: &Filter, facts: &Facts<'_>) -> bool {
     };
     is_file(filter, facts)
         && of_any(&filter.host, facts.host.as_deref(), TextOf::Host)
-        && of_any(&filter.terminal, facts.terminal.as_deref(), TextOf::Terminal)
+        && of_any(
+            &filter.terminal,
+            facts.terminal.as_deref(),
+            TextOf::Terminal,
+        )
         && of_any(&filter.exe, facts.exe.as_deref(), TextOf::Exe)
         && of_any(&filter.comm, facts.comm.as_deref(), TextOf::Comm)
         && filter.key.as_ref().is_none_or(|wanted| {

@@ -48,6 +48,7 @@ mod messages;
 mod number;
 mod output;
 mod own;
+mod prefix;
 mod read;
 pub mod report;
 pub mod row;
@@ -109,6 +110,11 @@ pub fn c_decimal(text: &[u8]) -> i64 {
         Some(b'-') => i64::MIN,
         _ => i64::MAX,
     })
+}
+
+/// The text of a value of ENRICHED: without its quotes, or decoded.
+pub fn unescaped(value: &[u8]) -> Vec<u8> {
+    interpret::escaped(value, Dialect::Own)
 }
 
 /// A number with a sign at the beginning of `text`, as C writes it: hexadecimal after `0x`, octal

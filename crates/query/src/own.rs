@@ -427,4 +427,3 @@ pub(crate) fn text<'e>(value: &'e [u8], is_quoted: bool) -> Option<Text<'e>> {
         _ => Some(Cow::Borrowed(value)),
     }
 }
-

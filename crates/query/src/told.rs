@@ -130,7 +130,11 @@ impl Told {
             told.items.push(item);
         }
         for path in others {
-            if !told.items.iter().any(|item| item.path.as_ref() == Some(&path)) {
+            if !told
+                .items
+                .iter()
+                .any(|item| item.path.as_ref() == Some(&path))
+            {
                 told.items.push(Item {
                     path: Some(path),
                     inode: None,

@@ -215,10 +215,17 @@ impl Tree {
         };
         let all: Vec<usize> = all.collect();
         let of_node = |node: usize| {
-            let its = || all.iter().filter(move |number| self.processes[**number].task.0 == node);
-            let until = its().rev().find(|number| self.processes[**number].start <= at);
+            let its = || {
+                all.iter()
+                    .filter(move |number| self.processes[**number].task.0 == node)
+            };
+            let until = its()
+                .rev()
+                .find(|number| self.processes[**number].start <= at);
             // The first is older than its first event, unless its fork is in the log.
-            let first = its().next().filter(|number| !self.processes[**number].is_made);
+            let first = its()
+                .next()
+                .filter(|number| !self.processes[**number].is_made);
             until.or(first).copied()
         };
         (0..self.nodes.len()).filter_map(of_node).collect()

@@ -145,8 +145,8 @@ impl List {
             Kind::Event => vec![serial, kind, user, success],
             Kind::File => {
                 let call = plain(self.names.syscall(event, facts));
-                // aureport names the first, which may be the directory of a new file.
-                let file = Word::Text(facts.files.main().unwrap_or_default().to_vec());
+                let file = facts.files.main(self.request.dialect);
+                let file = Word::Text(file.unwrap_or_default().to_vec());
                 vec![file, call, success, program, user, serial]
             }
             Kind::Host => {

@@ -6,6 +6,7 @@
 use crate::enriched::without_separator;
 use crate::event::{EventView, Place};
 use crate::head::{head, Head, NoHead};
+use crate::prefix::may_have_record;
 use crate::{kind, Dialect, TimeRange};
 use memchr::{memchr, memchr2, memrchr};
 use std::collections::VecDeque;
@@ -309,6 +310,10 @@ fn record_head(line: &[u8], reading: Reading) -> Result<Option<Head<'_>>, NotOrd
         Ok(head) => Ok(Some(head)),
         // An event in JSON, which only the machine turns into records.
         Err(NoHead::NoRecord) if line.first() == Some(&b'{') => Err(NotOrdered),
+        // Nor does any other read records behind a prefix.
+        Err(NoHead::NoRecord) if !reading.dialect.is_peer() && may_have_record(line) => {
+            Err(NotOrdered)
+        }
         Err(NoHead::NoRecord) => Ok(None),
         Err(NoHead::BadTime(_)) => Err(NotOrdered),
     }

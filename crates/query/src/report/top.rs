@@ -132,8 +132,14 @@ impl Field {
             }
             Field::Syscall => owned(facts.call.arch != 0, names.syscall(event, facts)),
             Field::Type => {
-                let name = super::list::type_name(event.kind(), crate::Dialect::Own);
-                owned(event.kind() != -1, name)
+                let name = match event.kind() {
+                    -1 => event
+                        .records()
+                        .next()
+                        .map_or(Vec::new(), |record| record.type_name().to_vec()),
+                    kind => super::list::type_name(kind, crate::Dialect::Own),
+                };
+                owned(!name.is_empty(), name)
             }
             Field::Unit => enriched(event, b"unit"),
             Field::Container => enriched(event, b"container"),

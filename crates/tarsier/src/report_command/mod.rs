@@ -5,7 +5,7 @@ mod parts;
 mod rows;
 
 use crate::dialect;
-use crate::search_command::logs::{self, Defaults, Input, Source};
+use crate::search_command::logs::{self, Defaults, Input, ReadEnd, Source, Step};
 use crate::shown;
 use anyhow::Result;
 use cli::report::REPORT_USAGE;
@@ -15,9 +15,10 @@ use query::report::news::Appearances;
 use query::report::top::{Field, Top};
 use query::report::{Kind, List, Summary, NONE_FOUND};
 use query::time::{use_environment, Locale};
-use query::{Assembler, Dialect, EventView, Lines};
+use query::{Assembler, Dialect, EventView};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::path::Path;
 
 /// Exit status for errors, and for a list without lines.
@@ -76,7 +77,7 @@ fn report(options: ReportOptions) -> Result<u8> {
     let mut out = Vec::new();
     if options.extra.is_some() {
         let input = Input::find(
-            options.input.as_deref(),
+            &options.inputs,
             options.use_logs,
             &defaults,
             request.dialect,
@@ -102,20 +103,27 @@ fn report(options: ReportOptions) -> Result<u8> {
     };
     out.extend_from_slice(title.as_bytes());
     let input = match Input::find(
-        options.input.as_deref(),
+        &options.inputs,
         options.use_logs,
         &defaults,
         request.dialect,
     ) {
         Ok(input) => input,
         Err(message) => {
-            shown::write(&out)?;
+            if request.dialect.is_peer() {
+                shown::write(&out)?;
+            }
             say!("{message}");
             return Ok(NOTHING);
         }
     };
     if request.is_summary {
         if let Some(parts) = parts::summary(&options, &input, &defaults)? {
+            if parts.last == (0, 0) && request.dialect == Dialect::Own {
+                out.extend_from_slice(NONE_FOUND.as_bytes());
+                shown::write(&out)?;
+                return Ok(NOTHING);
+            }
             let mut summary = parts.summary;
             summary.write(parts.first, parts.last, &mut out);
             shown::write(&out)?;
@@ -145,6 +153,8 @@ struct Reader<'o> {
     /// Time of the first and the last event of this file.
     first: Option<(u64, u32)>,
     last: (u64, u32),
+    /// Time of the latest event of all files.
+    latest: (u64, u32),
 }
 
 impl<'o> Reader<'o> {
@@ -170,50 +180,63 @@ impl<'o> Reader<'o> {
             is_found: false,
             first: None,
             last: (0, 0),
+            latest: (0, 0),
         }
     }
 
     fn run(mut self, input: &Input) -> Result<u8> {
         let dialect = self.options.request.dialect;
         let mut assembler = Assembler::new(dialect, self.timeout_s, self.options.range());
-        let last = input.sources.len() - 1;
-        for (number, source) in input.sources.iter().enumerate() {
-            let text = match source.open(dialect)? {
-                Ok(text) => text,
-                Err(message) => {
-                    self.flush()?;
-                    say!("{message}");
-                    return Ok(NOTHING);
-                }
-            };
-            (self.first, self.last) = (None, (0, 0));
-            let mut lines = Lines::new(text, dialect.line_bytes_max());
-            while let Some(line) = lines.next_line().map_err(|error| source.error(error))? {
-                assembler.add(line);
-                self.events(&mut assembler)?;
-                say_bad_times(&mut assembler);
-            }
-            if number == last {
+        let end = input.read(&mut assembler, |assembler, step| {
+            if matches!(step, Step::End { is_last: true, .. }) {
                 assembler.finish();
-                self.events(&mut assembler)?;
             }
-            self.end_of_file(source);
+            self.events(assembler)?;
+            match step {
+                Step::Line(_) => say_bad_times(assembler),
+                Step::End {
+                    source, is_last, ..
+                } => {
+                    self.end_of_file(source);
+                    if !is_last {
+                        (self.first, self.last) = (None, (0, 0));
+                    }
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        if let ReadEnd::Refused(message) = end {
+            self.flush()?;
+            say!("{message}");
+            return Ok(NOTHING);
         }
         let first = assembler.first_time().unwrap_or((0, 0));
         let status = self.end(first);
         self.flush()?;
-        Ok(status)
+        Ok(match end {
+            ReadEnd::Damaged => NOTHING,
+            _ => status,
+        })
     }
 
     /// Prints what was counted, and returns the exit status. `first` is the time at which the logs begin.
     fn end(&mut self, first: (u64, u32)) -> u8 {
+        let last = match self.options.request.dialect {
+            Dialect::Own => self.latest,
+            // The end of the last file, as in aureport.
+            _ => self.last,
+        };
+        if self.options.request.dialect == Dialect::Own && self.latest == (0, 0) {
+            self.out.extend_from_slice(NONE_FOUND.as_bytes());
+            return NOTHING;
+        }
         let (format, escape) = (self.options.format, self.options.request.escape);
         match (
             std::mem::replace(&mut self.target, Target::Log),
             &self.options.extra,
         ) {
             (Target::Summary(mut summary), _) => {
-                summary.write(first, self.last, &mut self.out);
+                summary.write(first, last, &mut self.out);
             }
             (Target::List(_), _) if !self.is_found => {
                 self.out.extend_from_slice(NONE_FOUND.as_bytes());
@@ -250,6 +273,7 @@ impl<'o> Reader<'o> {
     fn event(&mut self, event: EventView<'_>) {
         let (sec, msec, _) = event.time();
         self.first = self.first.or(Some((sec, msec)));
+        self.latest = self.latest.max((sec, msec));
         self.last = match self.options.request.dialect {
             Dialect::Own => self.last.max((sec, msec)),
             _ => (sec, msec),

@@ -34,7 +34,7 @@ pub(super) fn summary(
     defaults: &Defaults,
 ) -> Result<Option<Parts>> {
     let dialect = options.request.dialect;
-    let Some(files) = plain_files(&input.sources)? else {
+    let Some(files) = plain_files(input)? else {
         return Ok(None);
     };
     let has_empty = files.iter().any(|(_, bytes)| *bytes == 0);

@@ -40,7 +40,7 @@ pub(super) fn read(
     if reading.dialect != Dialect::Own || !results.is_by_event() {
         return Ok(Outcome::Again(0));
     }
-    let Some(files) = plain_files(&input.sources)? else {
+    let Some(files) = plain_files(input)? else {
         return Ok(Outcome::Again(0));
     };
     let pieces = pieces(&files, PIECE_BYTES);

@@ -1,6 +1,6 @@
 //! Plain files in pieces, which threads read, each with the whole events that begin in it.
 
-use super::logs::{is_converted, Source};
+use super::logs::{is_converted, Input, Source};
 use anyhow::{Context, Result};
 use query::report::runs::{boundary, NotOrdered, Reading, AFTER_BYTES, BEFORE_BYTES};
 use std::fs::File;
@@ -42,15 +42,17 @@ impl From<io::Error> for Failed {
 ///
 /// # Errors
 /// The state of a file cannot be asked for.
-pub(crate) fn plain_files(sources: &[Source]) -> Result<Option<Vec<(File, u64)>>> {
-    let plain = |source: &Source| match source {
+pub(crate) fn plain_files(input: &Input) -> Result<Option<Vec<(File, u64)>>> {
+    let plain = |(number, source): (usize, &Source)| match source {
+        // Records of a host get its name.
+        _ if input.host(number).is_some() => Ok(None),
         Source::File(path) => plain_file(path),
-        Source::Stdin => Ok(None),
+        Source::Stdin | Source::Member { .. } => Ok(None),
     };
-    sources.iter().map(plain).collect()
+    input.sources.iter().enumerate().map(plain).collect()
 }
 
-/// The file and its length, if it is neither compressed nor COMPACT nor JSON.
+/// The file and its length, if it begins with a record as text.
 ///
 /// # Errors
 /// The errors of [`plain_files`].

@@ -105,7 +105,8 @@ impl Results {
     /// Whether an event is in the range of time, if that has to be asked of events: a checkpoint's own event may be
     /// outside.
     fn is_inside(&self, event: &Event) -> bool {
-        self.range.is_none_or(|range| range.contains(event.key().sec))
+        self.range
+            .is_none_or(|range| range.contains(event.key().sec))
     }
 
     /// Prints an event if it is asked for; `is_match` tells what ausearch's options say. Returns whether it was printed.
