@@ -25,12 +25,20 @@ pub fn check(log: &Log) -> Result<Contents, LogError> {
     let mut assembler = Assembler::new(Dialect::Own, 2, Default::default());
     let mut feed = Feed::default();
     let mut start = Vec::new();
-    while let Some(line) = lines.next_line().map_err(failed)? {
-        if start.is_empty() {
-            start = line[..line.len().min(16)].to_vec();
+    let mut is_over = false;
+    while !is_over {
+        match lines.next_line().map_err(failed)? {
+            Some(line) => {
+                if start.is_empty() {
+                    start = line[..line.len().min(16)].to_vec();
+                }
+                feed.add(line, &mut assembler);
+            }
+            None => {
+                feed.end(&mut assembler);
+                is_over = true;
+            }
         }
-        feed.add(line, &mut assembler);
-        feed.end(&mut assembler);
         if let Some(first) = assembler.first_time() {
             return Ok(Contents {
                 is_empty: false,

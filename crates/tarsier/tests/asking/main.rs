@@ -1,6 +1,8 @@
 //! Tests of the answers of `tarsier search` beyond ausearch's, and of its indexes.
 
 mod follow;
+mod forms;
 mod indexes;
 mod made;
 mod questions;
+mod truth;
