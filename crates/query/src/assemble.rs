@@ -15,7 +15,7 @@ use crate::event::{Event, Key};
 use crate::head::{head, Head, NoHead};
 use crate::{kind, Dialect};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 /// Limit of the bytes of open events; beyond it, the earliest counts as complete. Only a log with
 /// hundreds of thousands of records in two seconds reaches it.
@@ -51,7 +51,7 @@ struct Slot {
     is_complete: bool,
     /// May come out.
     is_due: bool,
-    /// Second of which the timeout counts: the event's own, or that of the latest event when it began.
+    /// Second from which the timeout counts.
     since_s: u64,
 }
 
@@ -61,11 +61,11 @@ impl Slot {
     }
 }
 
-/// Second from which the timeout of an event counts that begins at `sec`. One that is written late, behind events that are
-/// the timeout later, would otherwise be over before its second record. ausearch splits it.
-pub(crate) fn since_s(sec: u64, latest_s: u64, timeout_s: u64, dialect: Dialect) -> u64 {
-    match !dialect.is_peer() && latest_s >= sec.saturating_add(timeout_s) {
-        true => latest_s,
+/// Second from which the timeout of an event counts that begins at `sec`, behind one of second `last_s`. An event that is
+/// written late would otherwise be over before its second record. ausearch splits it.
+pub(crate) fn since_s(sec: u64, last_s: u64, timeout_s: u64, dialect: Dialect) -> u64 {
+    match !dialect.is_peer() && last_s >= sec.saturating_add(timeout_s) {
+        true => last_s,
         false => sec,
     }
 }
@@ -90,8 +90,10 @@ pub struct Assembler {
     /// Place of the event that got the last record; records of an event mostly stand together.
     last: Option<Place>,
     begun: u64,
-    /// Second of the latest event that has begun.
-    latest_s: u64,
+    /// Second of the event that began last.
+    last_s: u64,
+    /// Events that are not complete, by the second from which their timeout counts.
+    waiting: BTreeSet<(u64, Place)>,
     open_bytes: usize,
     first_time: Option<(u64, u32)>,
     has_records: bool,
@@ -110,7 +112,8 @@ impl Assembler {
             open: BTreeMap::new(),
             last: None,
             begun: 0,
-            latest_s: 0,
+            last_s: 0,
+            waiting: BTreeSet::new(),
             open_bytes: 0,
             first_time: None,
             has_records: false,
@@ -213,8 +216,9 @@ impl Assembler {
         slot.event.push(head.kind, line, self.dialect);
         slot.is_complete = kind::is_single(head.kind, self.dialect);
         slot.is_due = slot.is_complete && self.dialect.is_peer();
-        slot.since_s = since_s(head.sec, self.latest_s, self.timeout_s, self.dialect);
-        self.latest_s = self.latest_s.max(head.sec);
+        slot.since_s = since_s(head.sec, self.last_s, self.timeout_s, self.dialect);
+        let since_s = slot.since_s;
+        self.last_s = head.sec;
         self.open_bytes += line.len();
         self.begun += 1;
         let order = match self.dialect.is_peer() {
@@ -223,6 +227,7 @@ impl Assembler {
         };
         let place = (head.sec, head.msec, head.serial, order, number);
         self.open.insert(place, ());
+        self.waiting.insert((since_s, place));
         self.last = Some(place);
         self.complete_until(head.sec);
         if self.open_bytes > OPEN_BYTES_MAX || self.open.len() > OPEN_EVENTS_MAX {
@@ -237,31 +242,29 @@ impl Assembler {
         let Some(limit) = sec.checked_sub(self.timeout_s) else {
             return;
         };
-        for (place, ()) in &self.open {
-            if place.0 > limit {
-                break;
-            }
-            if self.slots[place.4].since_s <= limit {
-                self.slots[place.4].complete();
-            }
+        while let Some((_, place)) = self.waiting.first().filter(|first| first.0 <= limit) {
+            self.slots[place.4].complete();
+            self.waiting.pop_first();
         }
     }
 
     /// Completes the events that are due when an event begins at `sec`. That event is left out, because
     /// its block of the log holds nothing of interest.
     pub fn leave_out(&mut self, sec: u64) {
-        self.latest_s = self.latest_s.max(sec);
+        self.last_s = sec;
         self.complete_until(sec);
     }
 
     /// The next complete event, if no earlier one is open. Give it back by [`Assembler::recycle`].
     pub fn pop(&mut self) -> Option<Event> {
         let entry = self.open.first_entry()?;
-        let number = entry.key().4;
+        let place = *entry.key();
+        let number = place.4;
         if !self.slots[number].is_due {
             return None;
         }
         entry.remove();
+        self.waiting.remove(&(self.slots[number].since_s, place));
         self.free.push(Reverse(number));
         let event = std::mem::take(&mut self.slots[number].event);
         self.open_bytes = self.open_bytes.saturating_sub(event.text().len());

@@ -74,8 +74,8 @@ pub struct InOrder {
     held: VecDeque<Held>,
     held_bytes: usize,
     count: u64,
-    /// Second of the latest event that has begun.
-    latest_s: u64,
+    /// Second of the event that began last.
+    last_s: u64,
 }
 
 /// Destination of events. Texts of neighbouring events come in one piece.
@@ -98,7 +98,7 @@ impl InOrder {
             held: VecDeque::new(),
             held_bytes: 0,
             count: 0,
-            latest_s: 0,
+            last_s: 0,
         }
     }
 
@@ -116,8 +116,8 @@ impl InOrder {
         let mut messages = found.messages.into_iter().peekable();
         let mut start = 0;
         for (number, begin) in found.begins.into_iter().enumerate() {
-            let since_s = since_s(begin.time.0, self.latest_s, self.timeout_s, Dialect::Own);
-            self.latest_s = self.latest_s.max(begin.time.0);
+            let since_s = since_s(begin.time.0, self.last_s, self.timeout_s, Dialect::Own);
+            self.last_s = begin.time.0;
             if let Some(end) = begin.end {
                 let mut own = Vec::new();
                 while let Some((_, message)) = messages.next_if(|(of, _)| *of == number) {

@@ -26,6 +26,7 @@
 
 mod assemble;
 mod avc;
+mod batch;
 mod calls;
 mod enriched;
 mod event;
@@ -60,6 +61,7 @@ mod tree;
 mod walk;
 
 pub use assemble::{Assembler, TimeRange};
+pub use batch::Batch;
 pub use event::{Event, EventView, Key, Record};
 pub use facts::{Call, Facts, Files, Guest, Ids, Labels, Others, Wanted, NO_ID, NO_LOGIN};
 pub use feed::Feed;

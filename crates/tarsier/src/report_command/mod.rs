@@ -6,6 +6,7 @@ mod rows;
 
 use crate::dialect;
 use crate::search_command::logs::{self, Defaults, Input, ReadEnd, Source, Step};
+use crate::search_command::pipeline;
 use crate::shown;
 use anyhow::Result;
 use cli::report::REPORT_USAGE;
@@ -15,7 +16,7 @@ use query::report::news::Appearances;
 use query::report::top::{Field, Top};
 use query::report::{Kind, List, Summary, NONE_FOUND};
 use query::time::{use_environment, Locale};
-use query::{Assembler, Dialect, EventView};
+use query::{Assembler, Batch, Dialect, EventView};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -186,6 +187,9 @@ impl<'o> Reader<'o> {
 
     fn run(mut self, input: &Input) -> Result<u8> {
         let dialect = self.options.request.dialect;
+        if !dialect.is_peer() && !matches!(self.target, Target::Log) {
+            return self.run_in_parallel(input);
+        }
         let mut assembler = Assembler::new(dialect, self.timeout_s, self.options.range());
         let end = input.read(&mut assembler, |assembler, step| {
             if matches!(step, Step::End { is_last: true, .. }) {
@@ -217,6 +221,56 @@ impl<'o> Reader<'o> {
             ReadEnd::Damaged => NOTHING,
             _ => status,
         })
+    }
+
+    /// Gives the events to several threads, and puts together what they make of them.
+    fn run_in_parallel(mut self, input: &Input) -> Result<u8> {
+        let dialect = self.options.request.dialect;
+        let assembler = Assembler::new(dialect, self.timeout_s, self.options.range());
+        let options = self.options;
+        let finished = pipeline::run(
+            input,
+            assembler,
+            || Counter::new(options),
+            Counter::batch,
+            |part, _| self.take(part),
+        )?;
+        if let ReadEnd::Refused(message) = finished.end {
+            self.flush()?;
+            say!("{message}");
+            return Ok(NOTHING);
+        }
+        if let Target::Summary(whole) = &mut self.target {
+            finished
+                .workers
+                .into_iter()
+                .filter_map(|counter| counter.summary)
+                .for_each(|summary| whole.merge(summary));
+        }
+        let status = self.end(finished.assembler.first_time().unwrap_or((0, 0)));
+        self.flush()?;
+        Ok(match finished.end {
+            ReadEnd::Damaged => NOTHING,
+            _ => status,
+        })
+    }
+
+    /// Takes what a thread has made of a batch.
+    fn take(&mut self, part: Part) -> Result<()> {
+        self.latest = self.latest.max(part.latest);
+        match (&mut self.target, part.made) {
+            (Target::List(list), Made::Lines(text, places)) => {
+                self.is_found |= !places.is_empty();
+                list.write(&text, &places, &mut self.out);
+            }
+            (Target::Top(top), Made::Top(part)) => top.merge(*part),
+            (Target::News(seen), Made::News(part)) => seen.merge(*part),
+            _ => {}
+        }
+        if self.out.len() >= OUTPUT_BYTES {
+            self.flush()?;
+        }
+        Ok(())
     }
 
     /// Prints what was counted, and returns the exit status. `first` is the time at which the logs begin.
@@ -312,6 +366,75 @@ impl<'o> Reader<'o> {
         shown::write(&self.out)?;
         self.out.clear();
         io::stdout().flush()
+    }
+}
+
+/// Counts, or lists, in a thread of its own.
+struct Counter<'o> {
+    options: &'o ReportOptions,
+    summary: Option<Summary>,
+    list: Option<List>,
+}
+
+/// What a thread has made of a batch.
+struct Part {
+    /// Time of the latest event.
+    latest: (u64, u32),
+    made: Made,
+}
+
+enum Made {
+    /// Lines, and where their numbers belong.
+    Lines(Vec<u8>, Vec<usize>),
+    Top(Box<Top>),
+    News(Box<Appearances>),
+    /// It was counted.
+    Nothing,
+}
+
+impl<'o> Counter<'o> {
+    fn new(options: &'o ReportOptions) -> Counter<'o> {
+        let request = &options.request;
+        let is_plain = options.extra.is_none();
+        Counter {
+            options,
+            summary: (is_plain && request.is_summary).then(|| Summary::new(request.clone(), 0)),
+            list: (is_plain && !request.is_summary).then(|| List::of_part(request.clone())),
+        }
+    }
+
+    fn batch(&mut self, batch: &Batch) -> Part {
+        let times = batch.events().map(|event| (event.time().0, event.time().1));
+        let latest = times.max().unwrap_or((0, 0));
+        let request = || self.options.request.clone();
+        let made = match &self.options.extra {
+            Some(Extra::Top { fields, .. }) => {
+                let mut top = Top::new(request(), fields.clone());
+                batch.events().for_each(|event| top.add(event));
+                Made::Top(Box::new(top))
+            }
+            Some(Extra::Changes { .. }) => {
+                let mut seen = Appearances::new(request());
+                batch.events().for_each(|event| seen.add(event));
+                Made::News(Box::new(seen))
+            }
+            None => self.count(batch),
+        };
+        Part { latest, made }
+    }
+
+    fn count(&mut self, batch: &Batch) -> Made {
+        if let Some(summary) = &mut self.summary {
+            batch.events().for_each(|event| summary.add(event));
+        }
+        let Some(list) = &mut self.list else {
+            return Made::Nothing;
+        };
+        let mut text = Vec::new();
+        for event in batch.events() {
+            list.add(event, &mut text);
+        }
+        Made::Lines(text, list.take_places())
     }
 }
 

@@ -235,14 +235,23 @@ impl Asked {
         }
     }
 
-    /// The conditions beyond ausearch's options, if there are no others than these and events are printed as by ausearch.
-    pub(super) fn workloads(&self) -> Option<&Workloads> {
-        let is_more = self.needs_all()
-            || self.timeline.is_some()
-            || self.json.is_some()
-            || self.reading.follow
-            || !self.conditions.exprs.is_empty();
-        (!is_more).then_some(&self.conditions.workloads)
+    /// What is asked of an event alone, for another thread. `None` if it depends on other events, or on an expression,
+    /// whose patterns stay in their thread.
+    pub(super) fn of_events(&self) -> Option<OfEvents> {
+        let is_more = self.needs_all() || self.reading.follow || !self.conditions.exprs.is_empty();
+        if is_more {
+            return None;
+        }
+        let json = match &self.json {
+            Some(json) => Some(json.of_lines()?),
+            None => None,
+        };
+        Some(OfEvents {
+            workloads: self.conditions.workloads.clone(),
+            has_timeline: self.timeline.is_some(),
+            json,
+            interpreter: Asked::nothing().interpreter,
+        })
     }
 
     fn is_of_nodes(&self, event: &Event) -> bool {
@@ -289,6 +298,11 @@ impl Asked {
         self.print(event, out)
     }
 
+    /// Whether events are printed in the format of the search.
+    pub(super) fn is_printed_by_format(&self) -> bool {
+        self.json.is_none() && self.timeline.is_none()
+    }
+
     fn print(&mut self, event: &Event, out: &mut Vec<u8>) -> Taken {
         match &mut self.json {
             Some(json) => {
@@ -312,6 +326,32 @@ impl Asked {
             json.end(out);
         }
         self.tree.as_ref().is_some_and(|tree| tree.write(out))
+    }
+}
+
+/// What is asked of each event alone.
+pub(super) struct OfEvents {
+    workloads: Workloads,
+    has_timeline: bool,
+    json: Option<Json>,
+    interpreter: Interpreter,
+}
+
+impl OfEvents {
+    /// Takes an event that matches ausearch's options.
+    pub(super) fn event(&mut self, event: &Event, out: &mut Vec<u8>) -> Taken {
+        if !self.workloads.hold(event) {
+            return Taken::No;
+        }
+        if let Some(json) = &mut self.json {
+            json.write(event, out);
+            return Taken::Printed;
+        }
+        if self.has_timeline {
+            Told::of(event, &self.interpreter).write_line(event, out);
+            return Taken::Printed;
+        }
+        Taken::Print
     }
 }
 

@@ -29,6 +29,11 @@ impl Json {
         }
     }
 
+    /// A writer of objects for another thread; `None` if it depends on what was written before.
+    pub(super) fn of_lines(&self) -> Option<Json> {
+        (self.form == JsonForm::Lines).then(|| Json::new(JsonForm::Lines))
+    }
+
     /// Appends an event.
     pub(super) fn write(&mut self, event: &Event, out: &mut Vec<u8>) {
         if self.form == JsonForm::Array {

@@ -12,6 +12,7 @@ pub(crate) mod logs;
 mod options;
 mod ordered;
 pub(crate) mod pieces;
+pub(crate) mod pipeline;
 mod printer;
 mod progress;
 mod results;
@@ -31,7 +32,7 @@ use progress::Progress;
 use query::report::runs::Reading;
 use query::time::{use_environment, Locale};
 use query::{Assembler, Dialect};
-use results::Results;
+use results::{Results, Worker};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::Path;
@@ -223,8 +224,12 @@ impl Search {
             } else if (self.has_to_read_all() || !self.read_by_blocks(input, &mut assembler)?)
                 && !self.read_in_order(input, timeout_s)?
             {
-                if let Some(status) = self.read(input, &mut assembler)? {
-                    return Ok(Some(status));
+                let status = match self.results.worker() {
+                    Some(_) => self.read_in_parallel(input, timeout_s)?,
+                    None => self.read(input, &mut assembler)?,
+                };
+                if status.is_some() {
+                    return Ok(status);
                 }
             }
             if !self.results.asked.reads_again() {
@@ -266,6 +271,26 @@ impl Search {
         }
     }
 
+    /// Reads all files with several threads. Returns the exit status if one cannot be opened.
+    fn read_in_parallel(&mut self, input: &Input, timeout_s: u64) -> Result<Option<u8>> {
+        let assembler = Assembler::new(self.dialect, timeout_s, self.options.range);
+        let workers = std::iter::from_fn(|| self.results.worker());
+        let workers: Vec<Worker> = workers.take(pieces::processors()).collect();
+        let mut workers = workers.into_iter();
+        let (results, progress) = (&mut self.results, &mut self.progress);
+        let finished = pipeline::run(
+            input,
+            assembler,
+            || workers.next(),
+            |worker, batch| worker.as_mut().map(|worker| worker.batch(batch)),
+            |printed, bytes| {
+                progress.add(bytes);
+                Ok(results.put_events(printed.unwrap_or_default())?)
+            },
+        )?;
+        self.ended(finished.end)
+    }
+
     /// Reads all files. Returns the exit status if one cannot be opened.
     fn read(&mut self, input: &Input, assembler: &mut Assembler) -> Result<Option<u8>> {
         let end = input.read(assembler, |assembler, step| {
@@ -284,6 +309,11 @@ impl Search {
             self.say_bad_times(assembler);
             Ok(taken)
         })?;
+        self.ended(end)
+    }
+
+    /// The exit status, after the message, if a log could not be read at all.
+    fn ended(&mut self, end: ReadEnd) -> Result<Option<u8>> {
         match end {
             ReadEnd::Done => Ok(None),
             ReadEnd::Damaged => {

@@ -11,6 +11,9 @@ use std::path::Path;
 /// Bytes of the first look behind a piece. Most events are shorter.
 const NEAR_BYTES: usize = 16 << 10;
 
+/// Most threads that TARSIER_THREADS can ask for.
+const THREADS_MAX: usize = 1024;
+
 /// A piece of a file, between two places that [`boundary`] moves.
 #[derive(Clone, Copy)]
 pub(crate) struct Piece<'f> {
@@ -140,9 +143,13 @@ impl Piece<'_> {
     }
 }
 
-/// Number of processors that this process may use. The standard library would also read its control groups, which takes
-/// longer than a short search should.
+/// Number of threads that look at logs: TARSIER_THREADS, or else the processors that this process may use. The standard
+/// library would also read its control groups, which takes longer than a short search should.
 pub(crate) fn processors() -> usize {
+    let wanted = std::env::var("TARSIER_THREADS").ok();
+    if let Some(wanted) = wanted.and_then(|threads| threads.parse::<usize>().ok()) {
+        return wanted.clamp(1, THREADS_MAX);
+    }
     rustix::thread::sched_getaffinity(None).map_or(1, |set| (set.count() as usize).max(1))
 }
 

@@ -5,4 +5,5 @@ mod forms;
 mod indexes;
 mod made;
 mod questions;
+mod threads;
 mod truth;
