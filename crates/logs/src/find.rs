@@ -1,42 +1,21 @@
 //! What a path stands for: a file, a log with its rotated files, directories of hosts, an archive.
 
-use crate::decode::{decoded, peek, Ahead};
-use crate::{check, LogError};
+use crate::decode::{decoded, peek};
+use crate::log::{is_tar, Log, TAR_BYTES};
+use crate::names::{is_log_of_archive, rotated, Rotated, LIVE};
+use crate::sniff::check;
+use crate::LogError;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, BufRead, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
-/// Name of the live file where no configuration names another.
-const LIVE: &str = "audit.log";
 /// Where the logs of a host are below its root, as in a report of sos.
 const BELOW: [&str; 3] = ["var/log/audit", "log/audit", "audit"];
-/// Suffixes of compressed files. What a file is, its content says.
-const COMPRESSED: [&str; 7] = [".gz", ".xz", ".bz2", ".zst", ".lz4", ".lzma", ".Z"];
 /// Ends of names of what Tarsier keeps beside a log.
 const BESIDE: [&str; 4] = [".idx", ".seal", ".new", ".tmp"];
 /// Directories between a directory of hosts and the logs of one.
 const DEPTH_MAX: usize = 4;
-/// Bytes before the end of the name `ustar` in the header of a tar archive.
-const TAR_MAGIC_AT: usize = 257;
-
-/// A log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Log {
-    /// A file.
-    File(PathBuf),
-    /// Standard input.
-    Stdin,
-    /// A file in a tar archive.
-    Member {
-        /// The archive, which may be compressed.
-        archive: PathBuf,
-        /// Name of the file in it.
-        name: String,
-    },
-}
-
 /// A file that was not taken for part of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
@@ -53,112 +32,6 @@ pub struct Found {
     pub logs: Vec<(Log, Option<String>)>,
     /// Files that look like part of the logs, and are not read.
     pub left_out: Vec<LeftOut>,
-}
-
-impl fmt::Display for Log {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Log::File(path) => path.display().fmt(f),
-            Log::Stdin => f.write_str("standard input"),
-            Log::Member { archive, name } => write!(f, "{}: {name}", archive.display()),
-        }
-    }
-}
-
-impl Log {
-    /// The text of the log, decompressed.
-    ///
-    /// # Errors
-    /// The log cannot be read.
-    pub fn open(&self) -> io::Result<Box<dyn BufRead + Send>> {
-        match self {
-            Log::File(path) => Ok(decoded(File::open(path)?)?.0),
-            Log::Stdin => {
-                let (start, text) = peek(decoded(io::stdin())?.0, TAR_MAGIC_AT + 5);
-                match is_tar(&start) {
-                    true => Ok(members_of(text)),
-                    false => Ok(text),
-                }
-            }
-            Log::Member { archive, name } => member(archive.clone(), name.clone()),
-        }
-    }
-}
-
-fn is_tar(start: &[u8]) -> bool {
-    start.get(TAR_MAGIC_AT..) == Some(b"ustar")
-}
-
-/// One file of an archive.
-fn member(archive: PathBuf, name: String) -> io::Result<Box<dyn BufRead + Send>> {
-    let text = Ahead::made_by(move |out| {
-        let mut archive = tar::Archive::new(decoded(File::open(archive)?)?.0);
-        for entry in archive.entries()? {
-            let mut entry = entry?;
-            if entry.path()?.to_string_lossy() == name {
-                io::copy(&mut entry, out)?;
-                return Ok(());
-            }
-        }
-        Err(io::Error::new(
-            io::ErrorKind::NotFound,
-            "the archive has no such file any more",
-        ))
-    });
-    Ok(decoded(text)?.0)
-}
-
-/// The logs of an archive that can be read only once, in its order.
-fn members_of(archive: Box<dyn BufRead + Send>) -> Box<dyn BufRead + Send> {
-    Box::new(Ahead::made_by(move |out| {
-        let mut archive = tar::Archive::new(archive);
-        for entry in archive.entries()? {
-            let mut entry = entry?;
-            let name = entry.path()?.to_string_lossy().into_owned();
-            if entry.header().entry_type().is_file() && is_log_of_archive(&name) {
-                // The text of a member may be compressed, and is in memory for that: logs of a report are small.
-                let mut bytes = Vec::new();
-                entry.read_to_end(&mut bytes)?;
-                io::copy(&mut decoded(io::Cursor::new(bytes))?.0, out)?;
-            }
-        }
-        Ok(())
-    }))
-}
-
-/// Kind of a file beside a log, by what follows the log's name.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Rotated {
-    /// `-20231114`, `.2023-11-14`…: as digits.
-    Date(String),
-    /// `.3`: the greater the older.
-    Number(std::cmp::Reverse<u64>),
-    Live,
-}
-
-/// The kind of a file with this name, and whether the name is of a compressed one. `None`: not part of the log.
-fn rotated(name: &str, live: &str) -> Option<(Rotated, bool)> {
-    let rest = name.strip_prefix(live)?;
-    let plain = COMPRESSED.iter().find_map(|end| rest.strip_suffix(end));
-    let (rest, is_compressed) = (plain.unwrap_or(rest), plain.is_some());
-    if rest.is_empty() || rest == ".tailed" {
-        return Some((Rotated::Live, is_compressed));
-    }
-    let number = rest.strip_prefix(['.', '-', '_'])?;
-    let is_of_date = |c: char| c.is_ascii_digit() || matches!(c, '-' | '_' | 'T' | ':' | '.');
-    let digits: String = number.chars().filter(char::is_ascii_digit).collect();
-    let kind = match number.parse() {
-        Ok(number) if digits.len() < 6 => Rotated::Number(std::cmp::Reverse(number)),
-        _ if digits.len() >= 6 && number.chars().all(is_of_date) => Rotated::Date(digits),
-        _ => return None,
-    };
-    Some((kind, is_compressed))
-}
-
-/// Whether a file of an archive is a log: below `var/log/audit`, or where sos puts the end of a long one.
-fn is_log_of_archive(name: &str) -> bool {
-    let file = name.rsplit('/').next().unwrap_or(name);
-    rotated(file, LIVE).is_some() || file.ends_with("var.log.audit.audit.log.tailed")
 }
 
 /// The logs that `path` stands for: a file, the set of a directory, those of hosts, or of an archive.
@@ -331,7 +204,7 @@ fn is_archive(path: &Path) -> io::Result<bool> {
     let Ok((text, _)) = decoded(File::open(path)?) else {
         return Ok(false);
     };
-    Ok(is_tar(&peek(text, TAR_MAGIC_AT + 5).0))
+    Ok(is_tar(&peek(text, TAR_BYTES).0))
 }
 
 /// The logs of a tar archive, oldest first, those of each directory together.
@@ -378,42 +251,4 @@ fn of_archive(path: &Path) -> Result<Found, LogError> {
         logs: logs.collect(),
         left_out: Vec::new(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rotated_files_are_known_by_their_names() {
-        let kind = |name: &str| rotated(name, LIVE);
-        let number = |number| Rotated::Number(std::cmp::Reverse(number));
-        let date = |date: &str| Rotated::Date(date.to_owned());
-        assert_eq!(kind("audit.log"), Some((Rotated::Live, false)));
-        assert_eq!(kind("audit.log.gz"), Some((Rotated::Live, true)));
-        assert_eq!(kind("audit.log.12"), Some((number(12), false)));
-        assert_eq!(kind("audit.log.12.xz"), Some((number(12), true)));
-        assert_eq!(kind("audit.log-20231114"), Some((date("20231114"), false)));
-        assert_eq!(
-            kind("audit.log-2023-11-14_03.bz2"),
-            Some((date("2023111403"), true))
-        );
-        assert_eq!(
-            kind("audit.log.20231114.zst"),
-            Some((date("20231114"), true))
-        );
-        assert_eq!(
-            kind("audit.log-1700000000.lz4"),
-            Some((date("1700000000"), true))
-        );
-        for name in [
-            "audit.log.bak",
-            "audit.log.1.idx",
-            "audit.logs",
-            "other.log",
-            "audit.log.1~",
-        ] {
-            assert_eq!(kind(name), None, "{name}");
-        }
-    }
 }

@@ -6,10 +6,13 @@
 
 mod decode;
 mod find;
+mod log;
+mod names;
 mod sniff;
 
 pub use decode::decoded;
-pub use find::{find, set, Found, LeftOut, Log};
+pub use find::{find, set, Found, LeftOut};
+pub use log::Log;
 pub use sniff::{check, no_records, Contents};
 
 use std::path::PathBuf;

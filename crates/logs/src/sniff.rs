@@ -1,6 +1,7 @@
 //! Whether a file has records, said before anything else is said about it.
 
-use crate::{Log, LogError};
+use crate::log::Log;
+use crate::LogError;
 use query::{Assembler, Dialect, Feed, Lines};
 
 /// Contents of a log, by its beginning.

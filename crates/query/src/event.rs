@@ -102,7 +102,7 @@ impl<'e> EventView<'e> {
     pub(crate) fn name_of(&self, field: &[u8]) -> Option<&'e [u8]> {
         let call = self
             .records()
-            .filter(|record| crate::own::is_of_call(record.kind));
+            .filter(|record| crate::kind::is_of_call(record.kind));
         call.chain(self.records())
             .filter_map(|record| record.names)
             .find_map(|names| crate::facts::nth_value(names, field, 0))

@@ -1,8 +1,9 @@
 //! A record as names and values, one after the other, without memory of its own.
 
-use crate::own;
+use crate::number::unescape;
 use crate::walk::Text;
 use memchr::{memchr, memmem};
+use std::borrow::Cow;
 
 /// A field of a record.
 #[derive(Debug, Clone, Copy)]
@@ -116,13 +117,13 @@ impl<'e> Field<'e> {
 
     /// The text that the value is, or encodes; `None` if it says that there is none.
     pub(crate) fn text(&self) -> Option<Text<'e>> {
-        own::text(self.value, self.is_quoted)
+        text(self.value, self.is_quoted)
     }
 
     /// The name of a file. An abstract socket begins with a zero, which does not count.
     pub(crate) fn file(&self) -> Option<Text<'e>> {
         match self.value {
-            [b'0', b'0', rest @ ..] if !self.is_quoted => own::text(rest, false),
+            [b'0', b'0', rest @ ..] if !self.is_quoted => text(rest, false),
             _ => self.text(),
         }
     }
@@ -130,6 +131,20 @@ impl<'e> Field<'e> {
     /// Whether the value is an absolute path.
     pub(crate) fn is_absolute(&self) -> bool {
         self.text().is_some_and(|text| text.starts_with(b"/"))
+    }
+}
+
+/// The text of a value: in quotes, in hex, or a word. `None` for a value that says that there is none.
+fn text<'e>(value: &'e [u8], is_quoted: bool) -> Option<Text<'e>> {
+    if is_quoted {
+        return Some(Cow::Borrowed(value));
+    }
+    match value {
+        b"" | b"(null)" | b"?" => None,
+        _ if value.len() >= 2 && value.iter().all(u8::is_ascii_hexdigit) => {
+            unescape(value).map(Cow::Owned)
+        }
+        _ => Some(Cow::Borrowed(value)),
     }
 }
 

@@ -75,6 +75,11 @@ fn is_of_peer(number: u32, dialect: Dialect) -> bool {
     abi::record_type_name(number).is_some() && !later.contains(&number)
 }
 
+/// Whether a record says who acted, whatever other records say.
+pub(crate) fn is_of_call(kind: i32) -> bool {
+    matches!(kind, SYSCALL | URINGOP)
+}
+
 /// Whether an event that begins with this type has no further records, as ausearch decides. LOGIN of a process with an
 /// audit context is followed by records of its call, which 3.0.9 does not expect.
 pub(crate) fn is_single(kind: i32, dialect: Dialect) -> bool {

@@ -7,7 +7,6 @@
 use crate::event::{EventView, Record};
 use crate::facts::{add_keys, Facts, Labels, Number, TextOf, User, Wanted, AUID, EUID, UID};
 use crate::fields::{Field, Fields};
-use crate::number::unescape;
 use crate::walk::{Text, Walk};
 use crate::{calls, kind, Dialect};
 use std::borrow::Cow;
@@ -60,25 +59,20 @@ pub(crate) fn paths<'e>(record: &Record<'e>) -> impl Iterator<Item = Text<'e>> {
     named.filter_map(|field| field.file())
 }
 
-/// Whether a record says who acted, whatever other records say.
-pub(crate) fn is_of_call(kind: i32) -> bool {
-    matches!(kind, kind::SYSCALL | kind::URINGOP)
-}
-
 /// Reads the wanted facts of an event.
 pub(crate) fn read<'e>(event: EventView<'e>, wanted: &Wanted) -> Facts<'e> {
     let mut facts = Facts::default();
     facts.call.syscall = -1;
 
     // The record of the call comes first here, wherever it stands: what it says holds.
-    let call = event.records().find(|record| is_of_call(record.kind));
+    let call = event.records().find(|record| kind::is_of_call(record.kind));
     if let Some(record) = call {
         Reader::new(&mut facts, record, wanted, true).read();
     }
     let is_actor = call.is_none();
     let mut has_read_call = false;
     for record in event.records() {
-        let is_call = is_of_call(record.kind) && !std::mem::replace(&mut has_read_call, true);
+        let is_call = kind::is_of_call(record.kind) && !std::mem::replace(&mut has_read_call, true);
         if !is_call {
             Reader::new(&mut facts, record, wanted, is_actor).read();
         }
@@ -228,7 +222,7 @@ impl<'f, 'e> Reader<'f, 'e> {
 
     /// Call, its result, and its architecture.
     fn of_call(&mut self, field: &Field<'e>) {
-        let is_call = is_of_call(self.record.kind);
+        let is_call = kind::is_of_call(self.record.kind);
         if !is_call && !(self.record.kind == SECCOMP && self.is_actor) {
             return;
         }
@@ -411,19 +405,5 @@ impl<'f, 'e> Reader<'f, 'e> {
         if self.labels != Labels::default() {
             self.facts.labels.push(self.labels);
         }
-    }
-}
-
-/// The text of a value: in quotes, in hex, or a word. `None` for a value that says that there is none.
-pub(crate) fn text<'e>(value: &'e [u8], is_quoted: bool) -> Option<Text<'e>> {
-    if is_quoted {
-        return Some(Cow::Borrowed(value));
-    }
-    match value {
-        b"" | b"(null)" | b"?" => None,
-        _ if value.len() >= 2 && value.iter().all(u8::is_ascii_hexdigit) => {
-            unescape(value).map(Cow::Owned)
-        }
-        _ => Some(Cow::Borrowed(value)),
     }
 }

@@ -109,7 +109,7 @@ impl<'e> Row<'e> {
                     value(record.text, b" name="),
                     word(record.text, b" nametype=").unwrap_or_default(),
                 ),
-                _ if own::is_of_call(record.kind) => continue,
+                _ if kind::is_of_call(record.kind) => continue,
                 _ => {
                     for path in own::paths(&record) {
                         push(&mut items, path, b"");

@@ -93,7 +93,7 @@ impl Told {
         let mut names: Vec<(Option<Vec<u8>>, Item)> = Vec::new();
         let mut address = None;
         // What the record of the call says of the task holds, wherever that record stands.
-        let call = event.records().find(|record| own::is_of_call(record.kind));
+        let call = event.records().find(|record| kind::is_of_call(record.kind));
         if let Some(record) = call {
             told.task(&RecordFields::read(&record, Dialect::Own), interpreter);
         }

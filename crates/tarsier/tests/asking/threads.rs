@@ -29,6 +29,8 @@ struct Made {
     lines: Vec<String>,
 }
 
+/// Events of a log.
+const EVENTS: u64 = 1_500;
 const EXES: [&str; 4] = ["/usr/bin/cat", "/usr/bin/ls", "/usr/sbin/sshd", "/bin/sh"];
 
 /// Events whose times go up, each on one of two nodes.
@@ -142,127 +144,122 @@ fn forms(dir: &Path, text: &[String]) -> Vec<String> {
         .collect()
 }
 
-#[test]
-fn a_slow_reader_finds_the_same_whatever_the_form_and_the_threads() {
-    let count = if std::env::var_os("TARSIER_LONG_TESTS").is_some() {
-        20
-    } else {
-        2
-    };
-    for (seed, late_ms) in (1..=count).flat_map(|seed| [(seed, 0), (seed, 1_000), (seed, 10_000)]) {
-        let mut numbers = Numbers(seed * 0x9e37_79b9);
-        let events = events(&mut numbers, 1_500);
-        let order = shuffled(&mut numbers, &events, late_ms);
-        let text: Vec<String> = order.iter().map(|at| events[*at].lines.concat()).collect();
-        let dir = TempDir::new().expect("a directory");
-        let forms = forms(dir.path(), &text);
+/// A log in all forms, and its events.
+struct Case {
+    _dir: TempDir,
+    forms: Vec<String>,
+    events: Vec<Made>,
+    name: String,
+}
 
-        let serials_of = |is_it: &dyn Fn(&Made) -> bool| {
-            let its = events.iter().filter(|event| is_it(event));
-            let mut serials: Vec<u64> = its.map(|event| event.order.2).collect();
-            serials.sort_unstable();
-            serials
-        };
-        let questions: [(&str, &dyn Fn(&Made) -> bool); 7] = [
-            ("-k needle", &|event| event.has_key),
-            ("-k nothing-has-this", &|_| false),
-            ("-p 321", &|event| event.pid == 321),
-            ("-sv no", &|event| event.is_failed),
-            ("-x /usr/bin/ls -sv yes", &|event| {
-                event.exe == EXES[1] && !event.is_failed
-            }),
-            ("-n web1", &|event| event.lines[0].starts_with("node=web1")),
-            ("-i -f f7", &|event| {
-                event.lines.concat().contains("name=\"f7")
-            }),
-        ];
-        for (question, is_it) in questions {
-            let words: Vec<&str> = question
-                .split_whitespace()
-                .filter(|word| *word != "-i")
-                .collect();
-            let mut first: Option<Vec<u8>> = None;
-            for form in &forms {
-                for threads in ["1", "16"] {
-                    let mut command = search(&[&["-if", form, "-r"], &words[..]].concat());
-                    let raw = output(command.env("TARSIER_THREADS", threads)).stdout;
-                    assert_eq!(
-                        serials(&raw),
-                        serials_of(is_it),
-                        "{question} of {form} with {threads} threads, seed {seed}, {late_ms} ms late"
-                    );
-                    match &first {
-                        None => first = Some(raw),
-                        Some(first) => {
-                            assert!(*first == raw, "{question} of {form}, {threads}, {late_ms}")
-                        }
-                    }
-                }
+fn case(seed: u64, late_ms: u64) -> Case {
+    let mut numbers = Numbers(seed * 0x9e37_79b9);
+    let events = events(&mut numbers, EVENTS);
+    let order = shuffled(&mut numbers, &events, late_ms);
+    let text: Vec<String> = order.iter().map(|at| events[*at].lines.concat()).collect();
+    let dir = TempDir::new().expect("a directory");
+    Case {
+        forms: forms(dir.path(), &text),
+        _dir: dir,
+        events,
+        name: format!("seed {seed}, {late_ms} ms late"),
+    }
+}
+
+fn cases() -> Vec<Case> {
+    let is_long = std::env::var_os("TARSIER_LONG_TESTS").is_some();
+    let seeds = 1..=if is_long { 20 } else { 1 };
+    seeds
+        .flat_map(|seed| [0, 1_000, 10_000].map(|late_ms| case(seed, late_ms)))
+        .collect()
+}
+
+impl Case {
+    /// The output of `make` with each form of the log and with few and many threads, which is the same for all.
+    fn output(&self, make: impl Fn(&str) -> Command) -> Vec<u8> {
+        let mut first: Option<Vec<u8>> = None;
+        for form in &self.forms {
+            for threads in ["1", "16"] {
+                let mut command = make(form);
+                let text = output(command.env("TARSIER_THREADS", threads)).stdout;
+                let first = first.get_or_insert_with(|| text.clone());
+                assert!(*first == text, "{}: {command:?}", self.name);
             }
         }
+        first.unwrap_or_default()
+    }
 
+    fn serials(&self, is_it: impl Fn(&Made) -> bool) -> Vec<u64> {
+        let its = self.events.iter().filter(|event| is_it(event));
+        let mut serials: Vec<u64> = its.map(|event| event.order.2).collect();
+        serials.sort_unstable();
+        serials
+    }
+}
+
+/// Whether an event is the answer to a question.
+type IsIt = fn(&Made) -> bool;
+
+#[test]
+fn a_slow_reader_finds_the_same_whatever_the_form_and_the_threads() {
+    let questions: [(&str, IsIt); 7] = [
+        ("-k needle", |event| event.has_key),
+        ("-k nothing-has-this", |_| false),
+        ("-p 321", |event| event.pid == 321),
+        ("-sv no", |event| event.is_failed),
+        ("-x /usr/bin/ls -sv yes", |event| {
+            event.exe == EXES[1] && !event.is_failed
+        }),
+        ("-n web1", |event| event.lines[0].starts_with("node=web1")),
+        ("-f f7", |event| event.lines.concat().contains("name=\"f7")),
+    ];
+    for case in cases() {
+        for (question, is_it) in questions {
+            let words: Vec<&str> = question.split_whitespace().collect();
+            let raw = case.output(|form| search(&[&["-if", form, "-r"], &words[..]].concat()));
+            assert_eq!(
+                serials(&raw),
+                case.serials(is_it),
+                "{question}, {}",
+                case.name
+            );
+        }
+    }
+}
+
+#[test]
+fn reports_and_formats_are_the_same_whatever_the_form_and_the_threads() {
+    for case in cases() {
+        let of = |question: &str| {
+            let words: Vec<&str> = question.split_whitespace().collect();
+            let text = case.output(|form| report(&[&["-if", form], &words[..]].concat()));
+            String::from_utf8(text).expect("text")
+        };
+        let main = of("");
+        assert!(
+            main.contains(&format!("Number of events: {EVENTS}\n")),
+            "{main}"
+        );
         let mut by_exe: BTreeMap<&str, u64> = BTreeMap::new();
-        events
+        case.events
             .iter()
             .for_each(|event| *by_exe.entry(event.exe).or_default() += 1);
-        let questions = [
-            "",
-            "-x --summary",
+        let counted = of("-x --summary");
+        for (exe, hits) in by_exe {
+            assert!(counted.contains(&format!("{hits}  {exe}\n")), "{counted}");
+        }
+        for question in [
             "-f --summary",
             "-p",
             "-e",
             "-k",
-            "--top exe",
             "--top exe --by pid",
             "--changes",
-        ];
-        for question in questions {
-            let words: Vec<&str> = question.split_whitespace().collect();
-            let mut first: Option<Vec<u8>> = None;
-            for form in &forms {
-                for threads in ["1", "16"] {
-                    let mut command = report(&[&["-if", form], &words[..]].concat());
-                    let text = output(command.env("TARSIER_THREADS", threads)).stdout;
-                    let shown = String::from_utf8_lossy(&text).into_owned();
-                    if question.is_empty() {
-                        assert!(
-                            shown.contains("Number of events: 1500\n"),
-                            "{form}: {shown}"
-                        );
-                    }
-                    if question == "-x --summary" {
-                        for (exe, hits) in &by_exe {
-                            assert!(
-                                shown.contains(&format!("{hits}  {exe}\n")),
-                                "{form}: {shown}"
-                            );
-                        }
-                    }
-                    match &first {
-                        None => first = Some(text),
-                        Some(first) => assert!(
-                            *first == text,
-                            "{question} of {form}, {threads}, {late_ms}: {shown}"
-                        ),
-                    }
-                }
-            }
+        ] {
+            of(question);
         }
         for format in ["csv", "text", "jsonl", "interpret"] {
-            let words = ["--format", format, "-sv", "no"];
-            let mut first: Option<Vec<u8>> = None;
-            for form in &forms {
-                for threads in ["1", "16"] {
-                    let mut command = search(&[&["-if", form], &words[..]].concat());
-                    let text = output(command.env("TARSIER_THREADS", threads)).stdout;
-                    match &first {
-                        None => first = Some(text),
-                        Some(first) => {
-                            assert!(*first == text, "{format} of {form}, {threads}, {late_ms}")
-                        }
-                    }
-                }
-            }
+            case.output(|form| search(&["-if", form, "--format", format, "-sv", "no"]));
         }
     }
 }
