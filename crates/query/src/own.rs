@@ -223,7 +223,8 @@ impl<'f, 'e> Reader<'f, 'e> {
     /// Call, its result, and its architecture.
     fn of_call(&mut self, field: &Field<'e>) {
         let is_call = kind::is_of_call(self.record.kind);
-        if !is_call && !(self.record.kind == SECCOMP && self.is_actor) {
+        let is_alone = self.record.kind == SECCOMP && self.is_actor;
+        if !is_call && !is_alone {
             return;
         }
         let call = &mut self.facts.call;

@@ -147,11 +147,9 @@ impl Input {
 
     /// Refuses files without records, before anything is printed. Standard input can be read only once.
     fn check(&self) -> Result<(), logs::LogError> {
-        let files = self
-            .sources
-            .iter()
-            .filter(|source| **source != Source::Stdin);
-        files.map(|source| logs::check(source).map(drop)).collect()
+        let sources = self.sources.iter();
+        let mut files = sources.filter(|source| **source != Source::Stdin);
+        files.try_for_each(|source| logs::check(source).map(drop))
     }
 
     /// One log.
