@@ -17,7 +17,7 @@ pub struct ExportArgs {
     /// File for the table; an existing one is replaced
     #[arg(long, short, value_name = "FILE")]
     pub output: PathBuf,
-    /// Host of records without node=, unless LOG names one [default: this host's name]
+    /// Host of records without node=, unless LOG names one [default: none]
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
     /// Leave out events before this time, in seconds since 1970
@@ -26,7 +26,7 @@ pub struct ExportArgs {
     /// Leave out events after this time, in seconds since 1970
     #[arg(long, value_name = "SECONDS")]
     pub until: Option<i64>,
-    /// Logs: files, directories with audit.log and its rotated files, or HOST=PATH
+    /// Logs: files, directories with audit.log and its rotated files or with hosts, archives of sos, or HOST=PATH
     #[arg(value_name = "LOG", required = true)]
     pub logs: Vec<String>,
 }

@@ -1,57 +1,63 @@
 //! Logs of several hosts as one stream of events in the order of their time.
 
 use anyhow::{Context, Result};
-use journal::compact::{self, TimeRange as Frames};
+use logs::Log;
 use query::{Assembler, Dialect, Event, Feed, Lines, TimeRange};
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::io::BufRead;
+use std::path::Path;
 
 /// `end_of_event_timeout` of auditd.conf(5), its default.
 const TIMEOUT_S: u64 = 2;
 
 /// The log of one host, oldest file first.
 pub(crate) struct Stream {
-    /// Host of records without `node=`.
-    pub(crate) host: String,
-    files: std::vec::IntoIter<PathBuf>,
-    reading: Option<(PathBuf, Lines<Box<dyn Read>>)>,
+    /// Host of records without `node=`, if it is known.
+    pub(crate) host: Option<String>,
+    files: std::vec::IntoIter<Log>,
+    reading: Option<(Log, Lines<Box<dyn BufRead + Send>>)>,
     feed: Feed,
     assembler: Assembler,
     next: Option<Event>,
 }
 
 impl Stream {
-    /// Opens `HOST=PATH` or PATH.
+    /// Opens `HOST=PATH` or PATH: a log for each host of a directory or archive.
     ///
     /// # Errors
-    /// There is no such log.
-    pub(crate) fn open(word: &str, default_host: &str, range: TimeRange) -> Result<Stream> {
+    /// There is no such log, or it has no records.
+    pub(crate) fn open(
+        word: &str,
+        default_host: Option<&str>,
+        range: TimeRange,
+    ) -> Result<Vec<Stream>> {
         // A path that exists is a path, whatever its name.
         let (host, path) = match word.split_once('=') {
-            Some((host, path)) if !Path::new(word).exists() => (host, Path::new(path)),
+            Some((host, path)) if !Path::new(word).exists() => (Some(host), Path::new(path)),
             _ => (default_host, Path::new(word)),
         };
-        let files = match path
-            .metadata()
-            .with_context(|| path.display().to_string())?
-            .is_dir()
-        {
-            true => {
-                let log = path.join("audit.log");
-                let files = journal::log_files(&log).with_context(|| log.display().to_string())?;
-                anyhow::ensure!(!files.is_empty(), "{}: no such log", log.display());
-                files
+        let found = logs::find(path)?;
+        for left_out in found.left_out {
+            let path = left_out.path.display();
+            eprintln!("tarsier-export: left out: {path}: {}", left_out.why);
+        }
+        let mut of_hosts: Vec<(Option<String>, Vec<Log>)> = Vec::new();
+        for (log, its_host) in found.logs {
+            logs::check(&log)?;
+            let its_host = its_host.or(host.map(str::to_owned));
+            match of_hosts.last_mut().filter(|last| last.0 == its_host) {
+                Some((_, logs)) => logs.push(log),
+                None => of_hosts.push((its_host, vec![log])),
             }
-            false => vec![path.to_owned()],
-        };
-        Ok(Stream {
-            host: host.to_owned(),
-            files: files.into_iter(),
+        }
+        let streams = of_hosts.into_iter().map(|(host, logs)| Stream {
+            host,
+            files: logs.into_iter(),
             reading: None,
             feed: Feed::default(),
             assembler: Assembler::new(Dialect::Own, TIMEOUT_S, range),
             next: None,
-        })
+        });
+        Ok(streams.collect())
     }
 
     /// Milliseconds since 1970 and serial number of the next event.
@@ -71,23 +77,22 @@ impl Stream {
             if let Some(event) = self.assembler.pop() {
                 return Ok(Some(event));
             }
-            let Some((path, lines)) = &mut self.reading else {
-                let Some(path) = self.files.next() else {
+            let Some((log, lines)) = &mut self.reading else {
+                let Some(log) = self.files.next() else {
                     self.assembler.finish();
                     return Ok(self.assembler.pop());
                 };
-                let text = compact::open(&path, Frames::ALL)
-                    .with_context(|| path.display().to_string())?;
+                let text = log.open().with_context(|| log.to_string())?;
                 let lines = Lines::new(text, Dialect::Own.line_bytes_max());
-                self.reading = Some((path, lines));
+                self.reading = Some((log, lines));
                 continue;
             };
-            match lines
-                .next_line()
-                .with_context(|| path.display().to_string())?
-            {
+            match lines.next_line().with_context(|| log.to_string())? {
                 Some(line) => self.feed.add(line, &mut self.assembler),
-                None => self.reading = None,
+                None => {
+                    self.feed.end(&mut self.assembler);
+                    self.reading = None;
+                }
             }
         }
     }

@@ -33,10 +33,9 @@ fn export(args: &ExportArgs) -> Result<()> {
         start_s: args.since.unwrap_or(0),
         end_s: args.until.unwrap_or(0),
     };
-    let host = args.host.clone().unwrap_or_else(host_name);
     let mut streams = Vec::new();
     for log in &args.logs {
-        streams.push(Stream::open(log, &host, range)?);
+        streams.extend(Stream::open(log, args.host.as_deref(), range)?);
     }
     let name = || args.output.display().to_string();
     let new = beside(&args.output);
@@ -63,7 +62,7 @@ fn write(streams: &mut [Stream], file: File) -> Result<(u64, u64)> {
     let mut table = Table::new(BufWriter::new(file))?;
     while let Some((number, event)) = input::earliest(streams)? {
         let stream = &mut streams[number];
-        table.add(row::Row::of(&event, &stream.host))?;
+        table.add(row::Row::of(&event, stream.host.as_deref()))?;
         stream.recycle(event);
     }
     table.finish()
@@ -79,10 +78,4 @@ fn beside(path: &Path) -> PathBuf {
 fn create(path: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o600).open(path)
-}
-
-/// The name of this host, which the kernel has.
-fn host_name() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    name.trim_end().to_owned()
 }

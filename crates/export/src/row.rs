@@ -18,7 +18,7 @@ pub(crate) struct Record {
 pub(crate) struct Row {
     pub(crate) time_ms: i64,
     pub(crate) serial: i64,
-    pub(crate) host: String,
+    pub(crate) host: Option<String>,
     pub(crate) kind: String,
     pub(crate) pid: Option<i32>,
     pub(crate) ppid: Option<i32>,
@@ -45,8 +45,8 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// The row of an event. `host` is that of records without `node=`.
-    pub(crate) fn of(event: &Records, host: &str) -> Row {
+    /// The row of an event. `host` is that of records without `node=`, if it is known.
+    pub(crate) fn of(event: &Records, host: Option<&str>) -> Row {
         let read = Event::read(event);
         let facts = &read.facts;
         let some = |value: &Option<std::borrow::Cow<'_, [u8]>>| value.as_deref().map(text);
@@ -55,8 +55,11 @@ impl Row {
         Row {
             time_ms: i64::try_from(read.time_ms).unwrap_or(i64::MAX),
             serial: i64::try_from(read.serial).unwrap_or(i64::MAX),
-            host: read.node.map_or_else(|| host.to_owned(), text),
-            kind: kind(read.kind),
+            host: read.node.map(text).or(host.map(str::to_owned)),
+            kind: event
+                .records()
+                .next()
+                .map_or_else(String::new, |record| kind(&record)),
             pid: (facts.ids.pid >= 0).then_some(facts.ids.pid),
             ppid: (facts.ids.ppid >= 0).then_some(facts.ids.ppid),
             auid: login(facts.ids.auid),
@@ -74,8 +77,8 @@ impl Row {
             },
             exit: facts.call.exit,
             cwd: Event::cwd(event).map(|cwd| text(&cwd)),
-            terminal: some(&facts.terminal),
-            remote: some(&facts.host),
+            terminal: some(&facts.terminal).filter(|terminal| terminal != "(none)"),
+            remote: some(&facts.address).or(some(&facts.host)),
             unit: some(&read.unit),
             container: some(&read.container),
             keys: facts
@@ -92,7 +95,7 @@ impl Row {
             records: event
                 .records()
                 .map(|record| Record {
-                    kind: kind(record.kind),
+                    kind: kind(&record),
                     text: text(body(record.text)),
                     names: record.names.map(text),
                 })
@@ -102,11 +105,12 @@ impl Row {
     }
 }
 
-fn kind(number: i32) -> String {
-    u32::try_from(number)
+/// Name of a record's type: that of audit, or else the one in the log.
+fn kind(record: &query::Record<'_>) -> String {
+    let name = u32::try_from(record.kind)
         .ok()
-        .and_then(abi::record_type_name)
-        .map_or_else(|| format!("UNKNOWN[{number}]"), str::to_owned)
+        .and_then(abi::record_type_name);
+    name.map_or_else(|| text(record.type_name()), str::to_owned)
 }
 
 /// Text after the head of a record.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 const SCHEMA: &str = "message event {
   required int64 time (TIMESTAMP(MILLIS,true));
   required int64 serial;
-  required binary host (STRING);
+  optional binary host (STRING);
   required binary type (STRING);
   optional int32 pid;
   optional int32 ppid;
@@ -109,7 +109,7 @@ impl<W: Write + Send> Table<W> {
         let mut group = Columns(self.writer.next_row_group()?);
         group.required::<Int64Type>(&rows, |row| row.time_ms)?;
         group.required::<Int64Type>(&rows, |row| row.serial)?;
-        group.required::<ByteArrayType>(&rows, |row| array(&row.host))?;
+        group.text(&rows, |row| &row.host)?;
         group.required::<ByteArrayType>(&rows, |row| array(&row.kind))?;
         group.optional::<Int32Type>(&rows, |row| row.pid)?;
         group.optional::<Int32Type>(&rows, |row| row.ppid)?;

@@ -148,3 +148,66 @@ fn an_error_leaves_the_old_table() {
     assert_eq!(fs::read(&table).expect("read"), b"old");
     assert_eq!(fs::read_dir(directory.path()).expect("read").count(), 1);
 }
+
+#[test]
+fn columns_hold_what_the_log_says_and_nothing_else() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (log, table) = (directory.path().join("log"), directory.path().join("table"));
+    let text = "\
+type=USER_LOGIN msg=audit(1700000000.100:1): pid=1298 uid=0 auid=1000 ses=1 subj=x msg='op=login id=1000 \
+exe=\"/usr/sbin/sshd\" hostname=pool-1.example.net addr=198.51.100.7 terminal=/dev/pts/0 res=success'
+type=SERVICE_STOP msg=audit(1700000001.100:2): pid=1 uid=0 auid=4294967295 ses=4294967295 subj=x msg='unit=auditd \
+comm=\"systemd\" exe=\"/usr/lib/systemd/systemd\" hostname=? addr=? terminal=? res=success'
+type=ADD_USER msg=audit(1700000002.100:3): pid=2945 uid=0 auid=1000 ses=14 msg='op=adding user id=1004 \
+exe=\"/usr/sbin/useradd\" hostname=web1 addr=? terminal=pts/2 res=success'
+type=NETFILTER_CFG msg=audit(1700000003.100:4): table=filter:105 family=2 entries=1 pid=4300 comm=\"nft\"
+type=INTEGRITY_RULE msg=audit(1700000004.100:5): file=\"/a\" ppid=31395 pid=31439 auid=1000 uid=33 tty=pts0 exe=\"/d\"
+type=CKADDR msg=audit(1700000005.100:6): saddr=0200
+";
+    fs::write(&log, text).expect("written");
+    let mut args = args(&table, vec![log.display().to_string()]);
+    args.host = None;
+    export(&args).expect("exported");
+    let rows = rows(&table);
+    let text = |row: usize, name: &str| match field(&rows[row], name) {
+        Field::Str(text) => text.clone(),
+        Field::Null => "none".to_owned(),
+        other => other.to_string(),
+    };
+    for (row, name, wanted) in [
+        (0, "remote", "198.51.100.7"),
+        (0, "terminal", "/dev/pts/0"),
+        (0, "host", "none"),
+        (1, "remote", "none"),
+        (1, "terminal", "none"),
+        (1, "auid", "none"),
+        (2, "remote", "web1"),
+        (3, "uid", "none"),
+        (3, "auid", "none"),
+        (3, "exe", "none"),
+        (3, "pid", "4300"),
+        (4, "pid", "31439"),
+        (4, "ppid", "31395"),
+        (4, "exe", "/d"),
+        (4, "terminal", "pts0"),
+        (5, "type", "CKADDR"),
+        (5, "pid", "none"),
+    ] {
+        assert_eq!(text(row, name), wanted, "{name} of row {row}");
+    }
+    assert_eq!(texts(field(&rows[4], "paths")), ["/a"]);
+}
+
+#[test]
+fn compressed_logs_are_tables_and_others_are_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let table = directory.path().join("table");
+    let other = directory.path().join("other");
+    fs::write(&other, "no log\n").expect("written");
+    let error = export(&args(&table, vec![other.display().to_string()])).expect_err("no records");
+    assert!(
+        format!("{error:#}").contains("other: no audit records"),
+        "{error:#}"
+    );
+    assert!(!table.exists());
+}

@@ -1,5 +1,7 @@
 //! `tarsier-forward`: sends the log off the host.
 
+use std::fmt::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -35,7 +37,7 @@ fn run(cli: &ForwardCli) -> anyhow::Result<u8> {
         // At the far side, where a configuration is needed only to ask a server.
         Some(ForwardCommand::Verify(args)) => forward::verify::command(args, &cli.config),
         Some(ForwardCommand::Replay(args)) => {
-            println!("{}", replay::replay(&load()?, &args.from)?);
+            print(&format!("{}\n", replay::replay(&load()?, &args.from)?))?;
             Ok(0)
         }
     }
@@ -83,35 +85,38 @@ fn status(config: &Config) -> anyhow::Result<u8> {
             dir.display()
         );
     };
+    let mut out = String::new();
     if let Some(series) = cursor.series {
-        println!("series        {series}");
+        writeln!(out, "series        {series}")?;
     }
-    println!("acknowledged  {}", cursor.acked);
-    println!("events        {}", cursor.events);
+    writeln!(out, "acknowledged  {}", cursor.acked)?;
+    writeln!(out, "events        {}", cursor.events)?;
     if let Some(pending) = &cursor.pending {
-        println!("pending       up to {}", pending.to);
+        writeln!(out, "pending       up to {}", pending.to)?;
     }
     for gap in [&cursor.gap, &cursor.gap_after].into_iter().flatten() {
-        println!(
+        writeln!(
+            out,
             "gap           {} events up to {} ({})",
             gap.events, gap.to, gap.cause
-        );
+        )?;
     }
     let text = std::fs::read_to_string(dir.join("status.prom")).unwrap_or_default();
     let mut is_up = false;
     for line in text.lines() {
         if let Some(error) = line.strip_prefix("# error ") {
-            println!("error         {error}");
+            writeln!(out, "error         {error}")?;
         }
         if let Some(rest) = line.strip_prefix("tarsier_forward_") {
             if let Some((name, value)) = rest.split_once(' ') {
                 is_up |= name == "up" && value == "1";
                 if !name.starts_with("acknowledged") && name != "up" {
-                    println!("{name:<13} {value}");
+                    writeln!(out, "{name:<13} {value}")?;
                 }
             }
         }
     }
+    print(&out)?;
     Ok(u8::from(!is_up))
 }
 
@@ -120,6 +125,14 @@ fn check(config: &Config) -> anyhow::Result<u8> {
     std::fs::File::open(log)
         .with_context(|| format!("{}: cannot read the log; run as root", log.display()))?;
     let mut sink = sink::open(config, &host_name(config))?;
-    println!("{}", sink.check()?);
+    print(&format!("{}\n", sink.check()?))?;
     Ok(0)
+}
+
+/// Writes text to standard output. A reader that has seen enough, as `head`, is no error.
+fn print(text: &str) -> anyhow::Result<()> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("standard output"),
+    }
 }

@@ -2,9 +2,10 @@
 
 use crate::conditions::Candidate;
 use crate::facts::Entry;
+use crate::follow::NONE;
 use crate::objects::reached_objects;
 use crate::plan::Plan;
-use crate::shape::{ShapeKind, NONE};
+use crate::shape::ShapeKind;
 use serde::Serialize;
 use std::fmt;
 

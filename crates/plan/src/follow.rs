@@ -1,6 +1,7 @@
 //! Symbolic links at the end of paths.
 
-use crate::shape::NONE;
+/// Stands for an argument that the call does not have.
+pub const NONE: u8 = 0xff;
 
 /// Whether a call follows a symbolic link that is the last name of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

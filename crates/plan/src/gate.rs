@@ -124,7 +124,7 @@ impl Gate {
     fn on_open_flags(candidates: &[Candidate], shape: &Shape) -> Option<Gate> {
         const ACCESS_MODE: u32 = 3;
         let fact = *[Fact::A0, Fact::A1, Fact::A2, Fact::A3].get(usize::from(shape.open_flags))?;
-        if shape.kind == ShapeKind::Socketcall || shape.how != crate::shape::NONE {
+        if shape.kind == ShapeKind::Socketcall || shape.how != crate::follow::NONE {
             return None;
         }
         let selecting = candidates.iter().filter(|candidate| !candidate.never);

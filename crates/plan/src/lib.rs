@@ -54,7 +54,7 @@ pub use facts::{
     audit_result, lies_below, Entry, Executable, Facts, Identities, Inode, MountBelow, Name,
     ObjectId, PathIdentity, Proven,
 };
-pub use follow::Follow;
+pub use follow::{Follow, NONE};
 pub use gate::{Gate, GateExplanation};
 pub use hooks::{Hooks, SysExit, FUNCTIONS_MAX, PER_SYSCALL_MAX, PER_SYSCALL_NS, TP_BTF_NS};
 pub use kernel::{explain_kernel, KERNEL_NOTES};
@@ -72,7 +72,7 @@ pub use past::{
 pub use plan::{records_something, Plan, Platform, RuleNote};
 pub use price::{predict, CallPrice, CallRates, Prediction, EVENT_NS, NULL_CALL_NS};
 pub use records::{excluded, user_drops, RecordFilter, Sender};
-pub use shape::{shape, shape_of_name, CallNames, NameUse, PathArg, Shape, ShapeKind, NONE};
+pub use shape::{shape, shape_of_name, CallNames, NameUse, PathArg, Shape, ShapeKind};
 pub use subject::{SecurityModule, Subject};
 pub use task::{RunExe, TaskContainers, TaskPast, TaskWorkload, WorkloadName};
 pub use workload::{

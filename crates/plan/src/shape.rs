@@ -2,7 +2,7 @@
 //! socket addresses. Sources: the manual pages of the calls (section 2) and, for what audit collects, kernel/auditsc.c,
 //! fs/namei.c and net/socket.c.
 
-use crate::follow::Follow;
+use crate::follow::{Follow, NONE};
 use abi::Arch;
 
 /// Flags by which calls follow a symbolic link or not: linux/fcntl.h, linux/mount.h, linux/fs.h (`UMOUNT_NOFOLLOW`),
@@ -15,9 +15,6 @@ const MOVE_MOUNT_F_SYMLINKS: u64 = 1;
 const MOVE_MOUNT_T_SYMLINKS: u64 = 0x10;
 const IN_DONT_FOLLOW: u64 = 0x0200_0000;
 const FAN_MARK_DONT_FOLLOW: u64 = 4;
-
-/// Stands for an argument that the call does not have.
-pub const NONE: u8 = 0xff;
 
 /// The kind of a call, as far as capture and records treat it specially. The numbers are `enum
 /// table_kind` of crates/bpf/programs/tables.h.

@@ -11,7 +11,8 @@ pub use values::Values;
 
 use crate::conditions::{BitOp, Candidate, Fact, Test};
 use crate::facts::Entry;
-use crate::shape::{NameUse, Shape, NONE};
+use crate::follow::NONE;
+use crate::shape::{NameUse, Shape};
 use std::collections::BTreeMap;
 
 /// A row of the tables.

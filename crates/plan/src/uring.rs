@@ -6,7 +6,8 @@
 
 use crate::entries::{calls_of, Entries};
 use crate::facts::{Entry, Facts};
-use crate::shape::{shape_of_name, Shape, ShapeKind, NONE};
+use crate::follow::NONE;
+use crate::shape::{shape_of_name, Shape, ShapeKind};
 use abi::{syscall_number, uring_op_calls, uring_opcode};
 use rules::{List, Rule};
 

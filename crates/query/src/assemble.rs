@@ -15,7 +15,7 @@ use crate::event::{Event, Key};
 use crate::head::{head, Head, NoHead};
 use crate::{kind, Dialect};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 /// Limit of the bytes of open events; beyond it, the earliest counts as complete. Only a log with
 /// hundreds of thousands of records in two seconds reaches it.
@@ -33,7 +33,8 @@ pub struct TimeRange {
 }
 
 impl TimeRange {
-    pub(crate) fn contains(self, sec: u64) -> bool {
+    /// Whether a second is in the range.
+    pub fn contains(self, sec: u64) -> bool {
         let sec = i64::try_from(sec).unwrap_or(i64::MAX);
         (self.start_s == 0 || sec >= self.start_s) && (self.end_s == 0 || sec <= self.end_s)
     }
@@ -50,12 +51,32 @@ struct Slot {
     is_complete: bool,
     /// May come out.
     is_due: bool,
+    /// Second from which the timeout counts.
+    since_s: u64,
 }
 
 impl Slot {
     fn complete(&mut self) {
         (self.is_complete, self.is_due) = (true, true);
     }
+}
+
+/// Second from which the timeout of an event counts that begins at `sec`, behind one of second `last_s`. An event that is
+/// written late would otherwise be over before its second record. ausearch splits it.
+pub(crate) fn since_s(sec: u64, last_s: u64, timeout_s: u64, dialect: Dialect) -> u64 {
+    match !dialect.is_peer() && last_s >= sec.saturating_add(timeout_s) {
+        true => last_s,
+        false => sec,
+    }
+}
+
+/// What a line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    NoRecord,
+    /// A record outside the range of time, or an end without an event.
+    Nothing,
+    Record,
 }
 
 /// The state machine from lines to events.
@@ -69,8 +90,13 @@ pub struct Assembler {
     /// Place of the event that got the last record; records of an event mostly stand together.
     last: Option<Place>,
     begun: u64,
+    /// Second of the event that began last.
+    last_s: u64,
+    /// Events that are not complete, by the second from which their timeout counts.
+    waiting: BTreeSet<(u64, Place)>,
     open_bytes: usize,
     first_time: Option<(u64, u32)>,
+    has_records: bool,
     bad_times: Vec<Vec<u8>>,
 }
 
@@ -86,14 +112,31 @@ impl Assembler {
             open: BTreeMap::new(),
             last: None,
             begun: 0,
+            last_s: 0,
+            waiting: BTreeSet::new(),
             open_bytes: 0,
             first_time: None,
+            has_records: false,
             bad_times: Vec::new(),
         }
     }
 
+    /// The program whose behaviour is followed.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
     /// Takes a line, with or without its newline. Returns whether it is a record of interest.
     pub fn add(&mut self, line: &[u8]) -> bool {
+        self.read(line) == Taken::Record
+    }
+
+    /// Takes a line without a dialect. Returns whether it is a record at all.
+    pub(crate) fn take(&mut self, line: &[u8]) -> bool {
+        self.read(line) != Taken::NoRecord
+    }
+
+    fn read(&mut self, line: &[u8]) -> Taken {
         let line = match self.dialect {
             // C's strings end at a zero.
             Dialect::Three | Dialect::Four => {
@@ -103,14 +146,15 @@ impl Assembler {
         };
         let head = match head(line, self.timeout_s, self.dialect) {
             Ok(head) => head,
-            Err(NoHead::NoRecord) => return false,
+            Err(NoHead::NoRecord) => return Taken::NoRecord,
             Err(NoHead::BadTime(text)) => {
                 if self.dialect.is_peer() {
                     self.bad_times.push(text.to_vec());
                 }
-                return false;
+                return Taken::NoRecord;
             }
         };
+        self.has_records = true;
         let is_inside = self.range.contains(head.sec);
         if self.first_time.is_none_or(|first| first.0 == 0)
             && (!is_inside || self.range.start_s == 0)
@@ -118,19 +162,21 @@ impl Assembler {
             self.first_time = Some((head.sec, head.msec));
         }
         if !is_inside {
-            return false;
+            return Taken::Nothing;
         }
         if let Some(place) = self.find(&head) {
             self.last = Some(place);
             self.open_bytes += line.len();
-            self.slots[place.4].event.push(head.kind, line);
-            return true;
+            self.slots[place.4]
+                .event
+                .push(head.kind, line, self.dialect);
+            return Taken::Record;
         }
         if head.kind == kind::EOE {
-            return false;
+            return Taken::Nothing;
         }
         self.begin(&head, line);
-        true
+        Taken::Record
     }
 
     /// The place of the open event of this head.
@@ -167,9 +213,12 @@ impl Assembler {
             serial: head.serial,
             node: head.node.map(Box::from),
         };
-        slot.event.push(head.kind, line);
+        slot.event.push(head.kind, line, self.dialect);
         slot.is_complete = kind::is_single(head.kind, self.dialect);
         slot.is_due = slot.is_complete && self.dialect.is_peer();
+        slot.since_s = since_s(head.sec, self.last_s, self.timeout_s, self.dialect);
+        let since_s = slot.since_s;
+        self.last_s = head.sec;
         self.open_bytes += line.len();
         self.begun += 1;
         let order = match self.dialect.is_peer() {
@@ -178,6 +227,7 @@ impl Assembler {
         };
         let place = (head.sec, head.msec, head.serial, order, number);
         self.open.insert(place, ());
+        self.waiting.insert((since_s, place));
         self.last = Some(place);
         self.complete_until(head.sec);
         if self.open_bytes > OPEN_BYTES_MAX || self.open.len() > OPEN_EVENTS_MAX {
@@ -192,28 +242,29 @@ impl Assembler {
         let Some(limit) = sec.checked_sub(self.timeout_s) else {
             return;
         };
-        for (place, ()) in &self.open {
-            if place.0 > limit {
-                break;
-            }
+        while let Some((_, place)) = self.waiting.first().filter(|first| first.0 <= limit) {
             self.slots[place.4].complete();
+            self.waiting.pop_first();
         }
     }
 
     /// Completes the events that are due when an event begins at `sec`. That event is left out, because
     /// its block of the log holds nothing of interest.
     pub fn leave_out(&mut self, sec: u64) {
+        self.last_s = sec;
         self.complete_until(sec);
     }
 
     /// The next complete event, if no earlier one is open. Give it back by [`Assembler::recycle`].
     pub fn pop(&mut self) -> Option<Event> {
         let entry = self.open.first_entry()?;
-        let number = entry.key().4;
+        let place = *entry.key();
+        let number = place.4;
         if !self.slots[number].is_due {
             return None;
         }
         entry.remove();
+        self.waiting.remove(&(self.slots[number].since_s, place));
         self.free.push(Reverse(number));
         let event = std::mem::take(&mut self.slots[number].event);
         self.open_bytes = self.open_bytes.saturating_sub(event.text().len());
@@ -249,6 +300,11 @@ impl Assembler {
     /// Second and millisecond of the first record of the log, as aureport's range of time begins.
     pub fn first_time(&self) -> Option<(u64, u32)> {
         self.first_time
+    }
+
+    /// Whether a line was a record, in the range of time or not.
+    pub fn has_records(&self) -> bool {
+        self.has_records
     }
 
     /// The times that could not be read since the last call, for the message of `--dialect 3`.

@@ -216,8 +216,10 @@ pub(crate) fn path<'e>(
     wanted: &Wanted,
 ) -> Result<(), Malformed> {
     if let Some(from) = wanted.files.then(|| walk.find(b" name=")).flatten() {
-        facts.files.add(walk, from)?;
-        walk.at = find_from(walk.text, from, b"type=").unwrap_or(from);
+        let key = find_from(walk.text, from, b"type=");
+        let text = key.map_or(&b""[..], |key| &walk.text[key..]);
+        facts.files.add_path(walk, from, text)?;
+        walk.at = key.unwrap_or(from);
     }
     object(facts, walk, wanted);
     Ok(())
@@ -289,6 +291,7 @@ pub(crate) fn sockaddr<'e>(
                 let name = name[start..].split(|byte| *byte == 0).next();
                 let files = facts.files.names.get_or_insert_with(Vec::new);
                 files.push(Cow::Owned(name.unwrap_or_default().to_vec()));
+                facts.files.note_main();
             }
         }
         _ => {}

@@ -1,5 +1,7 @@
 //! An event: the records that share node, time and serial.
 
+use crate::enriched::interpretations;
+use crate::Dialect;
 use std::cmp::Ordering;
 
 /// Time, serial number and node, which the records of an event share.
@@ -28,16 +30,21 @@ pub(crate) struct Place {
     pub(crate) kind: i32,
     pub(crate) start: usize,
     pub(crate) end: usize,
-    /// End of the interpretations of ENRICHED, which follow byte 0x1d at `end`.
-    pub(crate) names_end: Option<usize>,
+    /// Interpretations of ENRICHED, which end the line.
+    pub(crate) names: Option<(usize, usize)>,
 }
 
 impl Place {
+    /// End of the line, without its newline.
+    fn line_end(&self) -> usize {
+        self.names.map_or(self.end, |names| names.1)
+    }
+
     fn record<'e>(&self, text: &'e [u8]) -> Record<'e> {
         Record {
             kind: self.kind,
             text: &text[self.start..self.end],
-            names: self.names_end.map(|end| &text[self.end + 1..end]),
+            names: self.names.map(|(start, end)| &text[start..end]),
         }
     }
 }
@@ -85,11 +92,20 @@ impl<'e> EventView<'e> {
     /// The lines of the event, from the first record to the last.
     pub fn lines(&self) -> &'e [u8] {
         match (self.places.first(), self.places.last()) {
-            (Some(first), Some(last)) => {
-                &self.text[first.start..last.names_end.unwrap_or(last.end)]
-            }
+            (Some(first), Some(last)) => &self.text[first.start..last.line_end()],
             _ => &[],
         }
+    }
+
+    /// The unchanged value that ENRICHED gives to a field, which is in lower case: beside the record of the call, or
+    /// else beside the first record that has one.
+    pub(crate) fn name_of(&self, field: &[u8]) -> Option<&'e [u8]> {
+        let call = self
+            .records()
+            .filter(|record| crate::kind::is_of_call(record.kind));
+        call.chain(self.records())
+            .filter_map(|record| record.names)
+            .find_map(|names| crate::facts::nth_value(names, field, 0))
     }
 
     /// The interpretations by which ids have names: those of a single record, or of SYSCALL at the beginning.
@@ -108,6 +124,17 @@ pub struct Record<'e> {
     pub text: &'e [u8],
     /// The interpretations of ENRICHED, if the line has any.
     pub names: Option<&'e [u8]>,
+}
+
+impl<'e> Record<'e> {
+    /// The type as the log has it: `SYSCALL`, `1400`, or a name that is not known.
+    pub fn type_name(&self) -> &'e [u8] {
+        let rest = match memchr::memmem::find(self.text, b"type=") {
+            Some(at) => &self.text[at + b"type=".len()..],
+            None => return b"",
+        };
+        &rest[..memchr::memchr(b' ', rest).unwrap_or(rest.len())]
+    }
 }
 
 /// An event with its records in the order of the log.
@@ -131,12 +158,18 @@ impl Event {
 
     /// Whether a record has interpretations.
     pub fn is_enriched(&self) -> bool {
-        self.places.iter().any(|place| place.names_end.is_some())
+        self.places.iter().any(|place| place.names.is_some())
     }
 
     /// The records in the order of the log.
     pub fn records(&self) -> impl DoubleEndedIterator<Item = Record<'_>> + ExactSizeIterator {
         self.places.iter().map(|place| place.record(&self.text))
+    }
+
+    /// The lines, without their newlines, as the log has them.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &[u8]> {
+        let places = self.places.iter();
+        places.map(|place| &self.text[place.start..place.line_end()])
     }
 
     /// The event, borrowed.
@@ -179,25 +212,28 @@ impl Event {
             node: view.node.map(Box::from),
         };
         for place in view.places {
-            self.push(
-                place.kind,
-                &view.text[place.start..place.names_end.unwrap_or(place.end)],
-            );
+            let names = place
+                .names
+                .map(|names| (place.end - place.start, names.0 - place.start));
+            self.push_line(place.kind, &view.text[place.start..place.line_end()], names);
         }
     }
 
-    pub(crate) fn push(&mut self, kind: i32, line: &[u8]) {
+    pub(crate) fn push(&mut self, kind: i32, line: &[u8], dialect: Dialect) {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
+        self.push_line(kind, line, interpretations(line, dialect));
+    }
+
+    fn push_line(&mut self, kind: i32, line: &[u8], names: Option<(usize, usize)>) {
         let start = self.text.len();
         self.text.extend_from_slice(line);
         // Values that reach to the end of a line end there.
         self.text.push(b'\n');
-        let separator = memchr::memchr(crate::SEPARATOR, line);
         self.places.push(Place {
             kind,
             start,
-            end: start + separator.unwrap_or(line.len()),
-            names_end: separator.map(|_| start + line.len()),
+            end: start + names.map_or(line.len(), |names| names.0),
+            names: names.map(|names| (start + names.1, start + line.len())),
         });
     }
 

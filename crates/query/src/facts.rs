@@ -35,6 +35,8 @@ pub struct Wanted {
     pub object: bool,
     pub vm: bool,
     pub uuid: bool,
+    /// [`Facts::others`]: the values of all records, for conditions.
+    pub all: bool,
 }
 
 /// Security labels of one record.
@@ -50,6 +52,8 @@ pub struct Labels<'e> {
     pub permissions: Option<&'e [u8]>,
     /// Class of the object that AVC names.
     pub class: Option<&'e [u8]>,
+    /// Whether AppArmor wrote the record.
+    pub is_of_apparmor: bool,
 }
 
 /// Process, users, groups and session of an event.
@@ -80,7 +84,7 @@ pub struct Ids {
 pub struct Call {
     /// AUDIT_ARCH of the call, or 0.
     pub arch: u32,
-    /// Number of the call, or 0.
+    /// Number of the call. Without one -1, and in a dialect 0.
     pub syscall: i32,
     /// 1: success, 0: failure, -1: unknown. Records may hold other numbers.
     pub success: i32,
@@ -95,6 +99,8 @@ pub struct Files<'e> {
     pub names: Option<Vec<Text<'e>>>,
     /// Working directory.
     pub cwd: Option<Text<'e>>,
+    /// Index of the file that the event is about, if a record says so: no directory that only contains it.
+    main: Option<usize>,
 }
 
 /// The virtual machine that an event is about.
@@ -125,12 +131,71 @@ pub struct Facts<'e> {
     pub keys: Option<Vec<Text<'e>>>,
     /// Files and working directory.
     pub files: Files<'e>,
-    /// Remote host.
+    /// Remote host: its name, or else its address.
     pub host: Option<Text<'e>>,
+    /// Address of the remote host. A dialect has none.
+    pub address: Option<Text<'e>>,
     /// Labels, by record.
     pub labels: Vec<Labels<'e>>,
     /// Virtual machine.
     pub guest: Guest<'e>,
+    /// What other records say, if it is wanted. A dialect has none.
+    pub others: Others<'e>,
+}
+
+/// Field with a number of which an event may have several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Number {
+    Pid,
+    Ppid,
+    Gid,
+    Egid,
+    Session,
+}
+
+/// Field with a text of which an event may have several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TextOf {
+    Terminal,
+    Comm,
+    Exe,
+    Host,
+}
+
+/// A user in a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct User {
+    /// Index into [`Ids::named`].
+    pub(crate) which: usize,
+    pub(crate) id: u32,
+    /// The name that ENRICHED has beside this field.
+    pub(crate) name: Option<Vec<u8>>,
+}
+
+/// Values of all records of an event, which conditions are about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Others<'e> {
+    /// All numbers.
+    pub(crate) numbers: Vec<(Number, u32)>,
+    /// Texts besides those of who acted.
+    pub(crate) texts: Vec<(TextOf, Text<'e>)>,
+    /// All users.
+    pub(crate) users: Vec<User>,
+}
+
+impl Others<'_> {
+    /// Whether a record has this number.
+    pub(crate) fn has(&self, which: Number, number: u32) -> bool {
+        self.numbers.contains(&(which, number))
+    }
+
+    /// The further texts of a field.
+    pub(crate) fn texts(&self, which: TextOf) -> impl Iterator<Item = &[u8]> {
+        let texts = self.texts.iter();
+        texts
+            .filter(move |text| text.0 == which)
+            .map(|text| &*text.1)
+    }
 }
 
 /// Index into [`Ids::named`].
@@ -179,6 +244,18 @@ impl Ids {
         }
         self.named[which] = Some(id);
     }
+
+    /// Sets a number that no record has given yet.
+    pub(crate) fn set_if_missing(&mut self, which: Number, number: u32) {
+        match which {
+            Number::Pid if self.pid == -1 => self.pid = number as i32,
+            Number::Ppid if self.ppid == -1 => self.ppid = number as i32,
+            Number::Gid if self.gid == NO_ID => self.gid = number,
+            Number::Egid if self.egid == NO_ID => self.egid = number,
+            Number::Session if self.session == NO_LOGIN => self.session = number,
+            _ => {}
+        }
+    }
 }
 
 impl<'e> Labels<'e> {
@@ -200,18 +277,21 @@ impl<'e> Labels<'e> {
 }
 
 impl<'e> Files<'e> {
-    /// Adds the name of a file that begins at `from`, joined to the working directory if it begins
+    /// Adds the name of a file that begins at `from` as ausearch does, joined to the working directory if it begins
     /// with `..` or `./`.
     pub(crate) fn add(&mut self, walk: Walk<'e>, from: usize) -> Result<(), Malformed> {
-        let files = self.names.get_or_insert_with(Vec::new);
         let rest = &walk.text[from..];
+        self.names.get_or_insert_default();
         let name = match rest {
             [b'"', quoted @ ..] => {
                 let end = memchr::memchr(b'"', quoted).ok_or(Malformed)?;
                 Cow::Borrowed(&quoted[..end])
             }
             _ if rest.starts_with(b"(null)") => {
-                files.push(Cow::Borrowed(b"(null)"));
+                self.names
+                    .get_or_insert_default()
+                    .push(Cow::Borrowed(b"(null)"));
+                self.note_main();
                 return Ok(());
             }
             [first, ..] if !first.is_ascii_hexdigit() => return Err(Malformed),
@@ -222,6 +302,29 @@ impl<'e> Files<'e> {
                 unescaped(rest)?
             }
         };
+        self.push(name);
+        self.note_main();
+        Ok(())
+    }
+
+    /// [`Files::add`] for PATH. `key` is what aureport takes for its type: it passes over directories whose type ends the
+    /// record, as in old kernels.
+    pub(crate) fn add_path(
+        &mut self,
+        walk: Walk<'e>,
+        from: usize,
+        key: &[u8],
+    ) -> Result<(), Malformed> {
+        let before = self.main;
+        self.add(walk, from)?;
+        if key == b"PARENT" {
+            self.main = before;
+        }
+        Ok(())
+    }
+
+    /// Adds the name of a file, joined to the working directory if it begins with `..` or `./`.
+    pub(crate) fn push(&mut self, name: Text<'e>) {
         let is_relative = matches!(*name, [b'.', b'.' | b'/', ..]);
         let name = match &self.cwd {
             Some(cwd) if is_relative => {
@@ -232,8 +335,24 @@ impl<'e> Files<'e> {
             }
             _ => name,
         };
-        files.push(name);
-        Ok(())
+        self.names.get_or_insert_default().push(name);
+    }
+
+    /// Notes that the event is about the file that was added last, unless it is about one before.
+    pub(crate) fn note_main(&mut self) {
+        let last = self
+            .names
+            .as_ref()
+            .and_then(|names| names.len().checked_sub(1));
+        self.main = self.main.or(last);
+    }
+
+    /// The file that the event is about. aureport finds none among directories alone.
+    pub fn main(&self, dialect: Dialect) -> Option<&[u8]> {
+        let names = self.names.as_ref()?;
+        let is_alone = names.len() == 1 || !dialect.is_peer();
+        let at = self.main.or(is_alone.then_some(0))?;
+        names.get(at).map(|name| &**name)
     }
 }
 
@@ -271,4 +390,20 @@ pub(crate) fn enriched_name(names: &[u8], field: &[u8], dialect: Dialect) -> Opt
         }
     }
     None
+}
+
+/// The value that the interpretations of ENRICHED have for a field in lower case, of which `nth` others of that name
+/// come before.
+pub(crate) fn nth_value<'e>(names: &'e [u8], field: &[u8], nth: usize) -> Option<&'e [u8]> {
+    let words = names.split(|byte| *byte == b' ').filter_map(|word| {
+        let end = memchr::memchr(b'=', word)?;
+        Some((&word[..end], &word[end + 1..]))
+    });
+    let mut its = words.filter(|word| word.0.eq_ignore_ascii_case(field));
+    its.nth(nth).map(|word| word.1)
+}
+
+/// [`nth_value`] without quotes, or decoded.
+pub(crate) fn nth_name(names: &[u8], field: &[u8], nth: usize) -> Option<Vec<u8>> {
+    nth_value(names, field, nth).map(|value| escaped(value, Dialect::Own))
 }

@@ -1,13 +1,19 @@
-//! Lines of any form of log → the state machine: text, and the objects of `log_format = JSON`.
+//! Lines of any form of log → the state machine: text, text behind the prefix of syslog or the kernel's log, the objects
+//! of `log_format = JSON`, and what `journalctl -o export` and `-o json` write.
 
+use crate::prefix::{self, JournalEntry};
 use crate::{json_lines, Assembler, SEPARATOR};
 use serde::Deserialize;
 
 /// Gives lines to an [`Assembler`]. A JSON object becomes the lines of its event; unit and container of its
-/// `workload` stand where ENRICHED has them.
+/// `workload` stand where ENRICHED has them. Records behind a prefix lose it; the host that it names becomes their node.
 #[derive(Debug, Default)]
 pub struct Feed {
     lines: Vec<u8>,
+    journal: JournalEntry,
+    is_in_journal: bool,
+    /// Node of records that have none.
+    host: Option<Vec<u8>>,
 }
 
 #[derive(Deserialize)]
@@ -27,14 +33,74 @@ struct Container {
 }
 
 impl Feed {
+    /// A feed for the log of `host`, which is the node of its records without one.
+    pub fn of_host(host: Option<&str>) -> Feed {
+        Feed {
+            host: host.map(|host| host.as_bytes().to_vec()),
+            ..Feed::default()
+        }
+    }
+
     /// Takes a line, with or without its newline.
     pub fn add(&mut self, line: &[u8], assembler: &mut Assembler) {
-        if line.first() != Some(&b'{') {
+        if assembler.dialect().is_peer() {
             assembler.add(line);
             return;
         }
+        match line.first() {
+            Some(b'{') => return self.object(line, assembler),
+            Some(b't') if self.host.is_some() => return self.of_this_host(line, assembler),
+            Some(b't' | b'n') if assembler.take(line) => return,
+            _ => {}
+        }
+        if self.is_in_journal || line.starts_with(b"__CURSOR=") {
+            return self.of_journal(line, assembler);
+        }
+        if let Some((host, record)) = prefix::record(line) {
+            self.lines.clear();
+            let own = self
+                .host
+                .as_deref()
+                .filter(|_| !record.starts_with(b"node="));
+            prefix::write(host.or(own), record, &mut self.lines);
+            assembler.add(&self.lines);
+        }
+    }
+
+    /// Takes what has not been taken at the end of a log.
+    pub fn end(&mut self, assembler: &mut Assembler) {
+        if self.is_in_journal {
+            self.lines.clear();
+            self.journal.end(&mut self.lines);
+            assembler.add(&self.lines);
+        }
+    }
+
+    fn of_this_host(&mut self, line: &[u8], assembler: &mut Assembler) {
+        self.lines.clear();
+        prefix::write(self.host.as_deref(), line, &mut self.lines);
+        assembler.add(&self.lines);
+    }
+
+    fn of_journal(&mut self, line: &[u8], assembler: &mut Assembler) {
+        self.is_in_journal = true;
+        if line == b"\n" || line.starts_with(b"__CURSOR=") {
+            return self.end(assembler);
+        }
+        self.journal.add_line(line);
+    }
+
+    /// An object of JSON: an event, or an entry of a journal.
+    fn object(&mut self, line: &[u8], assembler: &mut Assembler) {
         self.lines.clear();
         if !json_lines(line, &mut self.lines) {
+            let fields = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(line);
+            for (name, value) in fields.into_iter().flatten() {
+                let text = value.as_str().unwrap_or_default();
+                self.journal.add(name.as_bytes(), text.as_bytes());
+            }
+            self.journal.end(&mut self.lines);
+            assembler.add(&self.lines);
             return;
         }
         let told = serde_json::from_slice::<Told>(line).ok();
@@ -42,7 +108,7 @@ impl Feed {
             .and_then(|told| told.workload)
             .map(names)
             .unwrap_or_default();
-        for record in self.lines.split_inclusive(|byte| *byte == b'\n') {
+        for record in std::mem::take(&mut self.lines).split_inclusive(|byte| *byte == b'\n') {
             if names.is_empty() {
                 assembler.add(record);
                 continue;

@@ -1,7 +1,9 @@
 //! Filters for events: ausearch's options, compiled once.
 
 use crate::event::{Event, EventView};
-use crate::facts::{enriched_name, Facts, Labels, Wanted, AUID, EUID, NO_ID, NO_LOGIN, UID};
+use crate::facts::{
+    enriched_name, Facts, Labels, Number, TextOf, Wanted, AUID, EUID, NO_ID, NO_LOGIN, UID,
+};
 use crate::literal::{is_host_name, part_of_file, Literal};
 use crate::Dialect;
 use memchr::memmem::find;
@@ -93,7 +95,7 @@ impl Matcher {
     /// Compiles `filter`. `user_name` gives names to ids of logs that have none.
     pub fn new(filter: Filter, dialect: Dialect, user_name: UserName) -> Matcher {
         Matcher {
-            wanted: wanted(&filter),
+            wanted: wanted(&filter, dialect),
             literal: literal(&filter),
             filter,
             dialect,
@@ -164,12 +166,46 @@ impl Matcher {
         };
         let names = event.names();
         let filter = &self.filter;
+        let is_own = !self.dialect.is_peer();
         is_node(filter, event)
-            && self.is_user(&facts, names)
+            && if is_own {
+                self.is_any_of_users(&facts)
+            } else {
+                self.is_user(&facts, names)
+            }
             && is_group(&self.filter, &facts)
             && is_call(&self.filter, &facts)
             && is_text(&self.filter, &facts)
             && is_label(&self.filter, &facts, self.dialect)
+    }
+
+    /// Whether a record has the users that are looked for.
+    fn is_any_of_users(&mut self, facts: &Facts<'_>) -> bool {
+        let conditions = [
+            (AUID, self.filter.auid),
+            (UID, self.filter.uid),
+            (EUID, self.filter.euid),
+        ];
+        let is_by_name = self.filter.names.iter().any(Option::is_some);
+        let mut results = [None; 3];
+        for (which, id) in conditions {
+            let users = facts.others.users.iter();
+            let mut its = users.filter(|user| user.which == which);
+            results[which] = match (is_by_name, self.filter.names[which].clone()) {
+                (true, None) => None,
+                (true, Some(wanted)) => Some(its.any(|user| match &user.name {
+                    Some(name) => *name == wanted,
+                    None => self.is_named(user.id, b"", None, &wanted),
+                })),
+                (false, _) => id.map(|id| its.any(|user| user.id == id)),
+            };
+        }
+
+        let mut results = results.into_iter().flatten();
+        match self.filter.is_any_user {
+            true => results.any(|is_it| is_it),
+            false => results.all(|is_it| is_it),
+        }
     }
 
     fn is_user(&mut self, facts: &Facts<'_>, names: Option<&[u8]>) -> bool {
@@ -219,13 +255,15 @@ impl Matcher {
 }
 
 /// The facts that the filter is about.
-fn wanted(filter: &Filter) -> Wanted {
+fn wanted(filter: &Filter, dialect: Dialect) -> Wanted {
+    // ausearch takes the number that stands for a missing id for no condition.
+    let is_own = !dialect.is_peer();
     Wanted {
         pid: filter.pid.is_some(),
         ppid: filter.ppid.is_some(),
-        auid: filter.auid.is_some_and(|id| id != NO_LOGIN),
-        uid: filter.uid.is_some_and(|id| id != NO_ID),
-        euid: filter.euid.is_some_and(|id| id != NO_ID),
+        auid: filter.auid.is_some_and(|id| is_own || id != NO_LOGIN),
+        uid: filter.uid.is_some_and(|id| is_own || id != NO_ID),
+        euid: filter.euid.is_some_and(|id| is_own || id != NO_ID),
         gid: filter.gid.is_some_and(|id| id != NO_ID),
         egid: filter.egid.is_some_and(|id| id != NO_ID),
         session: filter.session.is_some_and(|id| id != NO_LOGIN),
@@ -242,6 +280,7 @@ fn wanted(filter: &Filter) -> Wanted {
         object: filter.object.is_some(),
         vm: filter.vm.is_some(),
         uuid: filter.uuid.is_some(),
+        all: is_own,
     }
 }
 
@@ -270,26 +309,37 @@ fn is_node(filter: &Filter, event: EventView<'_>) -> bool {
 }
 
 fn is_group(filter: &Filter, facts: &Facts<'_>) -> bool {
-    let ids = [(filter.gid, facts.ids.gid), (filter.egid, facts.ids.egid)];
+    let others = &facts.others;
+    let ids = [
+        (filter.gid, facts.ids.gid, Number::Gid),
+        (filter.egid, facts.ids.egid, Number::Egid),
+    ];
+    let is = |id: u32, found: u32, which| id == found || others.has(which, id);
     match filter.is_any_group {
-        true => ids.iter().any(|(wanted, found)| *wanted == Some(*found)),
-        false => ids
+        true => ids
             .iter()
-            .all(|(wanted, found)| wanted.is_none_or(|id| id == NO_ID || id == *found)),
+            .any(|(wanted, found, which)| wanted.is_some_and(|id| is(id, *found, *which))),
+        false => ids.iter().all(|(wanted, found, which)| {
+            wanted.is_none_or(|id| id == NO_ID || is(id, *found, *which))
+        }),
     }
 }
 
 fn is_call(filter: &Filter, facts: &Facts<'_>) -> bool {
     let is = |wanted: Option<i32>, found: i32| wanted.is_none_or(|wanted| wanted == found);
-    is(filter.ppid, facts.ids.ppid)
-        && is(filter.pid, facts.ids.pid)
+    let others = &facts.others;
+    let has = |wanted: Option<i32>, found: i32, which| {
+        is(wanted, found) || wanted.is_some_and(|wanted| others.has(which, wanted as u32))
+    };
+    has(filter.ppid, facts.ids.ppid, Number::Ppid)
+        && has(filter.pid, facts.ids.pid, Number::Pid)
         && filter
             .arch
             .is_none_or(|arch| abi::Arch::from_audit_arch(facts.call.arch) == Some(arch))
         && is(filter.syscall, facts.call.syscall)
-        && filter
-            .session
-            .is_none_or(|id| id == NO_LOGIN || id == facts.ids.session)
+        && filter.session.is_none_or(|id| {
+            id == NO_LOGIN || id == facts.ids.session || others.has(Number::Session, id)
+        })
         && filter.exit.is_none_or(|exit| Some(exit) == facts.call.exit)
         && is(filter.success.map(i32::from), facts.call.success)
 }
@@ -304,11 +354,19 @@ fn is_text(filter: &Filter, facts: &Facts<'_>) -> bool {
         (Some(_), None) => false,
         (Some(wanted), Some(found)) => is_like(filter, wanted, found),
     };
+    let of_any = |wanted: &Option<Vec<u8>>, found: Option<&[u8]>, which| {
+        let mut others = facts.others.texts(which);
+        is(wanted, found) || others.any(|other| is(wanted, Some(other)))
+    };
     is_file(filter, facts)
-        && is(&filter.host, facts.host.as_deref())
-        && is(&filter.terminal, facts.terminal.as_deref())
-        && is(&filter.exe, facts.exe.as_deref())
-        && is(&filter.comm, facts.comm.as_deref())
+        && of_any(&filter.host, facts.host.as_deref(), TextOf::Host)
+        && of_any(
+            &filter.terminal,
+            facts.terminal.as_deref(),
+            TextOf::Terminal,
+        )
+        && of_any(&filter.exe, facts.exe.as_deref(), TextOf::Exe)
+        && of_any(&filter.comm, facts.comm.as_deref(), TextOf::Comm)
         && filter.key.as_ref().is_none_or(|wanted| {
             let keys = facts.keys.as_deref().unwrap_or_default();
             keys.iter().any(|key| is_like(filter, wanted, key))

@@ -2,7 +2,7 @@
 
 use crate::number::unsigned;
 use crate::Dialect;
-use memchr::memchr;
+use memchr::{memchr, memmem};
 
 /// The head of a line, borrowed from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +30,9 @@ const HEAD_BYTES_MAX: [usize; 2] = [80, 340];
 pub(crate) fn head(line: &[u8], timeout_s: u64, dialect: Dialect) -> Result<Head<'_>, NoHead<'_>> {
     let has_node = line.first() == Some(&b'n');
     let line = &line[..line.len().min(HEAD_BYTES_MAX[usize::from(has_node)])];
+    if !dialect.is_peer() {
+        return strict_head(line, timeout_s);
+    }
     let (first, rest) = word(line).ok_or(NoHead::NoRecord)?;
     // As in ausearch, the first word may follow blanks.
     let (node, kind, rest) = match first.first() {
@@ -54,6 +57,34 @@ pub(crate) fn head(line: &[u8], timeout_s: u64, dialect: Dialect) -> Result<Head
     Ok(Head {
         node,
         kind: crate::kind::number(kind, dialect),
+        sec,
+        msec,
+        serial,
+    })
+}
+
+/// Reads a head that says what it is, so that no line of another file is taken for a record. A node may have blanks.
+fn strict_head(line: &[u8], timeout_s: u64) -> Result<Head<'_>, NoHead<'_>> {
+    let (node, rest) = match line.strip_prefix(b"node=") {
+        Some(rest) => {
+            let end = memmem::find(rest, b" type=").ok_or(NoHead::NoRecord)?;
+            (Some(&rest[..end]), &rest[end + 1..])
+        }
+        None => (None, line),
+    };
+    let rest = rest.strip_prefix(b"type=").ok_or(NoHead::NoRecord)?;
+    let end = memchr(b' ', rest).ok_or(NoHead::NoRecord)?;
+    let (kind, rest) = (&rest[..end], rest[end..].trim_ascii_start());
+    let rest = rest.strip_prefix(b"msg=").unwrap_or(rest);
+    let inner = rest.strip_prefix(b"audit(").ok_or(NoHead::NoRecord)?;
+    let inner = &inner[..memchr(b')', inner).ok_or(NoHead::NoRecord)?];
+    if !inner.first().is_some_and(u8::is_ascii_digit) {
+        return Err(NoHead::BadTime(inner));
+    }
+    let (sec, msec, serial) = time(inner, timeout_s).ok_or(NoHead::BadTime(inner))?;
+    Ok(Head {
+        node,
+        kind: crate::kind::number(kind, Dialect::Own),
         sec,
         msec,
         serial,

@@ -1,6 +1,8 @@
 //! The order in which found events come out, without the state machine: an event comes out, in the order of times, when
 //! an event begins that is the timeout later. [`crate::Assembler`] does the same with events and their records.
 
+use crate::assemble::since_s;
+use crate::Dialect;
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
@@ -59,6 +61,8 @@ impl Found {
 /// An event that waits for those that may come before it.
 struct Held {
     time: Time,
+    /// Second from which the timeout counts.
+    since_s: u64,
     text: Rc<Vec<u8>>,
     place: Range<usize>,
     messages: Vec<String>,
@@ -70,6 +74,8 @@ pub struct InOrder {
     held: VecDeque<Held>,
     held_bytes: usize,
     count: u64,
+    /// Second of the event that began last.
+    last_s: u64,
 }
 
 /// Destination of events. Texts of neighbouring events come in one piece.
@@ -92,6 +98,7 @@ impl InOrder {
             held: VecDeque::new(),
             held_bytes: 0,
             count: 0,
+            last_s: 0,
         }
     }
 
@@ -109,6 +116,8 @@ impl InOrder {
         let mut messages = found.messages.into_iter().peekable();
         let mut start = 0;
         for (number, begin) in found.begins.into_iter().enumerate() {
+            let since_s = since_s(begin.time.0, self.last_s, self.timeout_s, Dialect::Own);
+            self.last_s = begin.time.0;
             if let Some(end) = begin.end {
                 let mut own = Vec::new();
                 while let Some((_, message)) = messages.next_if(|(of, _)| *of == number) {
@@ -116,6 +125,7 @@ impl InOrder {
                 }
                 self.hold(Held {
                     time: begin.time,
+                    since_s,
                     text: Rc::clone(&text),
                     place: start..end,
                     messages: own,
@@ -123,7 +133,7 @@ impl InOrder {
                 start = end;
             }
             if let Some(limit) = begin.time.0.checked_sub(self.timeout_s) {
-                self.give(sink, |held, _| held.time.0 <= limit)?;
+                self.give(sink, |held, _| held.since_s <= limit)?;
             }
         }
         self.give(sink, |_, held_bytes| held_bytes > HELD_BYTES_MAX)
@@ -223,8 +233,8 @@ mod tests {
         };
         assert_eq!(add(&mut out, &[(10, "b"), (9, "a"), (11, "d")]), 1);
         assert_eq!(add(&mut out, &[(10, "c"), (12, "")]), 3);
-        // Too late for its place.
-        assert_eq!(add(&mut out, &[(8, "e"), (12, "f")]), 4);
+        // Late: it waits as long as an event of the time at which it came.
+        assert_eq!(add(&mut out, &[(8, "e"), (12, "f")]), 3);
         order.end(&mut out).expect("memory is written");
         assert_eq!(out, b"abcedf");
     }

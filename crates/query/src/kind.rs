@@ -5,6 +5,8 @@ use crate::Dialect;
 
 /// SYSCALL.
 pub const SYSCALL: i32 = 1300;
+/// Operation of io_uring.
+pub const URINGOP: i32 = 1336;
 /// PROCTITLE.
 pub const PROCTITLE: i32 = 1327;
 /// LOGIN.
@@ -71,6 +73,11 @@ fn is_of_peer(number: u32, dialect: Dialect) -> bool {
         _ => &LATER[LATER_IN_FOUR..],
     };
     abi::record_type_name(number).is_some() && !later.contains(&number)
+}
+
+/// Whether a record says who acted, whatever other records say.
+pub(crate) fn is_of_call(kind: i32) -> bool {
+    matches!(kind, SYSCALL | URINGOP)
 }
 
 /// Whether an event that begins with this type has no further records, as ausearch decides. LOGIN of a process with an

@@ -26,11 +26,14 @@
 
 mod assemble;
 mod avc;
+mod batch;
 mod calls;
+mod enriched;
 mod event;
 pub mod expr;
 mod facts;
 mod feed;
+mod fields;
 mod filter;
 mod format;
 mod head;
@@ -45,6 +48,8 @@ mod literal;
 mod messages;
 mod number;
 mod output;
+mod own;
+mod prefix;
 mod read;
 pub mod report;
 pub mod row;
@@ -56,8 +61,9 @@ mod tree;
 mod walk;
 
 pub use assemble::{Assembler, TimeRange};
+pub use batch::Batch;
 pub use event::{Event, EventView, Key, Record};
-pub use facts::{Call, Facts, Files, Guest, Ids, Labels, Wanted, NO_ID, NO_LOGIN};
+pub use facts::{Call, Facts, Files, Guest, Ids, Labels, Others, Wanted, NO_ID, NO_LOGIN};
 pub use feed::Feed;
 pub use filter::{Filter, Matcher, UserName};
 pub use format::{Columns, Extra, Interpreted, Sentences};
@@ -106,6 +112,11 @@ pub fn c_decimal(text: &[u8]) -> i64 {
         Some(b'-') => i64::MIN,
         _ => i64::MAX,
     })
+}
+
+/// The text of a value of ENRICHED: without its quotes, or decoded.
+pub fn unescaped(value: &[u8]) -> Vec<u8> {
+    interpret::escaped(value, Dialect::Own)
 }
 
 /// A number with a sign at the beginning of `text`, as C writes it: hexadecimal after `0x`, octal

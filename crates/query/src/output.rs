@@ -7,10 +7,17 @@ use crate::{time, Dialect, Escape, SEPARATOR};
 ///
 /// With a dialect every line of an event with interpretations has the byte 0x1d, as in ausearch.
 pub fn write_raw(event: &Event, dialect: Dialect, out: &mut Vec<u8>) {
+    if dialect == Dialect::Own {
+        for line in event.lines() {
+            out.extend_from_slice(line);
+            out.push(b'\n');
+        }
+        return;
+    }
     let is_enriched = event.is_enriched();
     for record in event.records() {
         out.extend_from_slice(record.text);
-        if record.names.is_some() || (is_enriched && dialect.is_peer()) {
+        if is_enriched {
             out.push(SEPARATOR);
         }
         out.extend_from_slice(record.names.unwrap_or_default());

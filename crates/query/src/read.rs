@@ -1,9 +1,9 @@
-//! Reads the facts of an event from its records.
+//! Reads the facts of an event from its records: as ausearch and aureport do, or without a dialect.
 
 use crate::event::{Event, EventView, Record};
 use crate::facts::{Facts, Wanted};
 use crate::walk::{Malformed, Walk};
-use crate::{avc, calls, messages, Dialect};
+use crate::{avc, calls, messages, own, Dialect};
 
 impl<'e> Facts<'e> {
     /// Reads the wanted facts. In the dialect of ausearch 3.0.9, `None` if a record lacks a field that it requires,
@@ -14,12 +14,12 @@ impl<'e> Facts<'e> {
 
     /// Like [`Facts::read`], for a borrowed event.
     pub fn read_view(event: EventView<'e>, wanted: &Wanted, dialect: Dialect) -> Option<Facts<'e>> {
+        if !dialect.is_peer() {
+            return Some(own::read(event, wanted));
+        }
         let mut facts = Facts::default();
         for record in event.records() {
-            let read = facts.record(record, wanted, dialect);
-            if read.is_err() && dialect.is_peer() {
-                return None;
-            }
+            facts.record(record, wanted, dialect).ok()?;
         }
         Some(facts)
     }

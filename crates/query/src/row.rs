@@ -3,7 +3,7 @@
 use crate::facts::{Facts, Wanted};
 use crate::number::unescape;
 use crate::walk::{find_from, Text};
-use crate::{kind, Dialect, Event};
+use crate::{kind, own, Dialect, Event};
 use std::borrow::Cow;
 
 /// The [`Facts`] that a row needs. Files come from [`Row::paths`], which knows their directories.
@@ -29,14 +29,12 @@ const WANTED: Wanted = Wanted {
     object: false,
     vm: false,
     uuid: false,
+    all: false,
 };
 
 const PATH: i32 = 1302;
 const CWD: i32 = 1307;
 const EXECVE: i32 = 1309;
-const URINGOP: i32 = 1336;
-const AVC: i32 = 1400;
-const USER_AVC: i32 = 1107;
 /// Arguments of a command line that are shown.
 const ARGUMENTS_MAX: usize = 32;
 
@@ -77,16 +75,16 @@ impl<'e> Row<'e> {
     pub fn read(event: &'e Event) -> Row<'e> {
         let key = event.key();
         let facts = Facts::read(event, &WANTED, Dialect::Own).unwrap_or_default();
-        let names = event.records().find_map(|record| record.names);
-        let name = |field: &[u8]| names.and_then(|names| named(names, field));
+        let view = event.view();
+        let name = |field: &[u8]| view.name_of(field).and_then(value_at);
         Row {
             time_ms: key.sec.saturating_mul(1000).saturating_add(key.msec.into()),
             serial: key.serial,
             node: key.node.as_deref(),
             kind: event.kind(),
-            auid_name: name(b"AUID="),
-            unit: name(b"UNIT="),
-            container: name(b"CONTAINER="),
+            auid_name: name(b"auid"),
+            unit: name(b"unit"),
+            container: name(b"container"),
             call: call(event, &facts),
             facts,
         }
@@ -97,7 +95,7 @@ impl<'e> Row<'e> {
         self.facts.call.success == 0
     }
 
-    /// Files of PATH and AVC records, each once and without the directories that are only parents.
+    /// Files of PATH and other records, each once and without the directories that are only parents.
     pub fn paths(event: &'e Event) -> Vec<PathItem<'e>> {
         let mut cwd: Option<Text<'e>> = None;
         let mut items: Vec<PathItem<'e>> = Vec::new();
@@ -111,17 +109,19 @@ impl<'e> Row<'e> {
                     value(record.text, b" name="),
                     word(record.text, b" nametype=").unwrap_or_default(),
                 ),
-                AVC | USER_AVC => (value(record.text, b" path="), &b""[..]),
-                _ => continue,
+                _ if kind::is_of_call(record.kind) => continue,
+                _ => {
+                    for path in own::paths(&record) {
+                        push(&mut items, path, b"");
+                    }
+                    continue;
+                }
             };
             let Some(name) = name.filter(|name| nametype != b"PARENT" && **name != *b"(null)")
             else {
                 continue;
             };
-            let path = absolute(cwd.as_deref(), name);
-            if items.iter().all(|item| item.path != path) {
-                items.push(PathItem { path, nametype });
-            }
+            push(&mut items, absolute(cwd.as_deref(), name), nametype);
         }
         items
     }
@@ -147,6 +147,12 @@ impl<'e> Row<'e> {
             line.extend_from_slice(&argument);
         }
         (!line.is_empty()).then_some(line)
+    }
+}
+
+fn push<'e>(items: &mut Vec<PathItem<'e>>, path: Text<'e>, nametype: &'e [u8]) {
+    if items.iter().all(|item| item.path != path) {
+        items.push(PathItem { path, nametype });
     }
 }
 
@@ -190,19 +196,6 @@ fn word<'e>(text: &'e [u8], field: &[u8]) -> Option<&'e [u8]> {
     Some(&rest[..end])
 }
 
-/// The value of a whole field among interpretations: `UNIT=` is not the end of `USER_UNIT=`.
-fn named<'e>(names: &'e [u8], field: &[u8]) -> Option<Text<'e>> {
-    let mut from = 0;
-    loop {
-        let at = find_from(names, from, field)?;
-        let start = at - field.len();
-        if start == 0 || names[start - 1] == b' ' {
-            return value_at(&names[at..]);
-        }
-        from = at;
-    }
-}
-
 fn call(event: &Event, facts: &Facts<'_>) -> Option<Cow<'static, str>> {
     for record in event.records() {
         match record.kind {
@@ -212,7 +205,7 @@ fn call(event: &Event, facts: &Facts<'_>) -> Option<Cow<'static, str>> {
                     .and_then(|arch| abi::syscall_name(arch, number));
                 return Some(name.map_or_else(|| number.to_string().into(), Cow::Borrowed));
             }
-            URINGOP => {
+            kind::URINGOP => {
                 let number = word(record.text, b" uring_op=")?;
                 let number: u32 = std::str::from_utf8(number).ok()?.parse().ok()?;
                 let name = abi::uring_op_name(number);

@@ -92,11 +92,23 @@ extern "C" {
     fn tzset();
 }
 
-/// The time of one or two words of `-ts` or `-te`: a date, a time of day, both in any order, or a word such as `today`.
+/// The time of one or two words: a date, a time of day, both in any order, or a word such as `today`. Without a dialect
+/// also seconds since 1970, a date or date and time of ISO 8601, a time before now (`90s`, `30m`, `2h`, `7d`, `2w`), and
+/// years of four digits.
 ///
 /// # Errors
-/// The errors of [`parse`].
-pub fn of_words(bound: Bound, first: &str, second: Option<&str>) -> Result<i64, String> {
+/// The message for the user.
+pub fn of_words(
+    bound: Bound,
+    first: &str,
+    second: Option<&str>,
+    dialect: Dialect,
+) -> Result<i64, String> {
+    if !dialect.is_peer() {
+        if let Some(at_s) = exact(bound, first, second) {
+            return Ok(at_s);
+        }
+    }
     let midnight = Some("00:00:00");
     let (date, time) = match second {
         Some(second) if first.contains(':') => (Some(second), Some(first)),
@@ -106,7 +118,117 @@ pub fn of_words(bound: Bound, first: &str, second: Option<&str>) -> Result<i64, 
         None if bound == Bound::Start => (Some(first), midnight),
         None => (Some(first), None),
     };
+    if !dialect.is_peer() {
+        let with_short_year = date.and_then(short_year);
+        return parse(bound, with_short_year.as_deref().or(date), time);
+    }
     parse(bound, date, time)
+}
+
+/// `11/14/2023` as `11/14/23`, which the locale reads.
+fn short_year(date: &str) -> Option<String> {
+    let (rest, year) = date.rsplit_once('/')?;
+    let is_year = year.len() == 4 && year.bytes().all(|byte| byte.is_ascii_digit());
+    is_year.then(|| format!("{rest}/{}", &year[2..]))
+}
+
+/// Seconds since 1970 of a time that no locale writes: a number, ISO 8601, or a time before now.
+fn exact(bound: Bound, first: &str, second: Option<&str>) -> Option<i64> {
+    let (date, time) = match second {
+        Some(second) if first.contains(':') && !first.contains('T') => (second, Some(first)),
+        second => (first, second),
+    };
+    if time.is_none() {
+        let whole = date.split_once('.').map_or(date, |(whole, _)| whole);
+        if whole.len() >= 9 && whole.bytes().all(|byte| byte.is_ascii_digit()) {
+            return whole.parse().ok();
+        }
+        if let Some(ago_s) = seconds_ago(date) {
+            return Some(now() - ago_s);
+        }
+    }
+    let (date, time) = match (date.split_once('T'), time) {
+        (Some((date, time)), None) => (date, Some(time)),
+        (None, time) => (date, time),
+        (Some(_), Some(_)) => return None,
+    };
+    iso(bound, date, time)
+}
+
+/// `90s`, `30m`, `2h`, `7d`, `2w`.
+fn seconds_ago(text: &str) -> Option<i64> {
+    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let unit_s = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        "w" => 7 * 86_400,
+        _ => return None,
+    };
+    let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
+    number
+        .parse::<i64>()
+        .ok()
+        .filter(|_| is_number)?
+        .checked_mul(unit_s)
+}
+
+/// `2023-11-14`, `22:13[:20[.5]]` and `Z` or `+01:00`. Without a time of day, the day's first or last second.
+fn iso(bound: Bound, date: &str, time: Option<&str>) -> Option<i64> {
+    let numbers = |text: &str, mark: char| {
+        let parts = text.split(mark).map(|part| part.parse::<i32>().ok());
+        parts.collect::<Option<Vec<i32>>>()
+    };
+    let [year, month, day] = numbers(date, '-')?.try_into().ok()?;
+    let zone_at = time.and_then(|time| time.find(['Z', '+', '-']));
+    let (clock, zone) = match (time, zone_at) {
+        (Some(time), Some(at)) => (Some(&time[..at]), Some(&time[at..])),
+        (time, _) => (time, None),
+    };
+    let [hour, minute, second] = match clock {
+        None if bound == Bound::Start => [0, 0, 0],
+        None => [23, 59, 59],
+        Some(clock) => {
+            let clock = clock.split_once('.').map_or(clock, |(whole, _)| whole);
+            match numbers(clock, ':')?[..] {
+                [hour, minute] => [hour, minute, 0],
+                [hour, minute, second] => [hour, minute, second],
+                _ => return None,
+            }
+        }
+    };
+    let is_valid = (1970..=9999).contains(&year)
+        && (1..=12).contains(&month)
+        && (1..=31).contains(&day)
+        && (0..24).contains(&hour)
+        && (0..60).contains(&minute)
+        && (0..=60).contains(&second);
+    if !is_valid {
+        return None;
+    }
+    let mut tm = empty();
+    (tm.tm_year, tm.tm_mon, tm.tm_mday) = (year - 1900, month - 1, day);
+    (tm.tm_hour, tm.tm_min, tm.tm_sec, tm.tm_isdst) = (hour, minute, second, -1);
+    let Some(zone) = zone else {
+        return Some(make(&mut tm));
+    };
+    // SAFETY: `tm` is a valid object.
+    let at_s = unsafe { libc::timegm(&mut tm) };
+    let east_s = match zone {
+        "Z" => 0,
+        zone => {
+            let (sign, zone) = zone.split_at(1);
+            let [hours, minutes] = numbers(zone, ':')?.try_into().ok()?;
+            let east_s = i64::from(hours * 3600 + minutes * 60);
+            if sign == "-" {
+                -east_s
+            } else {
+                east_s
+            }
+        }
+    };
+    Some(at_s - east_s)
 }
 
 /// The time of a date and a time of day, one of which may be missing, in seconds since 1970.
@@ -406,6 +528,37 @@ mod tests {
         text.clear();
         write_ctime(start as u64, &mut text);
         assert_eq!(text, b"Sat Nov 21 02:53:00 2026\n");
+    }
+
+    #[test]
+    fn times_without_a_locale_are_read() {
+        let read = |first, second| of_words(Bound::Start, first, second, Dialect::Own);
+        let at = |hours: i64| Ok(1_699_920_000 + hours * 3600);
+        std::env::set_var("TZ", "UTC");
+        assert_eq!(read("2023-11-14", None), at(0));
+        assert_eq!(read("2023-11-14", Some("22:00:00")), at(22));
+        assert_eq!(read("22:00", Some("2023-11-14")), at(22));
+        assert_eq!(read("2023-11-14T22:00:00.5", None), at(22));
+        assert_eq!(read("2023-11-14T22:00:00+01:00", None), at(21));
+        assert_eq!(read("2023-11-14T22:00:00Z", None), at(22));
+        assert_eq!(read("1699920000", None), at(0));
+        assert_eq!(read("1699920000.123", None), at(0));
+        assert_eq!(read("11/14/2023", None), at(0));
+        let end = of_words(Bound::End, "2023-11-14", None, Dialect::Own);
+        assert_eq!(end, Ok(1_699_920_000 + 86_399));
+        let ago = read("2h", None).expect("a time");
+        assert!((now() - 7200 - ago).abs() < 2);
+        for wrong in [
+            "2023-13-14",
+            "2023-11-14T25:00",
+            "h",
+            "1699920",
+            "-2h",
+            "2023-11",
+        ] {
+            assert!(read(wrong, None).is_err(), "{wrong}");
+        }
+        assert!(of_words(Bound::Start, "2023-11-14", None, Dialect::Four).is_err());
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use crate::event::{Event, Record};
 use crate::interpret::{Interpreter, RecordFields};
 use crate::number::{signed, unescape, unsigned};
-use crate::{kind, time, Dialect};
+use crate::{kind, own, time, Dialect};
+use std::borrow::Cow;
 use std::path::{Component, Path, PathBuf};
 
 /// Most objects of a line, and most bytes of each.
@@ -91,6 +92,12 @@ impl Told {
         let mut cwd = None;
         let mut names: Vec<(Option<Vec<u8>>, Item)> = Vec::new();
         let mut address = None;
+        // What the record of the call says of the task holds, wherever that record stands.
+        let call = event.records().find(|record| kind::is_of_call(record.kind));
+        if let Some(record) = call {
+            told.task(&RecordFields::read(&record, Dialect::Own), interpreter);
+        }
+        let mut others = Vec::new();
         for record in event.records() {
             let fields = RecordFields::read(&record, Dialect::Own);
             let value = |name: &[u8]| fields.get(name).and_then(text);
@@ -112,12 +119,28 @@ impl Told {
                 1309 => told.arguments(&fields),
                 1306 => address = fields.meaning(b"saddr", interpreter),
                 kind::PROCTITLE => {}
-                _ => told.message(&record, &fields, interpreter),
+                _ => {
+                    others.extend(own::paths(&record).map(Cow::into_owned));
+                    told.message(&record, &fields, interpreter);
+                }
             }
         }
         for (name, mut item) in names {
             item.path = name.map(|name| absolute(cwd.as_deref(), &name));
             told.items.push(item);
+        }
+        for path in others {
+            if !told
+                .items
+                .iter()
+                .any(|item| item.path.as_ref() == Some(&path))
+            {
+                told.items.push(Item {
+                    path: Some(path),
+                    inode: None,
+                    nametype: Vec::new(),
+                });
+            }
         }
         told.add_files();
         told.objects.extend(address);

@@ -2,16 +2,19 @@
 //!
 //! The log is read twice: first for the inodes that had the name at some time, then for the events. The kernel
 //! reuses the inode number of a deleted file: a CREATE of that inode in an event that does not rename or link begins
-//! a new file.
+//! a new file. Inodes and names are those of one host: those of another node are others.
 
 use crate::told::{absolute, Item, Told};
+use crate::Event;
 use std::collections::{HashMap, HashSet};
 
 /// Most inodes whose creation is remembered. Beyond that, one inode number counts as one file.
 const INODES_MAX: usize = 1 << 20;
 
-/// An inode: device and number.
-type Inode = (Vec<u8>, u64);
+/// An inode: device and number, on a node.
+type Inode = (Node, Vec<u8>, u64);
+/// Value of `node=`; empty without one.
+type Node = Box<[u8]>;
 
 /// The file that is asked for.
 pub struct Touched {
@@ -20,7 +23,7 @@ pub struct Touched {
     files: HashMap<Inode, u32>,
     of_interest: HashSet<(Inode, u32)>,
     /// Other names, for records without an inode.
-    names: HashSet<Vec<u8>>,
+    names: HashSet<(Node, Vec<u8>)>,
 }
 
 impl Touched {
@@ -47,36 +50,36 @@ impl Touched {
         }
     }
 
-    fn is_of_interest(&self, item: &Item) -> bool {
+    fn is_of_interest(&self, node: &Node, item: &Item) -> bool {
         if item.nametype == b"PARENT" {
             return false;
         }
-        let Some(inode) = &item.inode else {
-            let name = item.path.as_ref();
-            return name.is_some_and(|name| self.names.contains(name));
+        let Some(inode) = inode(node, item) else {
+            let name = item.path.clone();
+            return name.is_some_and(|name| self.names.contains(&(node.clone(), name)));
         };
-        let file = self.files.get(inode).copied().unwrap_or(0);
-        self.of_interest.contains(&(inode.clone(), file))
+        let file = self.files.get(&inode).copied().unwrap_or(0);
+        self.of_interest.contains(&(inode, file))
     }
 
     /// Counts the files that begin with this event.
-    fn begin(&mut self, told: &Told) {
+    fn begin(&mut self, node: &Node, told: &Told) {
         for item in &told.items {
-            let Some(inode) = item.inode.as_ref().filter(|_| item.nametype == b"CREATE") else {
+            let Some(inode) = inode(node, item).filter(|_| item.nametype == b"CREATE") else {
                 continue;
             };
             let same = told
                 .items
                 .iter()
-                .filter(|other| other.inode.as_ref() == Some(inode))
+                .filter(|other| other.inode == item.inode)
                 .count();
             if same > 1 || told.is_failed {
                 continue;
             }
             let has_room = self.files.len() < INODES_MAX;
-            match self.files.get_mut(inode) {
+            match self.files.get_mut(&inode) {
                 Some(file) => *file += 1,
-                None if has_room => drop(self.files.insert(inode.clone(), 1)),
+                None if has_room => drop(self.files.insert(inode, 1)),
                 None => {}
             }
         }
@@ -84,18 +87,19 @@ impl Touched {
 
     /// First reading: learns the inodes of the name. Returns whether something new was learnt: then another first
     /// reading may find more.
-    pub fn learn(&mut self, told: &Told) -> bool {
-        self.begin(told);
+    pub fn learn(&mut self, event: &Event, told: &Told) -> bool {
+        let node = node(event);
+        self.begin(&node, told);
         let known = (self.of_interest.len(), self.names.len());
         let mut is_touched = false;
         for item in &told.items {
-            if !self.has_name(item) && !self.is_of_interest(item) {
+            if !self.has_name(item) && !self.is_of_interest(&node, item) {
                 continue;
             }
             is_touched = true;
-            if let Some(inode) = item.inode.as_ref().filter(|_| self.has_name(item)) {
-                let file = self.files.get(inode).copied().unwrap_or(0);
-                self.of_interest.insert((inode.clone(), file));
+            if let Some(inode) = inode(&node, item).filter(|_| self.has_name(item)) {
+                let file = self.files.get(&inode).copied().unwrap_or(0);
+                self.of_interest.insert((inode, file));
             }
         }
         // A rename without inodes tells the other name.
@@ -105,8 +109,8 @@ impl Touched {
                 .items
                 .iter()
                 .filter(|item| item.nametype != b"PARENT" && item.inode.is_none());
-            self.names
-                .extend(named.filter_map(|item| item.path.clone()));
+            let named = named.filter_map(|item| Some((node.clone(), item.path.clone()?)));
+            self.names.extend(named);
         }
         known != (self.of_interest.len(), self.names.len())
     }
@@ -117,10 +121,20 @@ impl Touched {
     }
 
     /// Second reading: whether the event touched the file.
-    pub fn is_touched(&mut self, told: &Told) -> bool {
-        self.begin(told);
+    pub fn is_touched(&mut self, event: &Event, told: &Told) -> bool {
+        let node = node(event);
+        self.begin(&node, told);
         told.items
             .iter()
-            .any(|item| self.has_name(item) || self.is_of_interest(item))
+            .any(|item| self.has_name(item) || self.is_of_interest(&node, item))
     }
+}
+
+fn node(event: &Event) -> Node {
+    event.key().node.clone().unwrap_or_default()
+}
+
+fn inode(node: &Node, item: &Item) -> Option<Inode> {
+    let (device, number) = item.inode.clone()?;
+    Some((node.clone(), device, number))
 }

@@ -3,6 +3,9 @@
 //! A process begins with a fork that makes its pid, or with its first event. It ends when it exits, or when the pid
 //! belongs to another process: one made by a fork whose caller is the parent in later events, or one with another
 //! parent. (A process whose parent has died gets a new one, mostly pid 1. That change does not count.)
+//!
+//! Pids are those of one host: the processes of each node are apart. The root needs no event of its own: its
+//! children name it.
 
 use crate::told::{write_shown, Told};
 use crate::{time, Event};
@@ -11,6 +14,8 @@ use std::collections::HashMap;
 /// Most processes that are remembered, and most lines that are kept.
 const PROCESSES_MAX: usize = 1 << 20;
 const LINES_MAX: usize = 100_000;
+/// Most nodes.
+const NODES_MAX: usize = 1 << 16;
 
 /// Second and millisecond.
 type Moment = (u64, u32);
@@ -20,19 +25,25 @@ pub struct Tree {
     pid: u32,
     at: Option<Moment>,
     processes: Vec<Process>,
-    current: HashMap<u32, usize>,
-    births: HashMap<u32, (usize, Moment)>,
+    /// Nodes in the order of their appearance; no name for records without one.
+    nodes: Vec<Box<[u8]>>,
+    current: HashMap<Task, usize>,
+    births: HashMap<Task, (usize, Moment)>,
     lines: usize,
     forgotten: u64,
 }
 
+/// Number of a node, and a pid there.
+type Task = (usize, u32);
+
 struct Process {
-    pid: u32,
+    task: Task,
     ppid: u32,
     start: Moment,
     is_made: bool,
     has_ended: bool,
     is_member: bool,
+    /// User, task and pid; empty if the process has no event of its own.
     who: Vec<u8>,
     /// Actions of the process and the processes that it made, in order.
     parts: Vec<Part>,
@@ -51,6 +62,7 @@ impl Tree {
             pid,
             at,
             processes: Vec::new(),
+            nodes: Vec::new(),
             current: HashMap::new(),
             births: HashMap::new(),
             lines: 0,
@@ -64,7 +76,11 @@ impl Tree {
             return;
         };
         let moment = (event.key().sec, event.key().msec);
-        let Some(number) = self.process(pid, told, moment) else {
+        let Some(node) = self.node(event.key().node.as_deref().unwrap_or_default()) else {
+            self.forgotten += 1;
+            return;
+        };
+        let Some(number) = self.process((node, pid), told, moment) else {
             self.forgotten += 1;
             return;
         };
@@ -72,6 +88,9 @@ impl Tree {
             self.add_line(number, event, told);
         }
         let process = &mut self.processes[number];
+        if process.ppid == 0 {
+            process.ppid = told.ppid.unwrap_or(0);
+        }
         process.who = {
             let mut who = Vec::new();
             told.write_who(&mut who);
@@ -83,12 +102,22 @@ impl Tree {
                 if let Some(child) =
                     child.filter(|child| *child > 0 && self.births.len() < PROCESSES_MAX)
                 {
-                    self.births.insert(child, (number, moment));
+                    self.births.insert((node, child), (number, moment));
                 }
             }
             b"exit_group" => process.has_ended = true,
             _ => {}
         }
+    }
+
+    /// The number of a node; `None` if there are too many.
+    fn node(&mut self, name: &[u8]) -> Option<usize> {
+        let known = self.nodes.iter().position(|node| **node == *name);
+        if known.is_none() && self.nodes.len() < NODES_MAX {
+            self.nodes.push(name.into());
+            return Some(self.nodes.len() - 1);
+        }
+        known
     }
 
     fn add_line(&mut self, number: usize, event: &Event, told: &Told) {
@@ -106,37 +135,49 @@ impl Tree {
     }
 
     /// The process of an event.
-    fn process(&mut self, pid: u32, told: &Told, moment: Moment) -> Option<usize> {
-        let current = self.current.get(&pid).copied();
-        let birth = self
-            .births
-            .get(&pid)
-            .copied()
-            .filter(|(parent, _)| told.ppid == Some(self.processes[*parent].pid));
+    fn process(&mut self, task: Task, told: &Told, moment: Moment) -> Option<usize> {
+        let node = task.0;
+        let current = self.current.get(&task).copied();
+        let birth = self.births.get(&task).copied();
+        let birth = birth.filter(|(parent, _)| told.ppid == Some(self.processes[*parent].task.1));
         if let Some((parent, start)) = birth {
-            self.births.remove(&pid);
+            self.births.remove(&task);
             if current.is_none_or(|number| self.processes[number].start <= start) {
-                return self.begin(pid, told, start, Some(parent), true);
+                return self.begin(task, told.ppid, start, Some(parent), true);
             }
         }
+
         if let Some(number) = current {
             let process = &self.processes[number];
             let is_other = told
                 .ppid
-                .is_some_and(|ppid| ![1, process.ppid].contains(&ppid));
+                .is_some_and(|ppid| ![1, process.ppid].contains(&ppid) && process.ppid != 0);
             if !process.has_ended && !is_other {
                 return Some(number);
             }
         }
-        let parent = told.ppid.and_then(|ppid| self.current.get(&ppid).copied());
-        let parent = parent.filter(|parent| !self.processes[*parent].has_ended);
-        self.begin(pid, told, moment, parent, false)
+
+        let parent = match told.ppid {
+            Some(ppid) => self.parent((node, ppid), moment),
+            None => None,
+        };
+        self.begin(task, told.ppid, moment, parent, false)
+    }
+
+    /// The process that an event names as the parent of its own. The root that is asked for exists by that alone.
+    fn parent(&mut self, task: Task, moment: Moment) -> Option<usize> {
+        let current = self.current.get(&task).copied();
+        let current = current.filter(|number| !self.processes[*number].has_ended);
+        if current.is_some() || task.1 != self.pid {
+            return current;
+        }
+        self.begin(task, None, moment, None, false)
     }
 
     fn begin(
         &mut self,
-        pid: u32,
-        told: &Told,
+        task: Task,
+        ppid: Option<u32>,
         start: Moment,
         parent: Option<usize>,
         is_made: bool,
@@ -146,10 +187,10 @@ impl Tree {
         }
         let number = self.processes.len();
         let is_member =
-            pid == self.pid || parent.is_some_and(|parent| self.processes[parent].is_member);
+            task.1 == self.pid || parent.is_some_and(|parent| self.processes[parent].is_member);
         self.processes.push(Process {
-            pid,
-            ppid: told.ppid.unwrap_or(0),
+            task,
+            ppid: ppid.unwrap_or(0),
             start,
             is_made,
             has_ended: false,
@@ -161,27 +202,33 @@ impl Tree {
         if let (Some(parent), true) = (parent, is_member) {
             self.processes[parent].parts.push(Part::Child(number));
         }
-        self.current.insert(pid, number);
+        self.current.insert(task, number);
         Some(number)
     }
 
-    /// The processes that are asked for.
+    /// The processes that are asked for: with a time, one of each node.
     fn roots(&self) -> Vec<usize> {
         let all =
-            (0..self.processes.len()).filter(|number| self.processes[*number].pid == self.pid);
+            (0..self.processes.len()).filter(|number| self.processes[*number].task.1 == self.pid);
         let Some(at) = self.at else {
             return all.collect();
         };
         let all: Vec<usize> = all.collect();
-        let until = all
-            .iter()
-            .rev()
-            .find(|number| self.processes[**number].start <= at);
-        // The first is older than its first event, unless its fork is in the log.
-        let first = all
-            .first()
-            .filter(|number| !self.processes[**number].is_made);
-        until.or(first).copied().into_iter().collect()
+        let of_node = |node: usize| {
+            let its = || {
+                all.iter()
+                    .filter(move |number| self.processes[**number].task.0 == node)
+            };
+            let until = its()
+                .rev()
+                .find(|number| self.processes[**number].start <= at);
+            // The first is older than its first event, unless its fork is in the log.
+            let first = its()
+                .next()
+                .filter(|number| !self.processes[**number].is_made);
+            until.or(first).copied()
+        };
+        (0..self.nodes.len()).filter_map(of_node).collect()
     }
 
     /// Appends the trees, one for each process that is asked for. Returns whether there is any.
@@ -236,7 +283,17 @@ impl Tree {
 
     fn write_process(&self, number: usize, out: &mut Vec<u8>) {
         let process = &self.processes[number];
-        write_shown(&process.who, out);
+        let node = &self.nodes[process.task.0];
+        if !node.is_empty() && process.task.1 == self.pid {
+            write_shown(node, out);
+            out.extend_from_slice(b": ");
+        }
+        match process.who.is_empty() {
+            true => out.extend_from_slice(
+                format!("process {} (it has no event)", process.task.1).as_bytes(),
+            ),
+            false => write_shown(&process.who, out),
+        }
         out.extend_from_slice(if process.is_made {
             b" from "
         } else {

@@ -18,7 +18,7 @@ mod reader;
 mod repair;
 mod writer;
 
-pub use reader::{open, Reader, TimeRange};
+pub use reader::{open, text, Reader, TimeRange};
 pub(crate) use repair::repair;
 pub(crate) use writer::Writer;
 

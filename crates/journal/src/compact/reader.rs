@@ -43,6 +43,22 @@ pub fn open(path: &Path, range: TimeRange) -> io::Result<Box<dyn Read>> {
     }
 }
 
+/// Reads the text of a COMPACT file from its first byte.
+///
+/// # Errors
+/// The input cannot be read, or is not COMPACT.
+pub fn text(mut file: impl Read) -> io::Result<impl Read> {
+    let mut start = vec![0; MAGIC.len()];
+    read::fill(&mut file, &mut start)?;
+    match super::is_compact(&start) {
+        true => Reader::new(file, TimeRange::ALL),
+        false => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "not a COMPACT file",
+        )),
+    }
+}
+
 /// Reads the text of frames. A torn frame at the end of the file ends the text; damage before that
 /// is an error of kind `InvalidData`.
 pub struct Reader<R> {

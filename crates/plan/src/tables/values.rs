@@ -4,8 +4,9 @@ use crate::conditions::{Fact, FACTS};
 use crate::evaluate::own_id;
 use crate::executables::Executables;
 use crate::facts::{Facts, Identities};
+use crate::follow::NONE;
 use crate::marks::Seen;
-use crate::shape::{Shape, ShapeKind, NONE};
+use crate::shape::{Shape, ShapeKind};
 use crate::workload::WorkloadNames;
 use abi::Field;
 

@@ -98,7 +98,12 @@ impl Columns {
             out.extend(super::node(&finder.cursor, interpreter));
         }
         out.push(b',');
-        out.extend_from_slice(name.unwrap_or_default().as_bytes());
+        match name {
+            None if interpreter.dialect() == Dialect::Own => {
+                out.extend_from_slice(records.first().map_or(&b""[..], OnDemand::type_name));
+            }
+            name => out.extend_from_slice(name.unwrap_or_default().as_bytes()),
+        }
         out.push(b',');
         let found = find::parts(&mut finder);
         time::write_columns(

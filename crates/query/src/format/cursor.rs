@@ -174,7 +174,9 @@ impl<'c, 'e> Cursor<'c, 'e> {
     /// The meaning of the value.
     pub(crate) fn meaning(&self, interpreter: &Interpreter) -> Option<Vec<u8>> {
         let record = self.record()?;
-        Some(interpreter.value(&record.context(), self.name()?, self.value()?))
+        let mut context = record.context();
+        context.nth = record.nth(self.field_number());
+        Some(interpreter.value(&context, self.name()?, self.value()?))
     }
 
     /// The meaning of the value, a path, joined to the working directory.

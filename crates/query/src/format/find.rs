@@ -39,7 +39,7 @@ fn call(finder: &mut Finder<'_, '_>) -> Result<(), NotNormal> {
     match finder.cursor.find(b"success") {
         Some(value) => {
             finder.success = i32::from(value != b"no");
-            finder.normal.result = Some(finder.cursor.place_in(record));
+            finder.normal.result = Some(finder.found_in(record));
         }
         None => back_to(finder, record),
     }
@@ -59,7 +59,7 @@ fn call(finder: &mut Finder<'_, '_>) -> Result<(), NotNormal> {
         .find(b"key")
         .is_some_and(|key| key != b"(null)")
     {
-        finder.normal.key = Some(finder.cursor.place_in(record));
+        finder.normal.key = Some(finder.found_in(record));
     }
     match first_kind as u32 {
         kinds::ANOM_LINK => finder.act_by_kind(first_kind),

@@ -125,7 +125,9 @@ impl Interpreted {
             a1: self.a1,
             cwd: None,
             names,
+            nth: 0,
         };
+        let mut named: Vec<&[u8]> = Vec::new();
         let dialect = interpreter.dialect();
         let (mut rest, mut has_comma, mut is_found) = (Some(text), false, false);
         while let Some(text) = rest.filter(|text| !text.is_empty()) {
@@ -144,6 +146,11 @@ impl Interpreted {
             let (part, after) = part(&text[equals + 1..], name, kind, dialect);
             has_comma = part.has_comma;
             rest = after;
+            if names.is_some() && !dialect.is_peer() {
+                let name = part.name.trim_ascii_start();
+                context.nth = named.iter().filter(|known| **known == name).count();
+                named.push(name);
+            }
             value(&part, &mut context, interpreter, out);
         }
         let tail = rest.unwrap_or_default();

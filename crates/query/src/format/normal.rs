@@ -5,6 +5,7 @@ use super::on_demand::OnDemand;
 use super::thing::Thing;
 use super::verbs;
 use crate::interpret::{FieldType, Interpreter};
+use crate::Dialect;
 
 /// Actor of an event. Places are of fields.
 #[derive(Debug, Default)]
@@ -85,7 +86,16 @@ impl<'c, 'e> Finder<'c, 'e> {
     /// The field that the cursor finds, as one of record `record`.
     pub(super) fn find_in(&mut self, name: &[u8], record: usize) -> Option<Place> {
         self.cursor.find(name)?;
-        Some(self.cursor.place_in(record))
+        Some(self.found_in(record))
+    }
+
+    /// The place that the cursor has found. auparse takes it for one of record `record`, even if the search went on into
+    /// another one.
+    pub(super) fn found_in(&self, record: usize) -> Place {
+        match self.interpreter.dialect() {
+            Dialect::Own => self.cursor.place(),
+            _ => self.cursor.place_in(record),
+        }
     }
 
     pub(super) fn find_place(&mut self, name: &[u8]) -> Option<Place> {

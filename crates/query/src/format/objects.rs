@@ -196,7 +196,7 @@ fn file(finder: &mut Finder<'_, '_>, record: usize) {
     finder.cursor.first_field();
     finder.object(b"name", record);
     if finder.cursor.find(b"inode").is_some() {
-        finder.normal.object.detail = Some(finder.cursor.place_in(record));
+        finder.normal.object.detail = Some(finder.found_in(record));
     }
     if let Some(Ok(mode)) = finder.cursor.find(b"mode").map(|mode| unsigned(mode, 8)) {
         finder.normal.object.thing = match mode as u32 & 0o170_000 {
@@ -255,7 +255,7 @@ fn path_fields(finder: &mut Finder<'_, '_>) {
         return;
     }
     while finder.cursor.next_field() {
-        let place = finder.cursor.place_in(record);
+        let place = finder.found_in(record);
         finder.normal.object.fields.push(place);
     }
 }
@@ -273,13 +273,13 @@ fn second_file(finder: &mut Finder<'_, '_>, record: usize) {
     finder.cursor.go_to_record(record);
     finder.cursor.first_field();
     if finder.cursor.find(b"name").is_some() {
-        finder.normal.object.second = Some(finder.cursor.place_in(record));
+        finder.normal.object.second = Some(finder.found_in(record));
     }
 }
 
 fn argument_object(finder: &mut Finder<'_, '_>, argument: &[u8]) {
     if finder.cursor.find_anywhere(argument).is_some() {
-        finder.normal.object.second = Some(finder.cursor.place_in(0));
+        finder.normal.object.second = Some(finder.found_in(0));
     }
 }
 
@@ -289,7 +289,7 @@ fn owner_object(finder: &mut Finder<'_, '_>, argument: &[u8]) {
         if finder.cursor.number() == Some(-1) {
             finder.cursor.next_field();
         }
-        finder.normal.object.second = Some(finder.cursor.place_in(0));
+        finder.normal.object.second = Some(finder.found_in(0));
     }
 }
 
@@ -312,7 +312,7 @@ fn identity_object(finder: &mut Finder<'_, '_>, call: &[u8]) {
             return;
         }
     }
-    finder.normal.object.second = Some(finder.cursor.place_in(0));
+    finder.normal.object.second = Some(finder.found_in(0));
 }
 
 fn kill(finder: &mut Finder<'_, '_>) {

@@ -33,6 +33,13 @@ impl<'e> OnDemand<'e> {
     }
 }
 
+impl<'e> OnDemand<'e> {
+    /// The type as the log has it.
+    pub(crate) fn type_name(&self) -> &'e [u8] {
+        self.record.type_name()
+    }
+}
+
 impl<'e> Deref for OnDemand<'e> {
     type Target = RecordFields<'e>;
 

@@ -403,12 +403,12 @@ fn configuration_object(finder: &mut Finder<'_, '_>) -> Option<Place> {
         .find_anywhere(b"key")
         .is_some_and(|key| key != b"(null)")
     {
-        return Some(finder.cursor.place_in(0));
+        return Some(finder.found_in(0));
     }
     let count = SETTINGS.len() - usize::from(finder.interpreter.dialect() == Dialect::Three);
     for name in &SETTINGS[..count] {
         if finder.cursor.find_anywhere(name).is_some() {
-            return Some(finder.cursor.place_in(0));
+            return Some(finder.found_in(0));
         }
     }
     None

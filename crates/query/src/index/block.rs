@@ -1,6 +1,7 @@
 //! Blocks of a log: where they begin, and the times of their events.
 
 use crate::head::{head, Head};
+use crate::prefix::may_have_record;
 use crate::{kind, Dialect};
 use memchr::{memchr, memrchr};
 
@@ -31,7 +32,7 @@ pub struct Block {
     pub ranges: Vec<(Stamp, Stamp)>,
     /// Whether it has an end-of-event record, with which no event begins.
     pub has_eoe: bool,
-    /// Whether it has lines of `log_format = JSON`, whose events are not in the ranges.
+    /// Whether it has lines of `log_format = JSON`, or records behind a prefix, whose events are not in the ranges.
     pub has_json: bool,
     /// The range that is still growing.
     pub(crate) chain: usize,
@@ -60,7 +61,7 @@ impl Block {
             let line = &rest[..end];
             open = b"";
             let Ok(head) = head(line, 0, Dialect::Own) else {
-                block.has_json |= line.starts_with(b"{");
+                block.has_json |= line.starts_with(b"{") || may_have_record(line);
                 continue;
             };
             block.add(&head);

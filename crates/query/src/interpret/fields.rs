@@ -33,10 +33,21 @@ impl<'e> Interpretations<'e> {
 
     /// The name beside the field `name`.
     pub fn get(&self, name: &[u8]) -> Option<&'e [u8]> {
+        self.nth(name, 0)
+    }
+
+    /// The name beside the field `name` which `nth` others of the same name come before.
+    pub fn nth(&self, name: &[u8], nth: usize) -> Option<&'e [u8]> {
         self.names
             .iter()
-            .find(|(known, _)| is_lower_case_of(name, known))
+            .filter(|(known, _)| is_lower_case_of(name, known))
+            .nth(nth)
             .map(|(_, value)| *value)
+    }
+
+    /// All names in the case of the log, with their values.
+    pub fn iter(&self) -> impl Iterator<Item = (&'e [u8], &'e [u8])> + '_ {
+        self.names.iter().copied()
     }
 }
 
@@ -144,6 +155,13 @@ impl<'e> RecordFields<'e> {
             .map(|field| &*field.value)
     }
 
+    /// Number of fields before field `number` with its name.
+    pub(crate) fn nth(&self, number: usize) -> usize {
+        let name = &self.fields[number].name;
+        let before = self.fields[..number].iter();
+        before.filter(|field| field.name == *name).count()
+    }
+
     /// Context on which the meaning of the record's values depends.
     pub fn context(&self) -> Context<'_> {
         Context {
@@ -154,6 +172,7 @@ impl<'e> RecordFields<'e> {
             a1: self.a1,
             cwd: None,
             names: self.names.as_ref(),
+            nth: 0,
         }
     }
 

@@ -29,7 +29,12 @@ pub(super) struct IdNames {
     machine: MachineNames,
     users: RefCell<Cache>,
     groups: RefCell<Cache>,
+    /// Ids by name, also of names that are not known: asking the machine opens files.
+    ids: RefCell<HashMap<Box<[u8]>, Option<u32>>>,
 }
+
+/// Most names whose ids are kept. Whoever fails to log in makes up names.
+const IDS_MAX: usize = 1 << 14;
 
 impl IdNames {
     pub(super) fn new(machine: MachineNames) -> IdNames {
@@ -37,6 +42,7 @@ impl IdNames {
             machine,
             users: RefCell::default(),
             groups: RefCell::default(),
+            ids: RefCell::default(),
         }
     }
 
@@ -47,7 +53,15 @@ impl IdNames {
 
     /// Id of a user by name.
     pub(super) fn user_id(&self, name: &[u8]) -> Option<u32> {
-        (self.machine.user_id)(name)
+        let mut ids = self.ids.borrow_mut();
+        if let Some(id) = ids.get(name) {
+            return *id;
+        }
+        let id = (self.machine.user_id)(name);
+        if ids.len() < IDS_MAX {
+            ids.insert(name.into(), id);
+        }
+        id
     }
 
     pub(super) fn uid(&self, value: &[u8], base: u32) -> Meaning {

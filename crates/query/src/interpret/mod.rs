@@ -105,6 +105,8 @@ pub struct Context<'c> {
     pub cwd: Option<&'c [u8]>,
     /// The names of ENRICHED.
     pub names: Option<&'c Interpretations<'c>>,
+    /// Number of fields of the same name before it in its record. A dialect takes the first name for all of them.
+    pub nth: usize,
 }
 
 impl<'c> Context<'c> {
@@ -188,7 +190,12 @@ impl Interpreter {
         name: &[u8],
         value: &[u8],
     ) -> Vec<u8> {
-        if let Some(known) = context.names.and_then(|names| names.get(name)) {
+        let nth = if self.dialect.is_peer() {
+            0
+        } else {
+            context.nth
+        };
+        if let Some(known) = context.names.and_then(|names| names.nth(name, nth)) {
             // A name that was unknown then may be known now.
             if !known.starts_with(b"unknown-") {
                 return match field {

@@ -15,7 +15,9 @@ pub struct List {
     request: Request,
     wanted: Wanted,
     names: Names,
-    number: u32,
+    number: u64,
+    /// Places in the output where the number of a line belongs, if lines are numbered later.
+    places: Option<Vec<usize>>,
     /// Second of the last event, and its date and time.
     date: (u64, Vec<u8>),
 }
@@ -48,7 +50,31 @@ impl List {
             names: Names::new(&request),
             request,
             number: 0,
+            places: None,
             date: (u64::MAX, Vec::new()),
+        }
+    }
+
+    /// A report whose lines get their numbers from [`List::write`] of another one.
+    pub fn of_part(request: Request) -> List {
+        List {
+            places: Some(Vec::new()),
+            ..List::new(request)
+        }
+    }
+
+    /// The places in the output, since they were taken last, where the numbers of lines belong.
+    pub fn take_places(&mut self) -> Vec<usize> {
+        self.places.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Appends the lines of a part, numbered. `places` are where the numbers belong.
+    pub fn write(&mut self, part: &[u8], places: &[usize], out: &mut Vec<u8>) {
+        let ends = places.iter().skip(1).copied().chain([part.len()]);
+        for (start, end) in places.iter().zip(ends) {
+            self.number += 1;
+            out.extend_from_slice(self.number.to_string().as_bytes());
+            out.extend_from_slice(&part[*start..end]);
         }
     }
 
@@ -74,13 +100,18 @@ impl List {
     }
 
     fn begin(&mut self, event: EventView<'_>, out: &mut Vec<u8>) {
-        self.number += 1;
+        match &mut self.places {
+            Some(places) => places.push(out.len()),
+            None => {
+                self.number += 1;
+                out.extend_from_slice(self.number.to_string().as_bytes());
+            }
+        }
         if self.date.0 != event.sec {
             self.date.0 = event.sec;
             self.date.1.clear();
             time::write_date_time(event.sec, &mut self.date.1);
         }
-        out.extend_from_slice(self.number.to_string().as_bytes());
         out.extend_from_slice(b". ");
         out.extend_from_slice(&self.date.1);
         out.push(b' ');
@@ -145,9 +176,8 @@ impl List {
             Kind::Event => vec![serial, kind, user, success],
             Kind::File => {
                 let call = plain(self.names.syscall(event, facts));
-                let files = facts.files.names.as_deref().unwrap_or_default();
-                let file = files.first().map_or(&b""[..], |file| file);
-                let file = Word::Text(file.to_vec());
+                let file = facts.files.main(self.request.dialect);
+                let file = Word::Text(file.unwrap_or_default().to_vec());
                 vec![file, call, success, program, user, serial]
             }
             Kind::Host => {
@@ -229,7 +259,9 @@ impl List {
         let mut all: Vec<_> = facts.labels.iter().filter(is_of_avc).collect();
         if all.is_empty() {
             // As in aureport, one without a verdict is printed: the last.
-            all.extend(facts.labels.last());
+            let is_own = self.request.dialect == Dialect::Own;
+            let mut others = facts.labels.iter().rev();
+            all.extend(others.find(|labels| !is_own || labels.is_of_apparmor));
         }
         for labels in all {
             self.begin(event, out);

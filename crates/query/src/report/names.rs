@@ -57,6 +57,9 @@ impl Names {
 
     /// The name of the event's call.
     pub(super) fn syscall(&self, event: EventView<'_>, facts: &Facts<'_>) -> Vec<u8> {
+        if facts.call.syscall < 0 && self.dialect == Dialect::Own {
+            return b"?".to_vec();
+        }
         let number = || facts.call.syscall.to_string().into_bytes();
         if !self.interpret {
             return number();
@@ -75,6 +78,9 @@ impl Names {
 
     /// The unchanged value that ENRICHED gives to a field.
     fn interpretation<'e>(&self, event: EventView<'e>, field: &[u8]) -> Option<&'e [u8]> {
+        if self.dialect == Dialect::Own {
+            return event.name_of(field);
+        }
         let names = event.names()?;
         if names.starts_with(b"SADDR=") {
             return None;

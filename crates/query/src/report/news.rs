@@ -109,6 +109,41 @@ impl Appearances {
         }
     }
 
+    /// Adds what another part of the log has.
+    pub fn merge(&mut self, other: Appearances) {
+        self.first = match (self.first, other.first) {
+            (Some(mine), Some(its)) => Some(mine.min(its)),
+            (mine, its) => mine.or(its),
+        };
+        self.last = self.last.max(other.last);
+        self.unkept_hits += other.unkept_hits;
+        let mut seen: Vec<_> = other.seen.into_iter().collect();
+        // Whatever has room is the same with any number of threads.
+        seen.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        for (key, new) in seen {
+            if let Some(mine) = self.seen.get_mut(&key) {
+                mine.hits += new.hits;
+                mine.failures += new.failures;
+                mine.first = mine.first.min(new.first);
+                mine.last = mine.last.max(new.last);
+            } else if self.takes(&key.1) {
+                self.seen.insert(key, new);
+            } else {
+                self.unkept_hits += new.hits;
+            }
+        }
+    }
+
+    /// Whether there is room for another value. Counts it if there is.
+    fn takes(&mut self, value: &[u8]) -> bool {
+        let bytes = self.bytes + value.len() * 2 + ENTRY_BYTES;
+        let has_room = bytes <= BYTES_MAX;
+        if has_room {
+            self.bytes = bytes;
+        }
+        has_room
+    }
+
     fn note(&mut self, what: &'static str, value: Vec<u8>, time: Time, is_failure: bool) {
         let key = (what, value);
         if let Some(seen) = self.seen.get_mut(&key) {
@@ -118,12 +153,10 @@ impl Appearances {
             seen.last = seen.last.max(time);
             return;
         }
-        let bytes = key.1.len() * 2 + ENTRY_BYTES;
-        if self.bytes + bytes > BYTES_MAX {
+        if !self.takes(&key.1) {
             self.unkept_hits += 1;
             return;
         }
-        self.bytes += bytes;
         let new = New {
             what,
             value: key.1.clone(),

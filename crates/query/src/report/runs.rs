@@ -3,8 +3,10 @@
 //! Nearly every log has that form. Several threads can then find the events of its parts, and find the same ones
 //! as [`crate::Assembler`]. [`Part::events`] refuses a part that may not have that form.
 
+use crate::enriched::without_separator;
 use crate::event::{EventView, Place};
 use crate::head::{head, Head, NoHead};
+use crate::prefix::may_have_record;
 use crate::{kind, Dialect, TimeRange};
 use memchr::{memchr, memchr2, memrchr};
 use std::collections::VecDeque;
@@ -213,7 +215,7 @@ impl Part {
         self.places.clear();
         let mut at = 0;
         while at < text.len() {
-            let (end, separator, next) = line_at(text, at);
+            let (end, names, next) = line_at(text, at, reading.dialect);
             let line = &text[at..next];
             if line.len() > most {
                 return Err(NotOrdered);
@@ -221,8 +223,8 @@ impl Part {
             let mut place = Place {
                 kind: 0,
                 start: at,
-                end: separator.unwrap_or(end),
-                names_end: separator.map(|_| end),
+                end: names.map_or(end, |names| names.0),
+                names: names.map(|names| (names.1, end)),
             };
             at = next;
             if let Some(kind) = open.as_ref().and_then(|open| same_event(open, line)) {
@@ -308,25 +310,33 @@ fn record_head(line: &[u8], reading: Reading) -> Result<Option<Head<'_>>, NotOrd
         Ok(head) => Ok(Some(head)),
         // An event in JSON, which only the machine turns into records.
         Err(NoHead::NoRecord) if line.first() == Some(&b'{') => Err(NotOrdered),
+        // Nor does any other read records behind a prefix.
+        Err(NoHead::NoRecord) if !reading.dialect.is_peer() && may_have_record(line) => {
+            Err(NotOrdered)
+        }
         Err(NoHead::NoRecord) => Ok(None),
         Err(NoHead::BadTime(_)) => Err(NotOrdered),
     }
 }
 
-/// End of the line at `at` without its newline, its separator, and where the next line begins.
-fn line_at(text: &[u8], at: usize) -> (usize, Option<usize>, usize) {
+/// End of the line at `at` without its newline, end of its record with the beginning of its interpretations, and where
+/// the next line begins.
+fn line_at(text: &[u8], at: usize, dialect: Dialect) -> (usize, Option<(usize, usize)>, usize) {
     let rest = &text[at..];
-    let (first, separator) = match memchr2(b'\n', crate::SEPARATOR, rest) {
+    let (newline, separator) = match memchr2(b'\n', crate::SEPARATOR, rest) {
         Some(found) if rest[found] == crate::SEPARATOR => {
             let newline = memchr(b'\n', &rest[found..]).map(|newline| found + newline);
-            (newline, Some(at + found))
+            (newline, Some((at + found, at + found + 1)))
         }
         found => (found, None),
     };
-    match first {
-        Some(newline) => (at + newline, separator, at + newline + 1),
-        None => (text.len(), separator, text.len()),
-    }
+    let end = newline.map_or(text.len(), |newline| at + newline);
+    let names = match separator {
+        None if !dialect.is_peer() => without_separator(&text[at..end])
+            .map(|(record_end, start)| (at + record_end, at + start)),
+        found => found,
+    };
+    (end, names, newline.map_or(end, |_| end + 1))
 }
 
 /// The name of the type of `line`, if it has the same time as the open event, letter by letter, and neither a node.

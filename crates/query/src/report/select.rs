@@ -3,6 +3,7 @@
 use super::{Changes, Kind, Request};
 use crate::event::EventView;
 use crate::facts::Facts;
+use crate::Dialect;
 
 pub(super) const CONFIG_CHANGE: i32 = 1305;
 pub(super) const DAEMON_CONFIG: i32 = 1203;
@@ -34,6 +35,7 @@ pub(super) const GRP_MGMT: i32 = 1132;
 const TTY: i32 = 1319;
 const SECCOMP: i32 = 1326;
 pub(super) const AVC: i32 = 1400;
+const APPARMOR: (i32, i32) = (1500, 1507);
 
 /// Types that add something, each followed by the type that deletes it.
 const PAIRS: [(i32, i32); 7] = [
@@ -85,7 +87,7 @@ impl Request {
         let has = |kind| event.has(kind);
         let has_of = |range| event.has_of(range);
         match self.kind {
-            Kind::Avc => has(AVC) || has(USER_AVC),
+            Kind::Avc => is_access(event, self.dialect),
             Kind::Mac if self.is_summary => has_of(MAC_OF_SUMMARY) || has_of(USER_LSPP),
             Kind::Mac => has_of(MAC) || has_of(USER_LSPP),
             Kind::Integrity => has_of(INTEGRITY),
@@ -105,6 +107,8 @@ impl Request {
             Kind::Host => facts.host.is_some(),
             Kind::Pid if self.is_summary => facts.ids.pid != -1,
             Kind::Pid => facts.ids.pid >= 0,
+            // aureport takes call 0, which is read(2), for none.
+            Kind::Syscall if self.dialect == Dialect::Own => facts.call.syscall >= 0,
             Kind::Syscall if self.is_summary => facts.call.syscall > 0,
             Kind::Syscall => facts.call.syscall != 0,
             Kind::Terminal => facts.terminal.is_some(),
@@ -121,6 +125,12 @@ impl Request {
             Kind::Log => false,
         }
     }
+}
+
+/// Whether the event is a decision about access. aureport does not know the types that AppArmor once had.
+pub(super) fn is_access(event: EventView<'_>, dialect: Dialect) -> bool {
+    let is_of_apparmor = || dialect == Dialect::Own && event.has_of(APPARMOR);
+    event.has(AVC) || event.has(USER_AVC) || is_of_apparmor()
 }
 
 fn is_config(event: EventView<'_>) -> bool {

@@ -3,9 +3,9 @@
 use super::list::type_name;
 use super::names::Names;
 use super::select::{
-    ACCOUNT, ANOMALY, AVC, CONFIG_CHANGE, CRYPTO, DAEMON_CONFIG, FEATURE_CHANGE, GRP_AUTH,
+    is_access, ACCOUNT, ANOMALY, CONFIG_CHANGE, CRYPTO, DAEMON_CONFIG, FEATURE_CHANGE, GRP_AUTH,
     GRP_MGMT, INTEGRITY, KERNEL_ANOMALY, KERNEL_CRYPTO, MAC, NETFILTER_CFG, RESPONSE, ROLE,
-    USER_AUTH, USER_AVC, USER_CHAUTHTOK, USER_LOGIN, USER_LSPP, USER_MAC_CONFIG_CHANGE, USER_MGMT,
+    USER_AUTH, USER_CHAUTHTOK, USER_LOGIN, USER_LSPP, USER_MAC_CONFIG_CHANGE, USER_MGMT,
     USYS_CONFIG, VIRT,
 };
 use super::table::{Numbers, Texts};
@@ -162,7 +162,8 @@ impl Summary {
     fn everything(&mut self, event: EventView<'_>, facts: &Facts<'_>) {
         self.count(Total::Events, 1);
         self.kinds(event, facts);
-        if facts.call.success == 0 && facts.call.syscall > 0 {
+        let first_call = i32::from(self.request.dialect != Dialect::Own);
+        if facts.call.success == 0 && facts.call.syscall >= first_call {
             self.count(Total::FailedSyscalls, 1);
         }
         let place = self.place;
@@ -225,7 +226,7 @@ impl Summary {
         self.count(Total::Integrity, of(INTEGRITY));
         self.count(Total::Anomalies, of(ANOMALY) + of(KERNEL_ANOMALY));
         self.count(Total::Responses, of(RESPONSE));
-        if event.has(AVC) || event.has(USER_AVC) {
+        if is_access(event, self.request.dialect) {
             self.count(Total::Avcs, 1);
         }
         let (good, bad) = (facts.call.success == 1, facts.call.success == 0);

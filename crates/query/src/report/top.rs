@@ -132,8 +132,14 @@ impl Field {
             }
             Field::Syscall => owned(facts.call.arch != 0, names.syscall(event, facts)),
             Field::Type => {
-                let name = super::list::type_name(event.kind(), crate::Dialect::Own);
-                owned(event.kind() != -1, name)
+                let name = match event.kind() {
+                    -1 => event
+                        .records()
+                        .next()
+                        .map_or(Vec::new(), |record| record.type_name().to_vec()),
+                    kind => super::list::type_name(kind, crate::Dialect::Own),
+                };
+                owned(!name.is_empty(), name)
             }
             Field::Unit => enriched(event, b"unit"),
             Field::Container => enriched(event, b"container"),
@@ -258,12 +264,10 @@ impl Top {
             row.last = row.last.max(time);
             return;
         }
-        let text_bytes: usize = key.iter().flatten().map(Vec::len).sum();
-        if self.bytes + text_bytes * 2 + ROW_BYTES > BYTES_MAX {
+        if !self.takes(&key) {
             self.unkept_hits += 1;
             return;
         }
-        self.bytes += text_bytes * 2 + ROW_BYTES;
         let row = Row {
             values: key.clone(),
             hits: 1,
@@ -272,6 +276,37 @@ impl Top {
             last: time,
         };
         self.rows.insert(key, row);
+    }
+
+    /// Adds what another part of the log counted.
+    pub fn merge(&mut self, other: Top) {
+        self.unkept_hits += other.unkept_hits;
+        let mut rows: Vec<_> = other.rows.into_iter().collect();
+        // Whatever has room is the same with any number of threads.
+        rows.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        for (key, row) in rows {
+            if let Some(mine) = self.rows.get_mut(&key) {
+                mine.hits += row.hits;
+                mine.failures += row.failures;
+                mine.first = mine.first.min(row.first);
+                mine.last = mine.last.max(row.last);
+            } else if self.takes(&key) {
+                self.rows.insert(key, row);
+            } else {
+                self.unkept_hits += row.hits;
+            }
+        }
+    }
+
+    /// Whether there is room for another row. Counts it if there is.
+    fn takes(&mut self, key: &[Option<Vec<u8>>]) -> bool {
+        let text_bytes: usize = key.iter().flatten().map(Vec::len).sum();
+        let bytes = self.bytes + text_bytes * 2 + ROW_BYTES;
+        let has_room = bytes <= BYTES_MAX;
+        if has_room {
+            self.bytes = bytes;
+        }
+        has_room
     }
 
     /// The fields.

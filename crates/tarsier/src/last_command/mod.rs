@@ -3,17 +3,18 @@
 mod accounts;
 
 use crate::dialect;
-use crate::search_command::logs::{self, Input, Source};
+use crate::search_command::logs::{self, Input, ReadEnd, Source, Step};
 use crate::search_command::users;
 use crate::shown;
 use anyhow::{Context, Result};
 use daemon::stderr::say;
 use query::last::{Logins, Options, Sessions};
 use query::time::{use_environment, Locale};
-use query::{Assembler, Dialect, Escape, Event, Interpreter, Lines, TimeRange};
+use query::{Assembler, Dialect, Escape, Event, Interpreter, TimeRange};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -205,47 +206,34 @@ fn for_each_event(
 ) -> Result<Result<(), String>> {
     let defaults = logs::defaults(Dialect::Own)?;
     let is_of_system = source.is_none();
-    let sources = match source {
-        Some(source) => vec![source],
-        None => match Input::find(None, true, &defaults, dialect) {
-            Ok(input) => input.sources,
+    let input = match source {
+        Some(source) => Input::one(source),
+        None => match Input::find(&[], true, &defaults, dialect) {
+            Ok(input) => input,
             Err(message) => return Ok(Err(message)),
         },
     };
     let mut assembler = Assembler::new(dialect, defaults.timeout_s, TimeRange::default());
-    let last = sources.len() - 1;
-    for (number, source) in sources.iter().enumerate() {
-        let text = match source.open(dialect)? {
-            Ok(text) => text,
-            Err(message) => {
-                if is_of_system && dialect.is_peer() {
-                    say!("No log file");
-                }
-                // auparse says only why.
-                let reason = message
-                    .rsplit_once('(')
-                    .map_or(&*message, |(_, reason)| reason);
-                return Ok(Err(reason.trim_end_matches(')').to_owned()));
-            }
-        };
-        let mut lines = Lines::new(text, dialect.line_bytes_max());
-        loop {
-            let line = lines.next_line().map_err(|error| source.error(error))?;
-            match line {
-                Some(line) => drop(assembler.add(line)),
-                None if number == last => assembler.finish(),
-                None => break,
-            }
-            let is_end = line.is_none();
-            let _ = assembler.take_bad_times();
-            while let Some(event) = assembler.pop() {
-                each(&event)?;
-                assembler.recycle(event);
-            }
-            if is_end {
-                break;
-            }
+    let end = input.read(&mut assembler, |assembler, step| {
+        if matches!(step, Step::End { is_last: true, .. }) {
+            assembler.finish();
         }
+        let _ = assembler.take_bad_times();
+        while let Some(event) = assembler.pop() {
+            each(&event)?;
+            assembler.recycle(event);
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let ReadEnd::Refused(message) = end else {
+        return Ok(Ok(()));
+    };
+    if is_of_system && dialect.is_peer() {
+        say!("No log file");
     }
-    Ok(Ok(()))
+    // auparse says only why.
+    let reason = message
+        .rsplit_once('(')
+        .map_or(&*message, |(_, reason)| reason);
+    Ok(Err(reason.trim_end_matches(')').to_owned()))
 }

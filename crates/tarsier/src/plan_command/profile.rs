@@ -105,7 +105,8 @@ fn count(time: Duration) -> Result<(f64, CallRates)> {
 /// Seconds from the first event of a log to the last, and how many events of calls it has.
 fn events_of(log: &Path) -> Result<(f64, u64)> {
     let defaults = logs::defaults(Dialect::Own)?;
-    let input = Input::find(Some(log), false, &defaults, Dialect::Own).map_err(unreadable)?;
+    let input =
+        Input::find(&[log.to_owned()], false, &defaults, Dialect::Own).map_err(unreadable)?;
     let mut counted = Counted::default();
     let read = input.each_event(defaults.timeout_s, TimeRange::default(), |event| {
         counted.add(event);

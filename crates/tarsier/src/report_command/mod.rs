@@ -5,7 +5,8 @@ mod parts;
 mod rows;
 
 use crate::dialect;
-use crate::search_command::logs::{self, Defaults, Input, Source};
+use crate::search_command::logs::{self, Defaults, Input, ReadEnd, Source, Step};
+use crate::search_command::pipeline;
 use crate::shown;
 use anyhow::Result;
 use cli::report::REPORT_USAGE;
@@ -15,9 +16,10 @@ use query::report::news::Appearances;
 use query::report::top::{Field, Top};
 use query::report::{Kind, List, Summary, NONE_FOUND};
 use query::time::{use_environment, Locale};
-use query::{Assembler, Dialect, EventView, Lines};
+use query::{Assembler, Batch, Dialect, EventView};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::path::Path;
 
 /// Exit status for errors, and for a list without lines.
@@ -76,7 +78,7 @@ fn report(options: ReportOptions) -> Result<u8> {
     let mut out = Vec::new();
     if options.extra.is_some() {
         let input = Input::find(
-            options.input.as_deref(),
+            &options.inputs,
             options.use_logs,
             &defaults,
             request.dialect,
@@ -102,20 +104,27 @@ fn report(options: ReportOptions) -> Result<u8> {
     };
     out.extend_from_slice(title.as_bytes());
     let input = match Input::find(
-        options.input.as_deref(),
+        &options.inputs,
         options.use_logs,
         &defaults,
         request.dialect,
     ) {
         Ok(input) => input,
         Err(message) => {
-            shown::write(&out)?;
+            if request.dialect.is_peer() {
+                shown::write(&out)?;
+            }
             say!("{message}");
             return Ok(NOTHING);
         }
     };
     if request.is_summary {
         if let Some(parts) = parts::summary(&options, &input, &defaults)? {
+            if parts.last == (0, 0) && request.dialect == Dialect::Own {
+                out.extend_from_slice(NONE_FOUND.as_bytes());
+                shown::write(&out)?;
+                return Ok(NOTHING);
+            }
             let mut summary = parts.summary;
             summary.write(parts.first, parts.last, &mut out);
             shown::write(&out)?;
@@ -145,6 +154,8 @@ struct Reader<'o> {
     /// Time of the first and the last event of this file.
     first: Option<(u64, u32)>,
     last: (u64, u32),
+    /// Time of the latest event of all files.
+    latest: (u64, u32),
 }
 
 impl<'o> Reader<'o> {
@@ -170,50 +181,116 @@ impl<'o> Reader<'o> {
             is_found: false,
             first: None,
             last: (0, 0),
+            latest: (0, 0),
         }
     }
 
     fn run(mut self, input: &Input) -> Result<u8> {
         let dialect = self.options.request.dialect;
+        if !dialect.is_peer() && !matches!(self.target, Target::Log) {
+            return self.run_in_parallel(input);
+        }
         let mut assembler = Assembler::new(dialect, self.timeout_s, self.options.range());
-        let last = input.sources.len() - 1;
-        for (number, source) in input.sources.iter().enumerate() {
-            let text = match source.open(dialect)? {
-                Ok(text) => text,
-                Err(message) => {
-                    self.flush()?;
-                    say!("{message}");
-                    return Ok(NOTHING);
-                }
-            };
-            (self.first, self.last) = (None, (0, 0));
-            let mut lines = Lines::new(text, dialect.line_bytes_max());
-            while let Some(line) = lines.next_line().map_err(|error| source.error(error))? {
-                assembler.add(line);
-                self.events(&mut assembler)?;
-                say_bad_times(&mut assembler);
-            }
-            if number == last {
+        let end = input.read(&mut assembler, |assembler, step| {
+            if matches!(step, Step::End { is_last: true, .. }) {
                 assembler.finish();
-                self.events(&mut assembler)?;
             }
-            self.end_of_file(source);
+            self.events(assembler)?;
+            match step {
+                Step::Line(_) => say_bad_times(assembler),
+                Step::End {
+                    source, is_last, ..
+                } => {
+                    self.end_of_file(source);
+                    if !is_last {
+                        (self.first, self.last) = (None, (0, 0));
+                    }
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        if let ReadEnd::Refused(message) = end {
+            self.flush()?;
+            say!("{message}");
+            return Ok(NOTHING);
         }
         let first = assembler.first_time().unwrap_or((0, 0));
         let status = self.end(first);
         self.flush()?;
-        Ok(status)
+        Ok(match end {
+            ReadEnd::Damaged => NOTHING,
+            _ => status,
+        })
+    }
+
+    /// Gives the events to several threads, and puts together what they make of them.
+    fn run_in_parallel(mut self, input: &Input) -> Result<u8> {
+        let dialect = self.options.request.dialect;
+        let assembler = Assembler::new(dialect, self.timeout_s, self.options.range());
+        let options = self.options;
+        let finished = pipeline::run(
+            input,
+            assembler,
+            || Counter::new(options),
+            Counter::batch,
+            |part, _| self.take(part),
+        )?;
+        if let ReadEnd::Refused(message) = finished.end {
+            self.flush()?;
+            say!("{message}");
+            return Ok(NOTHING);
+        }
+        if let Target::Summary(whole) = &mut self.target {
+            finished
+                .workers
+                .into_iter()
+                .filter_map(|counter| counter.summary)
+                .for_each(|summary| whole.merge(summary));
+        }
+        let status = self.end(finished.assembler.first_time().unwrap_or((0, 0)));
+        self.flush()?;
+        Ok(match finished.end {
+            ReadEnd::Damaged => NOTHING,
+            _ => status,
+        })
+    }
+
+    /// Takes what a thread has made of a batch.
+    fn take(&mut self, part: Part) -> Result<()> {
+        self.latest = self.latest.max(part.latest);
+        match (&mut self.target, part.made) {
+            (Target::List(list), Made::Lines(text, places)) => {
+                self.is_found |= !places.is_empty();
+                list.write(&text, &places, &mut self.out);
+            }
+            (Target::Top(top), Made::Top(part)) => top.merge(*part),
+            (Target::News(seen), Made::News(part)) => seen.merge(*part),
+            _ => {}
+        }
+        if self.out.len() >= OUTPUT_BYTES {
+            self.flush()?;
+        }
+        Ok(())
     }
 
     /// Prints what was counted, and returns the exit status. `first` is the time at which the logs begin.
     fn end(&mut self, first: (u64, u32)) -> u8 {
+        let last = match self.options.request.dialect {
+            Dialect::Own => self.latest,
+            // The end of the last file, as in aureport.
+            _ => self.last,
+        };
+        if self.options.request.dialect == Dialect::Own && self.latest == (0, 0) {
+            self.out.extend_from_slice(NONE_FOUND.as_bytes());
+            return NOTHING;
+        }
         let (format, escape) = (self.options.format, self.options.request.escape);
         match (
             std::mem::replace(&mut self.target, Target::Log),
             &self.options.extra,
         ) {
             (Target::Summary(mut summary), _) => {
-                summary.write(first, self.last, &mut self.out);
+                summary.write(first, last, &mut self.out);
             }
             (Target::List(_), _) if !self.is_found => {
                 self.out.extend_from_slice(NONE_FOUND.as_bytes());
@@ -250,6 +327,7 @@ impl<'o> Reader<'o> {
     fn event(&mut self, event: EventView<'_>) {
         let (sec, msec, _) = event.time();
         self.first = self.first.or(Some((sec, msec)));
+        self.latest = self.latest.max((sec, msec));
         self.last = match self.options.request.dialect {
             Dialect::Own => self.last.max((sec, msec)),
             _ => (sec, msec),
@@ -288,6 +366,75 @@ impl<'o> Reader<'o> {
         shown::write(&self.out)?;
         self.out.clear();
         io::stdout().flush()
+    }
+}
+
+/// Counts, or lists, in a thread of its own.
+struct Counter<'o> {
+    options: &'o ReportOptions,
+    summary: Option<Summary>,
+    list: Option<List>,
+}
+
+/// What a thread has made of a batch.
+struct Part {
+    /// Time of the latest event.
+    latest: (u64, u32),
+    made: Made,
+}
+
+enum Made {
+    /// Lines, and where their numbers belong.
+    Lines(Vec<u8>, Vec<usize>),
+    Top(Box<Top>),
+    News(Box<Appearances>),
+    /// It was counted.
+    Nothing,
+}
+
+impl<'o> Counter<'o> {
+    fn new(options: &'o ReportOptions) -> Counter<'o> {
+        let request = &options.request;
+        let is_plain = options.extra.is_none();
+        Counter {
+            options,
+            summary: (is_plain && request.is_summary).then(|| Summary::new(request.clone(), 0)),
+            list: (is_plain && !request.is_summary).then(|| List::of_part(request.clone())),
+        }
+    }
+
+    fn batch(&mut self, batch: &Batch) -> Part {
+        let times = batch.events().map(|event| (event.time().0, event.time().1));
+        let latest = times.max().unwrap_or((0, 0));
+        let request = || self.options.request.clone();
+        let made = match &self.options.extra {
+            Some(Extra::Top { fields, .. }) => {
+                let mut top = Top::new(request(), fields.clone());
+                batch.events().for_each(|event| top.add(event));
+                Made::Top(Box::new(top))
+            }
+            Some(Extra::Changes { .. }) => {
+                let mut seen = Appearances::new(request());
+                batch.events().for_each(|event| seen.add(event));
+                Made::News(Box::new(seen))
+            }
+            None => self.count(batch),
+        };
+        Part { latest, made }
+    }
+
+    fn count(&mut self, batch: &Batch) -> Made {
+        if let Some(summary) = &mut self.summary {
+            batch.events().for_each(|event| summary.add(event));
+        }
+        let Some(list) = &mut self.list else {
+            return Made::Nothing;
+        };
+        let mut text = Vec::new();
+        for event in batch.events() {
+            list.add(event, &mut text);
+        }
+        Made::Lines(text, list.take_places())
     }
 }
 

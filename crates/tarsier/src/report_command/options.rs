@@ -10,7 +10,8 @@ use std::path::PathBuf;
 /// Options of `tarsier report`.
 pub(crate) struct ReportOptions {
     pub(crate) request: Request,
-    pub(crate) input: Option<PathBuf>,
+    /// Files, directories and archives; aureport takes the last one.
+    pub(crate) inputs: Vec<PathBuf>,
     /// Read the logs even if standard input is a pipe.
     pub(crate) use_logs: bool,
     pub(crate) timeout_s: Option<u64>,
@@ -134,7 +135,7 @@ impl ReportOptions {
                     dialect,
                     user_name: crate::search_command::users::user_name,
                 },
-                input: None,
+                inputs: Vec::new(),
                 use_logs: false,
                 timeout_s: None,
                 extra: None,
@@ -180,9 +181,10 @@ impl Said {
         if self.options.request.dialect == Dialect::Own && self.set_extra(word)? {
             return Ok(());
         }
+        let dialect = self.options.request.dialect;
         let (options, request) = (&mut self.options.timeout_s, &mut self.options.request);
         match word.option {
-            "-if" | "--input" => self.options.input = Some(path(word)?),
+            "-if" | "--input" => self.options.inputs.push(path(word)?),
             "--input-logs" => self.options.use_logs = true,
             "--eoe-timeout" => *options = Some(timeout(word)?),
             "-i" | "--interpret" => {
@@ -192,8 +194,8 @@ impl Said {
                     return Err(message.into());
                 }
             }
-            "-ts" | "--start" => request.start_s = time_of(word, Bound::Start)?,
-            "-te" | "--end" => request.end_s = time_of(word, Bound::End)?,
+            "-ts" | "--start" => request.start_s = time_of(word, Bound::Start, dialect)?,
+            "-te" | "--end" => request.end_s = time_of(word, Bound::End, dialect)?,
             "--node" => request.nodes.push(word.value()?.as_bytes().to_vec()),
             "--escape" => request.escape = escape_form(word)?,
             "--summary" => request.is_summary = true,
@@ -237,7 +239,7 @@ impl Said {
             "--changes" => *extra = Some(Extra::Changes { since_s: None }),
             "--since" => match extra {
                 Some(Extra::Changes { since_s }) => {
-                    *since_s = u64::try_from(time_of(word, Bound::Start)?).ok();
+                    *since_s = u64::try_from(time_of(word, Bound::Start, Dialect::Own)?).ok();
                 }
                 _ => return Err(misplaced("--changes", "--since")),
             },
@@ -307,12 +309,17 @@ fn escape_form(word: &mut Words<'_>) -> Result<Escape> {
 }
 
 /// The time of one or two words: a date, a time of day, both in any order, or a word such as `today`.
-fn time_of(word: &mut Words<'_>, bound: Bound) -> Result<i64> {
+fn time_of(word: &mut Words<'_>, bound: Bound, dialect: Dialect) -> Result<i64> {
     let Some(first) = word.next() else {
         return Err(format!("{} requires either date and/or time", word.option).into());
     };
     word.taken += 1;
     let second = word.rest.get(1).filter(|second| !second.starts_with('-'));
     word.taken += usize::from(second.is_some());
-    Ok(time::of_words(bound, first, second.map(String::as_str))?)
+    Ok(time::of_words(
+        bound,
+        first,
+        second.map(String::as_str),
+        dialect,
+    )?)
 }

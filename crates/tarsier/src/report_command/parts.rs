@@ -14,8 +14,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Bytes of a part. A thread holds one at a time; the times of each are kept.
 const PART_BYTES: u64 = 4 << 20;
-/// Most threads.
-const THREADS_MAX: usize = 4;
 
 /// A report, and the times of the log in seconds and milliseconds.
 pub(super) struct Parts {
@@ -34,7 +32,7 @@ pub(super) fn summary(
     defaults: &Defaults,
 ) -> Result<Option<Parts>> {
     let dialect = options.request.dialect;
-    let Some(files) = plain_files(&input.sources)? else {
+    let Some(files) = plain_files(input)? else {
         return Ok(None);
     };
     let has_empty = files.iter().any(|(_, bytes)| *bytes == 0);
@@ -57,7 +55,7 @@ pub(super) fn summary(
         }
         done
     };
-    let threads = processors().min(THREADS_MAX).min(pieces.len());
+    let threads = processors().min(pieces.len());
     let results = std::thread::scope(|scope| {
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
         let mut results = vec![work()];

@@ -16,6 +16,8 @@ pub(super) struct Axis<'a> {
     pub(super) start_s: u64,
     /// Length of an interval in seconds.
     pub(super) width_s: u64,
+    /// Number of intervals, up to that of the last event.
+    pub(super) buckets: usize,
     /// Times of losses, which the time axis marks.
     pub(super) losses: &'a [Loss],
 }
@@ -46,11 +48,7 @@ struct Layer<'r> {
 /// A figure of `rows`, with its legend as a table. `what` names the labels: "key".
 pub(super) fn figure(out: &mut String, what: &str, rows: &SeriesRows, axis: &Axis<'_>) {
     let layers = layers(rows);
-    let buckets = layers
-        .iter()
-        .map(|layer| layer.row.buckets.len())
-        .max()
-        .unwrap_or(0);
+    let buckets = axis.buckets;
     let _ = write!(
         out,
         "<figure><figcaption><h3>By {what}</h3><span class=soft>Each bar is {}.</span></figcaption>",

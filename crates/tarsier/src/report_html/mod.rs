@@ -55,12 +55,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
         }
     };
     let defaults = logs::defaults(Dialect::Own)?;
-    let found = Input::find(
-        options.input.as_deref(),
-        options.use_logs,
-        &defaults,
-        Dialect::Own,
-    );
+    let found = Input::find(&options.inputs, options.use_logs, &defaults, Dialect::Own);
     let input = match found {
         Ok(input) => input,
         Err(message) => {
@@ -96,7 +91,7 @@ fn seal(sources: &[Source], key: Option<&Path>) -> Seal {
         .iter()
         .filter_map(|source| match source {
             Source::File(path) => Some(path.clone()),
-            Source::Stdin => None,
+            Source::Stdin | Source::Member { .. } => None,
         })
         .collect();
     let has_seal = |path: &PathBuf| journal::seal::seal_path(path).exists();

@@ -1,7 +1,7 @@
 //! Options of `tarsier report --html`.
 
 use query::time::{self, Bound};
-use query::TimeRange;
+use query::{Dialect, TimeRange};
 use std::path::PathBuf;
 
 /// Options of `tarsier report --html`.
@@ -9,8 +9,8 @@ use std::path::PathBuf;
 pub(super) struct PageOptions {
     /// Path of the page; `-` is standard output.
     pub(super) html: PathBuf,
-    /// Log, or directory with audit.log and its rotated files.
-    pub(super) input: Option<PathBuf>,
+    /// Logs, directories with audit.log and its rotated files, archives.
+    pub(super) inputs: Vec<PathBuf>,
     /// Read the logs of auditd.conf(5) even if standard input is a pipe.
     pub(super) use_logs: bool,
     pub(super) range: TimeRange,
@@ -33,16 +33,18 @@ impl PageOptions {
             };
             match option {
                 "--html" => options.html = PathBuf::from(value()?),
-                "-if" | "--input" => options.input = Some(PathBuf::from(value()?)),
+                "-if" | "--input" => options.inputs.push(PathBuf::from(value()?)),
                 "--input-logs" => options.use_logs = true,
                 "--key" => options.key = Some(PathBuf::from(value()?)),
                 "-ts" | "--start" => {
                     let first = value()?;
-                    options.range.start_s = time_of(Bound::Start, first, value().ok())?;
+                    options.range.start_s =
+                        time::of_words(Bound::Start, first, value().ok(), Dialect::Own)?;
                 }
                 "-te" | "--end" => {
                     let first = value()?;
-                    options.range.end_s = time_of(Bound::End, first, value().ok())?;
+                    options.range.end_s =
+                        time::of_words(Bound::End, first, value().ok(), Dialect::Own)?;
                 }
                 _ => {
                     return Err(format!(
@@ -59,20 +61,6 @@ impl PageOptions {
     }
 }
 
-/// The time of one or two words: a date, a time of day, both in any order, or a word such as `today`.
-fn time_of(bound: Bound, first: &str, second: Option<&str>) -> Result<i64, String> {
-    let midnight = Some("00:00:00");
-    let (date, time) = match second {
-        Some(second) if first.contains(':') => (Some(second), Some(first)),
-        Some(second) => (Some(first), Some(second)),
-        None if time::is_word(first) => (Some(first), midnight),
-        None if first.contains(':') => (None, Some(first)),
-        None if bound == Bound::Start => (Some(first), midnight),
-        None => (Some(first), None),
-    };
-    time::parse(bound, date, time)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,7 +74,7 @@ mod tests {
     fn options_are_read_in_any_order() {
         let options = parse("-if /srv/log -ts today --html - --key k").expect("valid");
         assert_eq!(options.html, PathBuf::from("-"));
-        assert_eq!(options.input, Some(PathBuf::from("/srv/log")));
+        assert_eq!(options.inputs, [PathBuf::from("/srv/log")]);
         assert_eq!(options.key, Some(PathBuf::from("k")));
         assert!(options.range.start_s > 0);
     }

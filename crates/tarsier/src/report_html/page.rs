@@ -323,6 +323,7 @@ fn over_time(out: &mut String, summary: &Summary) {
     let axis = chart::Axis {
         start_s,
         width_s,
+        buckets: ((summary.count().last_ms / 1000).saturating_sub(start_s) / width_s + 1) as usize,
         losses,
     };
     out.push_str("<h2 id=time>Events over time</h2>");

@@ -233,3 +233,30 @@ fn times_and_numbers_at_the_ends_of_their_ranges_are_drawn() {
     tags(&page);
     assert!(page.contains("<strong>4</strong>"));
 }
+
+#[test]
+fn charts_share_their_time_axis() {
+    let log = "\
+type=SYSCALL msg=audit(1700000000.100:1): arch=c000003e syscall=59 success=yes exit=0 a0=1 a1=2 a2=3 a3=4 items=0 \
+ppid=1 pid=2 auid=1000 uid=0 tty=pts1 ses=1 comm=\"who\" exe=\"/usr/bin/whoami\" key=\"k\"\n\
+type=USER_LOGIN msg=audit(1710000000.100:2): pid=5 uid=0 auid=1000 ses=4 msg='op=login exe=\"/usr/sbin/sshd\" res=success'";
+    let page = page(&summary(log), &about("x"));
+    let axes: Vec<&str> = page
+        .split("<div class=x>")
+        .skip(1)
+        .filter_map(|rest| rest.split("</div>").next())
+        .collect();
+    assert!(axes.len() >= 2, "{}", axes.len());
+    assert!(axes.iter().all(|axis| *axis == axes[0]), "{axes:?}");
+}
+
+#[test]
+fn printed_pages_have_their_times() {
+    let style = include_str!("style.css");
+    for rule in style.split("@media ").skip(1) {
+        // A sheet of paper is narrower than many windows.
+        let condition = rule.split('{').next().unwrap_or_default();
+        let is_for_narrow_windows = condition.starts_with('(') && condition.contains("width");
+        assert!(!is_for_narrow_windows, "{condition}");
+    }
+}

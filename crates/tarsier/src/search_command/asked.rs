@@ -43,6 +43,8 @@ pub(super) struct Asked {
     touched: Option<TouchedSearch>,
     tree: Option<Tree>,
     json: Option<Json>,
+    /// Nodes of ausearch's `-n`; none: all.
+    nodes: Vec<Vec<u8>>,
     interpreter: Interpreter,
 }
 
@@ -64,12 +66,12 @@ impl TouchedSearch {
     }
 
     /// Whether the event is to be shown. While the search learns, none is.
-    fn takes(&mut self, told: &Told) -> bool {
+    fn takes(&mut self, event: &Event, told: &Told) -> bool {
         if self.is_learning {
-            self.has_learnt |= self.touched.learn(told);
+            self.has_learnt |= self.touched.learn(event, told);
             return false;
         }
-        self.touched.is_touched(told)
+        self.touched.is_touched(event, told)
     }
 
     /// Ends a reading of the log. True if it has to be read once more.
@@ -117,6 +119,7 @@ impl Asked {
             touched: None,
             tree: None,
             json: None,
+            nodes: Vec::new(),
             interpreter: Interpreter::new(Dialect::Own, Escape::Raw, names),
         }
     }
@@ -205,7 +208,8 @@ impl Asked {
     }
 
     /// Puts into ausearch's options what they can express.
-    pub(super) fn complete(&self, options: &mut SearchOptions) {
+    pub(super) fn complete(&mut self, options: &mut SearchOptions) {
+        self.nodes.clone_from(&options.filter.nodes);
         let Timeline { session, pid } = self.timeline.unwrap_or_default();
         options.filter.session = session.or(options.filter.session);
         options.filter.pid = pid.or(options.filter.pid);
@@ -231,14 +235,28 @@ impl Asked {
         }
     }
 
-    /// The conditions beyond ausearch's options, if there are no others than these and events are printed as by ausearch.
-    pub(super) fn workloads(&self) -> Option<&Workloads> {
-        let is_more = self.needs_all()
-            || self.timeline.is_some()
-            || self.json.is_some()
-            || self.reading.follow
-            || !self.conditions.exprs.is_empty();
-        (!is_more).then_some(&self.conditions.workloads)
+    /// What is asked of an event alone, for another thread. `None` if it depends on other events, or on an expression,
+    /// whose patterns stay in their thread.
+    pub(super) fn of_events(&self) -> Option<OfEvents> {
+        let is_more = self.needs_all() || self.reading.follow || !self.conditions.exprs.is_empty();
+        if is_more {
+            return None;
+        }
+        let json = match &self.json {
+            Some(json) => Some(json.of_lines()?),
+            None => None,
+        };
+        Some(OfEvents {
+            workloads: self.conditions.workloads.clone(),
+            has_timeline: self.timeline.is_some(),
+            json,
+            interpreter: Asked::nothing().interpreter,
+        })
+    }
+
+    fn is_of_nodes(&self, event: &Event) -> bool {
+        let node = event.key().node.as_deref();
+        self.nodes.is_empty() || self.nodes.iter().any(|wanted| Some(&wanted[..]) == node)
     }
 
     /// Takes an event. `is_match` tells whether it matches ausearch's options.
@@ -253,11 +271,15 @@ impl Asked {
         if !self.needs_all() && self.timeline.is_none() {
             return self.print(event, out);
         }
+        // What another host did says nothing about the processes and files of this one.
+        if self.needs_all() && !self.is_of_nodes(event) {
+            return Taken::No;
+        }
         let told = Told::of(event, &self.interpreter);
         let is_touched = self
             .touched
             .as_mut()
-            .is_none_or(|touched| touched.takes(&told));
+            .is_none_or(|touched| touched.takes(event, &told));
         if !is_touched {
             return Taken::No;
         }
@@ -274,6 +296,11 @@ impl Asked {
             return Taken::Printed;
         }
         self.print(event, out)
+    }
+
+    /// Whether events are printed in the format of the search.
+    pub(super) fn is_printed_by_format(&self) -> bool {
+        self.json.is_none() && self.timeline.is_none()
     }
 
     fn print(&mut self, event: &Event, out: &mut Vec<u8>) -> Taken {
@@ -299,6 +326,32 @@ impl Asked {
             json.end(out);
         }
         self.tree.as_ref().is_some_and(|tree| tree.write(out))
+    }
+}
+
+/// What is asked of each event alone.
+pub(super) struct OfEvents {
+    workloads: Workloads,
+    has_timeline: bool,
+    json: Option<Json>,
+    interpreter: Interpreter,
+}
+
+impl OfEvents {
+    /// Takes an event that matches ausearch's options.
+    pub(super) fn event(&mut self, event: &Event, out: &mut Vec<u8>) -> Taken {
+        if !self.workloads.hold(event) {
+            return Taken::No;
+        }
+        if let Some(json) = &mut self.json {
+            json.write(event, out);
+            return Taken::Printed;
+        }
+        if self.has_timeline {
+            Told::of(event, &self.interpreter).write_line(event, out);
+            return Taken::Printed;
+        }
+        Taken::Print
     }
 }
 

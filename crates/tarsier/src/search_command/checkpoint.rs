@@ -109,7 +109,13 @@ impl Checkpoint {
         })
     }
 
-    /// Whether an event that matches is new.
+    /// Whether every event has to be shown to [`Checkpoint::decide`]: the last search may have ended with one that does
+    /// not match. ausearch shows only events that match, and does not find its place again.
+    pub(crate) fn is_about_all(&self) -> bool {
+        !self.dialect.is_peer()
+    }
+
+    /// Whether an event is new.
     pub(crate) fn decide(&mut self, event: &Event) -> Decision {
         let Some(loaded) = self.loaded.as_ref().filter(|_| !self.can_output) else {
             return Decision::Print;
@@ -124,7 +130,7 @@ impl Checkpoint {
             self.can_output = true;
             return Decision::Skip;
         }
-        if key.sec.saturating_sub(last.key.sec) > EVENT_DELTA_S {
+        if self.dialect.is_peer() && key.sec.saturating_sub(last.key.sec) > EVENT_DELTA_S {
             say!(
                 "Corrupted checkpoint file. Inode match, but newer complete event ({}.{:03}:{}) \
                  found before loaded checkpoint {}.{:03}:{}",
@@ -138,6 +144,24 @@ impl Checkpoint {
             return Decision::End(CORRUPTED);
         }
         Decision::Skip
+    }
+
+    /// The exit status, after the message, if the log was read to its end without the event where the last search ended.
+    pub(crate) fn missing(&self) -> Option<u8> {
+        let loaded = self.loaded.as_ref()?;
+        if self.dialect.is_peer() || self.can_output || self.is_time_only {
+            return None;
+        }
+        let key = &loaded.last.key;
+        say!(
+            "tarsier: search: --checkpoint {}: the log does not have its event \
+             ({}.{:03}:{}) any more; with -ts checkpoint the search goes on by time",
+            self.path.display(),
+            key.sec,
+            key.msec,
+            key.serial
+        );
+        Some(CORRUPTED)
     }
 
     /// Remembers an event, whether it was printed or not.

@@ -1,11 +1,10 @@
 //! `--follow`: follows what is appended to the log, across rotations.
 
-use super::add;
-use super::logs::{Input, Source};
+use super::logs::{failed, open, Input, Source};
 use super::results::Results;
 use anyhow::{Context, Result};
 use daemon::stderr::say;
-use query::{Assembler, Dialect};
+use query::{Assembler, Dialect, Feed};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
@@ -108,15 +107,16 @@ pub(super) fn follow(
         anyhow::bail!("--follow: standard input ends by itself; name a log file");
     };
     let log = log.clone();
+    let mut feed = Feed::default();
     let mut tail = Tail::open(&log, &log)?;
     if start_s == 0 {
         tail.file.seek(SeekFrom::End(0))?;
     } else {
         for source in &input.sources[..input.sources.len() - 1] {
-            let text = source.open(Dialect::Own)?.map_err(anyhow::Error::msg)?;
+            let text = open(source, Dialect::Own).map_err(anyhow::Error::msg)?;
             let mut lines = query::Lines::new(text, None);
-            while let Some(line) = lines.next_line().map_err(|error| source.error(error))? {
-                add(assembler, line, Dialect::Own);
+            while let Some(line) = lines.next_line().map_err(|error| failed(source, error))? {
+                feed.add(line, assembler);
                 if results.take(assembler)?.is_break() {
                     return Ok(());
                 }
@@ -130,14 +130,14 @@ pub(super) fn follow(
         // Asked before reading: what was written before the rotation is then read to its end.
         let successors = tail.successors();
         let has_read = tail.read(|line| {
-            add(assembler, line, Dialect::Own);
+            feed.add(line, assembler);
             is_over |= results.take(assembler)?.is_break();
             Ok(())
         })?;
         for path in successors {
             tail = Tail::open(&path, &log)?;
             tail.read(|line| {
-                add(assembler, line, Dialect::Own);
+                feed.add(line, assembler);
                 is_over |= results.take(assembler)?.is_break();
                 Ok(())
             })?;

@@ -1,7 +1,7 @@
 //! Reads only the blocks of logs that may hold an event that matches, as an index or a search for a literal says.
 
 use super::asked::UseIndex;
-use super::logs::{Input, Source};
+use super::logs::{failed, open, Input, Source};
 use super::pieces::{plain_file, plain_files, read_at};
 use super::progress::Progress;
 use super::results::Results;
@@ -11,7 +11,7 @@ use daemon::stderr::say;
 use query::index::{steps, Answer, Block, Needed, Step};
 use query::{Assembler, Dialect, Lines, Matcher, TimeRange};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufRead, Read};
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -51,7 +51,7 @@ pub(super) fn read_by_blocks(
     let wanted: Vec<Entry<'_>> = tables.iter().flat_map(entries).collect();
     let steps = steps(&blocks, range, |set| is_wanted(set, &wanted));
     let read = steps.iter().filter(|step| **step == Step::Read).count();
-    if read > steps.len() / MANY && plain_files(&input.sources)?.is_some() {
+    if read > steps.len() / MANY && plain_files(input)?.is_some() {
         return Ok(false);
     }
     let mut steps = &steps[..];
@@ -79,8 +79,8 @@ fn tables(results: &Results, input: &Input, range: TimeRange) -> Result<Option<V
         follow_rotation(input);
     }
     let mut tables: Vec<Option<Table>> = Vec::new();
-    for source in &input.sources {
-        let Source::File(path) = source else {
+    for (number, source) in input.sources.iter().enumerate() {
+        let (Source::File(path), None) = (source, input.host(number)) else {
             return Ok(None);
         };
         tables.push(index(path, results.asked.reading.use_index, &needed));
@@ -179,7 +179,7 @@ fn read_blocks(
                 if let Some(reader) = &mut reader {
                     reader
                         .read(block, &mut text)
-                        .map_err(|error| source.error(error))?;
+                        .map_err(|error| failed(source, error))?;
                 }
                 let mut lines = Lines::new(&text[..], None);
                 while let Some(line) = lines.next_line()? {
@@ -250,7 +250,7 @@ fn made(file: &File, length: u64, hits: &[bool], is_needed: bool) -> Result<Opti
 enum BlockReader {
     Plain(File),
     /// Text of a compressed file, read up to this place.
-    Stream(Box<dyn Read>, u64),
+    Stream(Box<dyn BufRead + Send>, u64),
 }
 
 impl BlockReader {
@@ -260,7 +260,7 @@ impl BlockReader {
                 return Ok(BlockReader::Plain(file));
             }
         }
-        let text = source.open(Dialect::Own)?.map_err(anyhow::Error::msg)?;
+        let text = open(source, Dialect::Own).map_err(anyhow::Error::msg)?;
         Ok(BlockReader::Stream(text, 0))
     }
 
@@ -284,7 +284,7 @@ impl BlockReader {
 fn follow_rotation(input: &Input) {
     let logs = input.sources.iter().filter_map(|source| match source {
         Source::File(path) => Some(path.as_path()),
-        Source::Stdin => None,
+        Source::Stdin | Source::Member { .. } => None,
     });
     index_file::follow_rotation(&logs.collect::<Vec<_>>());
 }

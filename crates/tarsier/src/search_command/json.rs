@@ -1,7 +1,8 @@
 //! Events as JSON, in the form of `log_format = JSON`.
 
 use event::{Encoder, Format, NoNames, Stamp};
-use query::Event;
+use query::{Event, Interpretations};
+use serde_json::{Map, Value};
 
 /// Arrangement of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +29,11 @@ impl Json {
         }
     }
 
+    /// A writer of objects for another thread; `None` if it depends on what was written before.
+    pub(super) fn of_lines(&self) -> Option<Json> {
+        (self.form == JsonForm::Lines).then(|| Json::new(JsonForm::Lines))
+    }
+
     /// Appends an event.
     pub(super) fn write(&mut self, event: &Event, out: &mut Vec<u8>) {
         if self.form == JsonForm::Array {
@@ -41,6 +47,7 @@ impl Json {
             serial: u32::try_from(key.serial).unwrap_or(u32::MAX),
         };
         self.encoder.set_node(key.node.as_deref());
+        let out_start = out.len();
         let mut writer = self.encoder.begin(out, stamp);
         for record in event.records() {
             // What follows `audit(…):`.
@@ -52,6 +59,8 @@ impl Json {
             );
         }
         writer.end();
+        write_types(event, out_start, out);
+        write_names(event, out);
     }
 
     /// Appends the end of the array.
@@ -60,4 +69,59 @@ impl Json {
             out.extend_from_slice(if self.count == 0 { b"[]\n" } else { b"]\n" });
         }
     }
+}
+
+/// Puts the names that the log has for record types in the place of `UNKNOWN[n]`, into the object that begins at `start`.
+fn write_types(event: &Event, start: usize, out: &mut Vec<u8>) {
+    const UNKNOWN: &[u8] = b"{\"type\":\"UNKNOWN[";
+    let mut at = start;
+    for record in event.records() {
+        let is_known = u32::try_from(record.kind)
+            .ok()
+            .and_then(abi::record_type_name)
+            .is_some();
+        if is_known {
+            continue;
+        }
+        let Some(found) = memchr::memmem::find(&out[at..], UNKNOWN) else {
+            return;
+        };
+        let name_start = at + found + b"{\"type\":\"".len();
+        let length = memchr::memchr(b'"', &out[name_start..]).unwrap_or(0);
+        let name = record.type_name();
+        if name
+            .iter()
+            .all(|byte| byte.is_ascii_graphic() && !b"\"\\".contains(byte))
+        {
+            out.splice(name_start..name_start + length, name.iter().copied());
+        }
+        at = name_start;
+    }
+}
+
+/// Adds the names of ENRICHED to the object at the end of `out`: each with its value, or with all if records differ.
+fn write_names(event: &Event, out: &mut Vec<u8>) {
+    let mut names: Map<String, Value> = Map::new();
+    let text = |value: &[u8]| Value::from(String::from_utf8_lossy(value).into_owned());
+    for names_of_record in event.records().filter_map(|record| record.names) {
+        let Some(read) = Interpretations::read(names_of_record) else {
+            continue;
+        };
+        for (name, value) in read.iter() {
+            let value = text(query::unescaped(value).as_slice());
+            match names.get_mut(&*String::from_utf8_lossy(name)) {
+                None => drop(names.insert(String::from_utf8_lossy(name).into_owned(), value)),
+                Some(Value::Array(values)) if !values.contains(&value) => values.push(value),
+                Some(known) if *known != value && !known.is_array() => {
+                    *known = Value::Array(vec![known.take(), value]);
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    if names.is_empty() || !out.ends_with(b"}\n") {
+        return;
+    }
+    out.truncate(out.len() - 2);
+    out.extend_from_slice(format!(",\"names\":{}}}\n", Value::Object(names)).as_bytes());
 }

@@ -1,11 +1,12 @@
-//! Logs to read: files, directories, rotated sets, standard input.
+//! Logs to read: files, directories, rotated sets, archives, standard input.
 
 use anyhow::Result;
 use daemon::stderr::say;
-use journal::compact::{self, TimeRange};
+pub(crate) use logs::Log as Source;
 use query::{Assembler, Dialect, Event, Feed, Lines};
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader};
+use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -38,57 +39,130 @@ pub(crate) fn defaults(dialect: Dialect) -> Result<Defaults> {
     })
 }
 
-/// A log.
-pub(crate) enum Source {
-    File(PathBuf),
-    Stdin,
-}
-
 /// The logs to read, oldest first.
+#[derive(Default)]
 pub(crate) struct Input {
     pub(crate) sources: Vec<Source>,
+    /// Host of each source whose records may lack `node=`: it is the node then.
+    hosts: Vec<Option<String>>,
     /// Whether the sources are a log with its rotated files.
     pub(crate) is_set: bool,
 }
 
+/// Step of reading logs.
+pub(crate) enum Step<'s> {
+    /// A line of so many bytes was read.
+    Line(u64),
+    /// A log is at its end.
+    End {
+        number: usize,
+        source: &'s Source,
+        is_last: bool,
+    },
+}
+
+/// How reading ended.
+pub(crate) enum ReadEnd {
+    Done,
+    /// The end of a log could not be read. That was said.
+    Damaged,
+    /// A log cannot be opened, or has no records: the message for the user.
+    Refused(String),
+}
+
 impl Input {
-    /// The file or directory `path`. Without a path: standard input if it is a pipe and `use_logs` is not set, otherwise
-    /// the logs of auditd.conf(5).
+    /// The files, directories and archives `paths`. Without a path: standard input if it is a pipe and `use_logs` is not
+    /// set, otherwise the logs of auditd.conf(5). Without a dialect every log has records, or is empty.
     ///
     /// # Errors
     /// The message for the user.
     pub(crate) fn find(
-        path: Option<&Path>,
+        paths: &[PathBuf],
         use_logs: bool,
         defaults: &Defaults,
         dialect: Dialect,
     ) -> Result<Input, String> {
-        let set = |log_file: &Path| {
-            let mut input = rotated_set(log_file, dialect)?;
+        if dialect.is_peer() {
+            return Input::of_peer(paths.last(), use_logs, defaults);
+        }
+        let failed = |error: logs::LogError| format!("tarsier: {error}");
+        let mut input = Input::default();
+        for path in paths {
+            let found = logs::find(path).map_err(failed)?;
+            input.is_set = paths.len() == 1 && path.is_dir();
+            input.add(found);
+        }
+        if paths.is_empty() && !use_logs && is_pipe() {
+            input.add(logs::Found {
+                logs: vec![(Source::Stdin, None)],
+                left_out: Vec::new(),
+            });
+        } else if paths.is_empty() {
+            input.add(logs::set(&defaults.log_file).map_err(failed)?);
             input.is_set = true;
-            Ok(input)
-        };
+        }
+        if input.sources.is_empty() {
+            // Opening it says why.
+            return Ok(Input::of(vec![defaults.log_file.clone()], true));
+        }
+        input.check().map_err(failed)?;
+        Ok(input)
+    }
+
+    /// The log of one file or directory, as ausearch finds it.
+    fn of_peer(
+        path: Option<&PathBuf>,
+        use_logs: bool,
+        defaults: &Defaults,
+    ) -> Result<Input, String> {
         match path {
             Some(path) => {
-                let metadata = fs::metadata(path).map_err(|error| match dialect {
-                    Dialect::Three | Dialect::Four => format!("stat: {}", reason(&error)),
-                    Dialect::Own => format!("tarsier: {}: {}", path.display(), reason(&error)),
-                })?;
+                let metadata =
+                    fs::metadata(path).map_err(|error| format!("stat: {}", reason(&error)))?;
                 if !metadata.is_dir() {
-                    return Ok(Input::of(vec![path.to_owned()]));
+                    return Ok(Input::of(vec![path.to_owned()], false));
                 }
                 let log_file = path.join("audit.log");
-                if dialect.is_peer() {
-                    say!("NOTE - using logs in {}", log_file.display());
-                }
-                set(&log_file)
+                say!("NOTE - using logs in {}", log_file.display());
+                Ok(rotated_set(&log_file))
             }
-            None if !use_logs && is_pipe() => Ok(Input {
-                sources: vec![Source::Stdin],
-                is_set: false,
-            }),
-            None => set(&defaults.log_file),
+            None if !use_logs && is_pipe() => Ok(Input::one(Source::Stdin)),
+            None => Ok(rotated_set(&defaults.log_file)),
         }
+    }
+
+    /// Adds what was found, and says what was left out.
+    fn add(&mut self, found: logs::Found) {
+        for left_out in found.left_out {
+            say!(
+                "tarsier: left out: {}: {}",
+                left_out.path.display(),
+                left_out.why
+            );
+        }
+        let (sources, hosts): (Vec<_>, Vec<_>) = found.logs.into_iter().unzip();
+        self.sources.extend(sources);
+        self.hosts.extend(hosts);
+    }
+
+    /// Refuses files without records, before anything is printed. Standard input can be read only once.
+    fn check(&self) -> Result<(), logs::LogError> {
+        let sources = self.sources.iter();
+        let mut files = sources.filter(|source| **source != Source::Stdin);
+        files.try_for_each(|source| logs::check(source).map(drop))
+    }
+
+    /// One log.
+    pub(crate) fn one(source: Source) -> Input {
+        Input {
+            sources: vec![source],
+            ..Input::default()
+        }
+    }
+
+    /// The host that is the node of a source's records.
+    pub(crate) fn host(&self, number: usize) -> Option<&str> {
+        self.hosts.get(number)?.as_deref()
     }
 
     /// Gives each event of `range` to `take`, in the order in which they are complete. The inner error is the message for a
@@ -100,27 +174,83 @@ impl Input {
         mut take: impl FnMut(&Event),
     ) -> Result<Result<(), String>> {
         let mut assembler = Assembler::new(Dialect::Own, timeout_s, range);
-        let mut feed = Feed::default();
-        for source in &self.sources {
-            let text = match source.open(Dialect::Own)? {
-                Ok(text) => text,
-                Err(message) => return Ok(Err(message)),
-            };
-            let mut lines = Lines::new(text, Dialect::Own.line_bytes_max());
-            while let Some(line) = lines.next_line().map_err(|error| source.error(error))? {
-                feed.add(line, &mut assembler);
-                take_complete(&mut assembler, &mut take);
+        let read = self.read(&mut assembler, |assembler, step| {
+            if matches!(step, Step::End { is_last: true, .. }) {
+                assembler.finish();
             }
-        }
-        assembler.finish();
-        take_complete(&mut assembler, &mut take);
-        Ok(Ok(()))
+            take_complete(assembler, &mut take);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(match read {
+            ReadEnd::Refused(message) => Err(message),
+            ReadEnd::Damaged => Err("tarsier: not all of the logs could be read".to_owned()),
+            ReadEnd::Done => Ok(()),
+        })
     }
 
-    fn of(paths: Vec<PathBuf>) -> Input {
+    /// Gives all lines to `assembler`, and says so to `each`. A log whose end cannot be read does not keep others from
+    /// being read, without a dialect: it is said.
+    pub(crate) fn read(
+        &self,
+        assembler: &mut Assembler,
+        mut each: impl FnMut(&mut Assembler, Step<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<ReadEnd> {
+        let dialect = assembler.dialect();
+        let mut end = ReadEnd::Done;
+        for (number, source) in self.sources.iter().enumerate() {
+            let text = match open(source, dialect) {
+                Ok(text) => text,
+                Err(message) => return Ok(ReadEnd::Refused(message)),
+            };
+            let mut feed = Feed::of_host(self.host(number));
+            let mut lines = Lines::new(text, dialect.line_bytes_max());
+            let mut bytes = 0;
+            loop {
+                let line = match lines.next_line() {
+                    Ok(Some(line)) => line,
+                    Ok(None) => break,
+                    Err(error) if dialect.is_peer() => return Err(failed(source, error)),
+                    Err(error) => {
+                        say!(
+                            "tarsier: {source}: {}; what comes before was read",
+                            reason(&error)
+                        );
+                        end = ReadEnd::Damaged;
+                        break;
+                    }
+                };
+                bytes += line.len() as u64;
+                feed.add(line, assembler);
+                if each(assembler, Step::Line(line.len() as u64))?.is_break() {
+                    return Ok(end);
+                }
+            }
+            feed.end(assembler);
+            if *source == Source::Stdin && bytes > 0 && !assembler.has_records() {
+                return Ok(match dialect {
+                    Dialect::Own => {
+                        ReadEnd::Refused(format!("tarsier: {}", logs::no_records(source)))
+                    }
+                    _ => end,
+                });
+            }
+            let step = Step::End {
+                number,
+                source,
+                is_last: number + 1 == self.sources.len(),
+            };
+            if each(assembler, step)?.is_break() {
+                return Ok(end);
+            }
+        }
+        Ok(end)
+    }
+
+    fn of(paths: Vec<PathBuf>, is_set: bool) -> Input {
         Input {
             sources: paths.into_iter().map(Source::File).collect(),
-            is_set: false,
+            hosts: Vec::new(),
+            is_set,
         }
     }
 }
@@ -133,16 +263,8 @@ pub(crate) fn take_complete(assembler: &mut Assembler, mut take: impl FnMut(&Eve
     }
 }
 
-/// The log with its rotated files. ausearch finds rotated files up to the first gap in their numbers, and no compressed ones.
-fn rotated_set(log_file: &Path, dialect: Dialect) -> Result<Input, String> {
-    if dialect == Dialect::Own {
-        let files = journal::log_files(log_file)
-            .map_err(|error| format!("tarsier: {}: {}", log_file.display(), reason(&error)))?;
-        return Ok(Input::of(match files.is_empty() {
-            true => vec![log_file.to_owned()],
-            false => files,
-        }));
-    }
+/// The log with its rotated files, as ausearch finds them: up to the first gap in their numbers, and no compressed ones.
+fn rotated_set(log_file: &Path) -> Input {
     let mut files = vec![log_file.to_owned()];
     if is_readable(log_file) {
         let numbered =
@@ -150,7 +272,7 @@ fn rotated_set(log_file: &Path, dialect: Dialect) -> Result<Input, String> {
         files.extend(numbered.take_while(|path| is_readable(path)));
     }
     files.reverse();
-    Ok(Input::of(files))
+    Input::of(files, true)
 }
 
 fn is_readable(path: &Path) -> bool {
@@ -162,41 +284,22 @@ fn is_pipe() -> bool {
         .is_ok_and(|status| rustix::fs::FileType::from_raw_mode(status.st_mode).is_fifo())
 }
 
-impl Source {
-    /// Opens the log. The inner error is the message for a file that cannot be opened.
-    pub(crate) fn open(&self, dialect: Dialect) -> Result<Result<Box<dyn Read>, String>> {
-        let opened: io::Result<Box<dyn Read>> = match (self, dialect) {
-            (Source::Stdin, _) => Ok(Box::new(io::stdin().lock())),
-            (Source::File(path), Dialect::Three | Dialect::Four) => {
-                File::open(path).map(|file| Box::new(file) as _)
-            }
-            (Source::File(path), Dialect::Own) => {
-                let all = TimeRange {
-                    since_s: 0,
-                    until_s: u32::MAX,
-                };
-                compact::open(path, all)
-            }
-        };
-        Ok(opened.map_err(|error| match dialect {
-            Dialect::Three | Dialect::Four => format!("Error opening {self} ({})", reason(&error)),
-            Dialect::Own => format!("tarsier: {self}: {}", reason(&error)),
-        }))
-    }
-
-    /// An error of reading, with the name of the log.
-    pub(crate) fn error(&self, error: io::Error) -> anyhow::Error {
-        anyhow::Error::new(error).context(self.to_string())
-    }
+/// Opens a log: in a dialect only as text. The error is the message for the user.
+pub(crate) fn open(source: &Source, dialect: Dialect) -> Result<Box<dyn BufRead + Send>, String> {
+    let opened: io::Result<Box<dyn BufRead + Send>> = match (source, dialect) {
+        (source, Dialect::Own) => source.open(),
+        (Source::File(path), _) => File::open(path).map(|file| Box::new(BufReader::new(file)) as _),
+        (_, _) => Ok(Box::new(BufReader::new(io::stdin()))),
+    };
+    opened.map_err(|error| match dialect {
+        Dialect::Three | Dialect::Four => format!("Error opening {source} ({})", reason(&error)),
+        Dialect::Own => format!("tarsier: {source}: {}", reason(&error)),
+    })
 }
 
-impl std::fmt::Display for Source {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Source::File(path) => path.display().fmt(f),
-            Source::Stdin => f.write_str("standard input"),
-        }
-    }
+/// An error of reading, with the name of the log.
+pub(crate) fn failed(source: &Source, error: io::Error) -> anyhow::Error {
+    anyhow::Error::new(error).context(source.to_string())
 }
 
 /// The system's text of an error, without its number.
@@ -208,11 +311,9 @@ pub(super) fn reason(error: &io::Error) -> String {
     }
 }
 
-/// Whether a file does not hold its lines as text: it is compressed, COMPACT or JSON.
+/// Whether a file does not begin with a record as text: it is compressed, COMPACT or JSON, or has a prefix.
 pub(crate) fn is_converted(file: &File) -> io::Result<bool> {
-    const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-    let mut start = [0; 64];
+    let mut start = [0; 5];
     let count = file.read_at(&mut start, 0)?;
-    let start = &start[..count];
-    Ok(start.starts_with(&ZSTD_MAGIC) || start.starts_with(b"{") || compact::is_compact(start))
+    Ok(count > 0 && !matches!(&start, b"type=" | b"node="))
 }

@@ -12,6 +12,7 @@ pub(crate) mod logs;
 mod options;
 mod ordered;
 pub(crate) mod pieces;
+pub(crate) mod pipeline;
 mod printer;
 mod progress;
 mod results;
@@ -24,14 +25,14 @@ use asked::Asked;
 use checkpoint::Checkpoint;
 use cli::search::SEARCH_USAGE;
 use daemon::stderr::say;
-use logs::{Input, Source};
+use logs::{Input, ReadEnd, Source, Step};
 use options::{Format, Instead, SearchOptions};
 use ordered::Outcome;
 use progress::Progress;
 use query::report::runs::Reading;
 use query::time::{use_environment, Locale};
-use query::{Assembler, Dialect, Lines};
-use results::Results;
+use query::{Assembler, Dialect};
+use results::{Results, Worker};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::Path;
@@ -65,7 +66,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
         io::stdout().write_all(SEARCH_USAGE.as_bytes())?;
         return Ok(NOTHING);
     }
-    let (asked, words) = match Asked::take(words, dialect) {
+    let (mut asked, words) = match Asked::take(words, dialect) {
         Ok(taken) => taken,
         Err(message) => {
             say!("{message}");
@@ -114,19 +115,6 @@ fn has_meanings(words: &[String]) -> bool {
     words.iter().any(|word| word == "-i" || begins(word))
 }
 
-/// Gives a line of a log to `assembler`. A line of `log_format = JSON` is turned back into its records.
-fn add(assembler: &mut Assembler, line: &[u8], dialect: Dialect) {
-    if line.first() != Some(&b'{') || dialect.is_peer() {
-        assembler.add(line);
-        return;
-    }
-    let mut records = Vec::new();
-    query::json_lines(line, &mut records);
-    for record in records.split_inclusive(|byte| *byte == b'\n') {
-        assembler.add(record);
-    }
-}
-
 struct Search {
     options: SearchOptions,
     dialect: Dialect,
@@ -134,6 +122,8 @@ struct Search {
     progress: Progress,
     /// Number of the log that was read last.
     source: usize,
+    /// Whether the end of a log could not be read.
+    is_damaged: bool,
 }
 
 impl Search {
@@ -144,6 +134,7 @@ impl Search {
             dialect,
             progress: Progress::new(None),
             source: 0,
+            is_damaged: false,
         }
     }
 
@@ -153,12 +144,17 @@ impl Search {
         if let Some(path) = self.options.checkpoint.clone() {
             let is_time_only = self.options.is_checkpoint_time;
             match Checkpoint::load(path, is_time_only, self.dialect) {
-                Ok(checkpoint) => self.results.checkpoint = Some(checkpoint),
+                Ok(checkpoint) => {
+                    if checkpoint.is_about_all() {
+                        self.results.range = Some(std::mem::take(&mut self.options.range));
+                    }
+                    self.results.checkpoint = Some(checkpoint);
+                }
                 Err(status) => return Ok(status),
             }
         }
         let mut input = match Input::find(
-            self.options.input.as_deref(),
+            &self.options.inputs,
             self.options.use_logs,
             &defaults,
             self.dialect,
@@ -183,11 +179,19 @@ impl Search {
         }
         self.progress.end();
         let is_found = self.results.end()?;
-        if let Some(status) = self.results.ended() {
+        let missing = self
+            .results
+            .checkpoint
+            .as_ref()
+            .and_then(Checkpoint::missing);
+        if let Some(status) = self.results.ended().or(missing) {
             return Ok(status);
         }
         if let Some(status) = self.save(&input) {
             return Ok(status);
+        }
+        if self.is_damaged {
+            return Ok(NOTHING);
         }
         if is_found {
             return Ok(0);
@@ -203,7 +207,7 @@ impl Search {
         let checkpoint = self.results.checkpoint.as_ref()?;
         match &input.sources[self.source] {
             Source::File(path) => checkpoint.save(path),
-            Source::Stdin => {
+            Source::Stdin | Source::Member { .. } => {
                 eprint!("Warning - checkpointing stdin is not supported");
                 None
             }
@@ -220,8 +224,12 @@ impl Search {
             } else if (self.has_to_read_all() || !self.read_by_blocks(input, &mut assembler)?)
                 && !self.read_in_order(input, timeout_s)?
             {
-                if let Some(status) = self.read(input, &mut assembler)? {
-                    return Ok(Some(status));
+                let status = match self.results.worker() {
+                    Some(_) => self.read_in_parallel(input, timeout_s)?,
+                    None => self.read(input, &mut assembler)?,
+                };
+                if status.is_some() {
+                    return Ok(status);
                 }
             }
             if !self.results.asked.reads_again() {
@@ -263,41 +271,71 @@ impl Search {
         }
     }
 
+    /// Reads all files with several threads. Returns the exit status if one cannot be opened.
+    fn read_in_parallel(&mut self, input: &Input, timeout_s: u64) -> Result<Option<u8>> {
+        let assembler = Assembler::new(self.dialect, timeout_s, self.options.range);
+        let workers = std::iter::from_fn(|| self.results.worker());
+        let workers: Vec<Worker> = workers.take(pieces::processors()).collect();
+        let mut workers = workers.into_iter();
+        let (results, progress) = (&mut self.results, &mut self.progress);
+        let finished = pipeline::run(
+            input,
+            assembler,
+            || workers.next(),
+            |worker, batch| worker.as_mut().map(|worker| worker.batch(batch)),
+            |printed, bytes| {
+                progress.add(bytes);
+                Ok(results.put_events(printed.unwrap_or_default())?)
+            },
+        )?;
+        self.ended(finished.end)
+    }
+
     /// Reads all files. Returns the exit status if one cannot be opened.
     fn read(&mut self, input: &Input, assembler: &mut Assembler) -> Result<Option<u8>> {
-        let last = input.sources.len() - 1;
-        for (number, source) in input.sources.iter().enumerate() {
-            self.source = number;
-            let text = match source.open(self.dialect)? {
-                Ok(text) => text,
-                Err(message) => {
-                    self.results.flush()?;
-                    say!("{message}");
-                    return Ok(Some(NOTHING));
+        let end = input.read(assembler, |assembler, step| {
+            match step {
+                Step::Line(bytes) => self.progress.add(bytes),
+                Step::End {
+                    number, is_last, ..
+                } => {
+                    self.source = number;
+                    if is_last {
+                        self.finish(assembler);
+                    }
                 }
-            };
-            let mut lines = Lines::new(text, self.dialect.line_bytes_max());
-            while let Some(line) = lines.next_line().map_err(|error| source.error(error))? {
-                self.progress.add(line.len() as u64);
-                add(assembler, line, self.dialect);
-                if self.results.take(assembler)?.is_break() {
-                    return Ok(None);
-                }
-                self.say_bad_times(assembler);
             }
-            if number == last {
-                match (&self.results.checkpoint, self.dialect) {
-                    (None, _) => assembler.finish(),
-                    // The next search tells events that may go on.
-                    (Some(_), Dialect::Three) => {}
-                    (Some(_), _) => assembler.finish_ended(),
-                }
-                if self.results.take(assembler)?.is_break() {
-                    return Ok(None);
-                }
+            let taken = self.results.take(assembler)?;
+            self.say_bad_times(assembler);
+            Ok(taken)
+        })?;
+        self.ended(end)
+    }
+
+    /// The exit status, after the message, if a log could not be read at all.
+    fn ended(&mut self, end: ReadEnd) -> Result<Option<u8>> {
+        match end {
+            ReadEnd::Done => Ok(None),
+            ReadEnd::Damaged => {
+                self.is_damaged = true;
+                Ok(None)
+            }
+            ReadEnd::Refused(message) => {
+                self.results.flush()?;
+                say!("{message}");
+                Ok(Some(NOTHING))
             }
         }
-        Ok(None)
+    }
+
+    /// Completes the events at the end of the last log.
+    fn finish(&self, assembler: &mut Assembler) {
+        match (&self.results.checkpoint, self.dialect) {
+            (None, _) => assembler.finish(),
+            // The next search tells events that may go on.
+            (Some(_), Dialect::Three) => {}
+            (Some(_), _) => assembler.finish_ended(),
+        }
     }
 
     fn say_bad_times(&mut self, assembler: &mut Assembler) {
@@ -316,7 +354,7 @@ impl Input {
         }
         let is_file = |source: &Source| match source {
             Source::File(path) => Some(path.clone()),
-            Source::Stdin => None,
+            Source::Stdin | Source::Member { .. } => None,
         };
         let files: Vec<_> = self.sources.iter().filter_map(is_file).collect();
         let first = checkpoint.first_log(&files)?;

@@ -21,7 +21,8 @@ pub(crate) struct SearchOptions {
     pub(crate) filter: Filter,
     pub(crate) range: TimeRange,
     pub(crate) output: OutputOptions,
-    pub(crate) input: Option<PathBuf>,
+    /// Files, directories and archives; ausearch takes the last one.
+    pub(crate) inputs: Vec<PathBuf>,
     /// Read the logs even if standard input is a pipe.
     pub(crate) use_logs: bool,
     pub(crate) just_one: bool,
@@ -118,7 +119,7 @@ impl SearchOptions {
                 is_debug: false,
                 line_buffered: false,
             },
-            input: None,
+            inputs: Vec::new(),
             use_logs: false,
             just_one: false,
             timeout_s: None,
@@ -172,7 +173,7 @@ impl SearchOptions {
             "--input-logs" => self.use_logs = true,
             "--just-one" => self.just_one = true,
             "-l" | "--line-buffered" => self.output.line_buffered = true,
-            "-if" | "--input" => self.input = Some(PathBuf::from(word.value()?)),
+            "-if" | "--input" => self.inputs.push(PathBuf::from(word.value()?)),
             "-r" | "--raw" => self.raw(word)?,
             "-i" | "--interpret" => self.interpret(word)?,
             "--escape" => self.escape(word)?,
@@ -188,11 +189,11 @@ impl SearchOptions {
             }
             "--format" => self.format(word)?,
             "--eoe-timeout" => self.timeout_s = Some(timeout(word)?),
-            "-ts" | "--start" => self.range.start_s = time_of(word, Bound::Start)?,
-            "-te" | "--end" => self.range.end_s = time_of(word, Bound::End)?,
+            "-ts" | "--start" => self.range.start_s = time_of(word, Bound::Start, dialect)?,
+            "-te" | "--end" => self.range.end_s = time_of(word, Bound::End, dialect)?,
             _ => {
                 let is_known = set_text(&mut self.filter, word)?
-                    || set_id(&mut self.filter, word)?
+                    || set_id(&mut self.filter, word, dialect)?
                     || set_call(&mut self.filter, word, dialect)?;
                 if !is_known {
                     return Err(format!("{} is an unsupported option", word.option).into());
@@ -293,7 +294,7 @@ fn set_text(filter: &mut Filter, word: &mut Words<'_>) -> Result<bool> {
     Ok(true)
 }
 
-fn set_id(filter: &mut Filter, word: &mut Words<'_>) -> Result<bool> {
+fn set_id(filter: &mut Filter, word: &mut Words<'_>, dialect: Dialect) -> Result<bool> {
     match word.option {
         "-ga" | "--gid-all" => {
             filter.gid = Some(group(word, "Group")?);
@@ -304,19 +305,19 @@ fn set_id(filter: &mut Filter, word: &mut Words<'_>) -> Result<bool> {
         "-gi" | "--gid" => filter.gid = Some(group(word, "Group")?),
         "-ui" | "--uid" => {
             let text = word.value()?;
-            let (id, name) = user(text, "Effective user")?;
+            let (id, name) = user(text, "Effective user", dialect)?;
             filter.uid = Some(id);
             filter.names[1] = name.or(filter.names[1].take());
         }
         "-ue" | "--uid-effective" => {
             let text = word.value()?;
-            let (id, name) = user(text, "User")?;
+            let (id, name) = user(text, "User", dialect)?;
             filter.euid = Some(id);
             filter.names[2] = name.or(filter.names[2].take());
         }
         "-ua" | "--uid-all" => {
             let text = word.value()?;
-            let (id, name) = user(text, "User")?;
+            let (id, name) = user(text, "User", dialect)?;
             (filter.uid, filter.euid, filter.auid) = (Some(id), Some(id), Some(id));
             if name.is_some() {
                 filter.names = [name.clone(), name.clone(), name];
@@ -327,7 +328,7 @@ fn set_id(filter: &mut Filter, word: &mut Words<'_>) -> Result<bool> {
             let text = word.signed_value()?;
             let (id, name) = match text.strip_prefix('-') {
                 Some(digits) if starts_with_digit(digits) => (number(text)? as u32, None),
-                _ => user(text, "Login user")?,
+                _ => user(text, "Login user", dialect)?,
             };
             filter.auid = Some(id);
             filter.names[0] = name.or(filter.names[0].take());
@@ -348,13 +349,15 @@ fn group(word: &mut Words<'_>, what: &str) -> Result<u32> {
 }
 
 /// The id of a user by number or name, and the name.
-fn user(text: &str, what: &str) -> Result<(u32, Option<Vec<u8>>)> {
+fn user(text: &str, what: &str, dialect: Dialect) -> Result<(u32, Option<Vec<u8>>)> {
     if starts_with_digit(text) {
         let id = leading(text).ok_or_else(|| too_large("user", text))?;
         return Ok((id as u32, None));
     }
     match user_id(text) {
         Some(id) => Ok((id, Some(text.as_bytes().to_vec()))),
+        // Logs of other hosts name users that this one does not have.
+        None if !dialect.is_peer() => Ok((query::NO_ID, Some(text.as_bytes().to_vec()))),
         None => Err(format!("{what} ID is non-numeric and unknown ({text})").into()),
     }
 }
@@ -505,14 +508,19 @@ fn arch(filter: &mut Filter, word: &mut Words<'_>, dialect: Dialect) -> Result<(
 }
 
 /// The time of one or two words: a date, a time of day, both in any order, or a word such as `today`.
-fn time_of(word: &mut Words<'_>, bound: Bound) -> Result<i64> {
+fn time_of(word: &mut Words<'_>, bound: Bound, dialect: Dialect) -> Result<i64> {
     let option = word.option;
     let Ok(first) = word.value() else {
         return Err(format!("{option} requires either date and/or time").into());
     };
     let second = word.rest.get(1).filter(|second| !second.starts_with('-'));
     word.taken += usize::from(second.is_some());
-    Ok(time::of_words(bound, first, second.map(String::as_str))?)
+    Ok(time::of_words(
+        bound,
+        first,
+        second.map(String::as_str),
+        dialect,
+    )?)
 }
 
 fn starts_with_digit(text: &str) -> bool {

@@ -1,4 +1,4 @@
-//! Searches plain files whose records stand together, as nearly all do, with two threads and without the state machine.
+//! Searches plain files whose records stand together, as nearly all do, with all processors and without the state machine.
 
 use super::logs::Input;
 use super::pieces::{pieces, plain_files, processors, Failed, Piece};
@@ -7,17 +7,15 @@ use super::results::{Results, Worker};
 use anyhow::{Context, Result};
 use daemon::stderr::say;
 use query::report::runs::{Extent, Part, Reading};
-use query::{Dialect, Event, EventView, Found, InOrder, Sink};
+use query::{Event, EventView, Found, InOrder, Sink};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Condvar, Mutex, PoisonError};
 
 /// Bytes of a piece, few enough for a processor's second cache.
 const PIECE_BYTES: u64 = 1 << 19;
-/// Pieces that are read before the output of the first of them is written.
-const AHEAD: usize = 16;
-/// Most threads that search.
-const THREADS_MAX: usize = 4;
+/// Pieces for each thread that are read before the output of the first of them is written.
+const AHEAD: usize = 4;
 
 /// Outcome of a search without the state machine.
 pub(super) enum Outcome {
@@ -37,16 +35,16 @@ pub(super) fn read(
     input: &Input,
     reading: Reading,
 ) -> Result<Outcome> {
-    if reading.dialect != Dialect::Own || !results.is_by_event() {
-        return Ok(Outcome::Again(0));
-    }
-    let Some(files) = plain_files(&input.sources)? else {
+    let Some(files) = plain_files(input)? else {
         return Ok(Outcome::Again(0));
     };
     let pieces = pieces(&files, PIECE_BYTES);
-    let threads = processors().min(THREADS_MAX).min(pieces.len());
-    let workers: Vec<Worker> = (0..threads).map(|_| results.worker()).collect();
-    let queue = Queue::new(&pieces);
+    let threads = processors().min(pieces.len());
+    let workers = (0..threads).map(|_| results.worker());
+    let Some(workers) = workers.collect::<Option<Vec<Worker>>>() else {
+        return Ok(Outcome::Again(0));
+    };
+    let queue = Queue::new(&pieces, threads);
     std::thread::scope(|scope| {
         let queue = &queue;
         // Whatever ends this function ends the threads.
@@ -103,6 +101,8 @@ struct Queue<'p> {
     pieces: &'p [Piece<'p>],
     state: Mutex<State>,
     changed: Condvar,
+    /// Pieces that are read before the output of the first of them is written.
+    ahead: usize,
 }
 
 #[derive(Default)]
@@ -116,18 +116,20 @@ struct State {
 }
 
 impl<'p> Queue<'p> {
-    fn new(pieces: &'p [Piece<'p>]) -> Queue<'p> {
+    fn new(pieces: &'p [Piece<'p>], threads: usize) -> Queue<'p> {
         Queue {
             pieces,
             state: Mutex::default(),
             changed: Condvar::new(),
+            ahead: AHEAD * threads,
         }
     }
 
     /// The next piece to search, and its number.
     fn next(&self) -> Option<(usize, Piece<'p>)> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let must_wait = |state: &mut State| !state.is_over && state.next >= state.taken + AHEAD;
+        let must_wait =
+            |state: &mut State| !state.is_over && state.next >= state.taken + self.ahead;
         let waited = self.changed.wait_while(state, must_wait);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
         let number = state.next;

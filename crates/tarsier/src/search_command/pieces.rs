@@ -1,6 +1,6 @@
 //! Plain files in pieces, which threads read, each with the whole events that begin in it.
 
-use super::logs::{is_converted, Source};
+use super::logs::{is_converted, Input, Source};
 use anyhow::{Context, Result};
 use query::report::runs::{boundary, NotOrdered, Reading, AFTER_BYTES, BEFORE_BYTES};
 use std::fs::File;
@@ -10,6 +10,9 @@ use std::path::Path;
 
 /// Bytes of the first look behind a piece. Most events are shorter.
 const NEAR_BYTES: usize = 16 << 10;
+
+/// Most threads that TARSIER_THREADS can ask for.
+const THREADS_MAX: usize = 1024;
 
 /// A piece of a file, between two places that [`boundary`] moves.
 #[derive(Clone, Copy)]
@@ -42,15 +45,17 @@ impl From<io::Error> for Failed {
 ///
 /// # Errors
 /// The state of a file cannot be asked for.
-pub(crate) fn plain_files(sources: &[Source]) -> Result<Option<Vec<(File, u64)>>> {
-    let plain = |source: &Source| match source {
+pub(crate) fn plain_files(input: &Input) -> Result<Option<Vec<(File, u64)>>> {
+    let plain = |(number, source): (usize, &Source)| match source {
+        // Records of a host get its name.
+        _ if input.host(number).is_some() => Ok(None),
         Source::File(path) => plain_file(path),
-        Source::Stdin => Ok(None),
+        Source::Stdin | Source::Member { .. } => Ok(None),
     };
-    sources.iter().map(plain).collect()
+    input.sources.iter().enumerate().map(plain).collect()
 }
 
-/// The file and its length, if it is neither compressed nor COMPACT nor JSON.
+/// The file and its length, if it begins with a record as text.
 ///
 /// # Errors
 /// The errors of [`plain_files`].
@@ -138,9 +143,13 @@ impl Piece<'_> {
     }
 }
 
-/// Number of processors that this process may use. The standard library would also read its control groups, which takes
-/// longer than a short search should.
+/// Number of threads that look at logs: TARSIER_THREADS, or else the processors that this process may use. The standard
+/// library would also read its control groups, which takes longer than a short search should.
 pub(crate) fn processors() -> usize {
+    let wanted = std::env::var("TARSIER_THREADS").ok();
+    if let Some(wanted) = wanted.and_then(|threads| threads.parse::<usize>().ok()) {
+        return wanted.clamp(1, THREADS_MAX);
+    }
     rustix::thread::sched_getaffinity(None).map_or(1, |set| (set.count() as usize).max(1))
 }
 

@@ -27,7 +27,7 @@ impl Progress {
     pub(super) fn new(input: Option<&Input>) -> Progress {
         let length = |source: &Source| match source {
             Source::File(path) => std::fs::metadata(path).map_or(0, |metadata| metadata.len()),
-            Source::Stdin => 0,
+            Source::Stdin | Source::Member { .. } => 0,
         };
         // With the output on the same terminal, a line of progress would stand in it.
         let sources = input.map_or(&[][..], |input| &input.sources);

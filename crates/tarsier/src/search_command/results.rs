@@ -1,15 +1,14 @@
 //! Takes the events of a log: prints those asked for, and notes them in the checkpoint.
 
-use super::asked::{Asked, Taken};
+use super::asked::{Asked, OfEvents, Taken};
 use super::checkpoint::{Checkpoint, Decision};
-use super::conditions::Workloads;
 use super::options::{OutputOptions, SearchOptions};
 use super::printer::Printer;
 use super::users;
 use crate::shown;
 use anyhow::Result;
 use daemon::stderr::say;
-use query::{Assembler, Dialect, Event, EventView, Found, Interpreter, Matcher};
+use query::{Assembler, Batch, Dialect, Event, EventView, Found, Interpreter, Matcher, TimeRange};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
@@ -24,6 +23,8 @@ pub(super) struct Results {
     output: OutputOptions,
     pub(super) asked: Asked,
     pub(super) checkpoint: Option<Checkpoint>,
+    /// Range of time of events, if the records are not limited to it.
+    pub(super) range: Option<TimeRange>,
     /// End with the first event that is printed.
     just_one: bool,
     /// Write each event at once.
@@ -49,6 +50,7 @@ impl Results {
             dialect,
             asked,
             checkpoint: None,
+            range: None,
             just_one: options.just_one,
             line_buffered: options.output.line_buffered,
             out: Vec::new(),
@@ -74,9 +76,11 @@ impl Results {
     /// checkpoint turns out to be wrong.
     pub(super) fn take(&mut self, assembler: &mut Assembler) -> Result<ControlFlow<()>> {
         while let Some(event) = assembler.pop() {
-            let is_match = self.matcher.matches(&event);
+            let is_match = self.is_inside(&event) && self.matcher.matches(&event);
             let decision = match &mut self.checkpoint {
-                Some(checkpoint) if is_match => checkpoint.decide(&event),
+                Some(checkpoint) if is_match || checkpoint.is_about_all() => {
+                    checkpoint.decide(&event)
+                }
                 _ => Decision::Print,
             };
             if let Decision::End(status) = decision {
@@ -95,6 +99,13 @@ impl Results {
             assembler.recycle(event);
         }
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// Whether an event is in the range of time, if that has to be asked of events: a checkpoint's own event may be
+    /// outside.
+    fn is_inside(&self, event: &Event) -> bool {
+        self.range
+            .is_none_or(|range| range.contains(event.key().sec))
     }
 
     /// Prints an event if it is asked for; `is_match` tells what ausearch's options say. Returns whether it was printed.
@@ -118,26 +129,43 @@ impl Results {
         Ok(true)
     }
 
-    /// Whether it can be said of an event alone whether and how it is printed.
-    pub(super) fn is_by_event(&self) -> bool {
-        !self.just_one && self.checkpoint.is_none() && self.asked.workloads().is_some()
-    }
-
-    /// Does for a thread what [`Results::take`] does, if [`Results::is_by_event`].
-    pub(super) fn worker(&self) -> Worker {
+    /// Does for a thread what [`Results::take`] does. `None` if it cannot be said of an event alone whether and how it is
+    /// printed.
+    pub(super) fn worker(&self) -> Option<Worker> {
+        if self.just_one || self.checkpoint.is_some() || self.dialect.is_peer() {
+            return None;
+        }
         let mut printer = printer(self.output, self.dialect, &self.matcher);
         printer.begin(&mut Vec::new());
-        Worker {
+        Some(Worker {
             matcher: self.matcher.clone(),
-            workloads: self.asked.workloads().cloned().unwrap_or_default(),
+            asked: self.asked.of_events()?,
             printer,
+        })
+    }
+
+    /// Writes events that a worker has printed, except those that were printed before the log was read again.
+    pub(super) fn put_events(&mut self, printed: Printed) -> io::Result<()> {
+        let again = self.printed.min(printed.ends.len() as u64) as usize;
+        self.printed -= again as u64;
+        let start = match again {
+            0 => 0,
+            again => printed.ends[again - 1],
+        };
+        let messages = printed.messages.iter().filter(|(of, _)| *of >= again);
+        messages.for_each(|(_, message)| say!("{message}"));
+        match printed.text[start..].is_empty() {
+            true => Ok(()),
+            false => self.put(&printed.text[start..]),
         }
     }
 
     /// Writes events that a worker has printed.
     pub(super) fn put(&mut self, text: &[u8]) -> io::Result<()> {
         self.is_found = true;
-        self.printer.begin(&mut self.out);
+        if self.asked.is_printed_by_format() {
+            self.printer.begin(&mut self.out);
+        }
         if text.len() < OUTPUT_BYTES {
             self.out.extend_from_slice(text);
         }
@@ -167,24 +195,61 @@ fn printer(output: OutputOptions, dialect: Dialect, matcher: &Matcher) -> Printe
     Printer::new(output, matcher.is_by_name(), interpreter)
 }
 
+/// Events of a batch that are printed.
+#[derive(Default)]
+pub(super) struct Printed {
+    text: Vec<u8>,
+    /// Where the text of each event ends.
+    ends: Vec<usize>,
+    /// Messages for standard error, with the number of their event.
+    messages: Vec<(usize, String)>,
+}
+
 /// Finds and prints events for one thread.
 pub(super) struct Worker {
     matcher: Matcher,
-    workloads: Workloads,
+    asked: OfEvents,
     printer: Printer,
 }
 
 impl Worker {
     /// Takes the next event of a piece. `event` is memory that is used again.
     pub(super) fn event(&mut self, view: EventView<'_>, event: &mut Event, found: &mut Found) {
+        match self.print(view, event, &mut found.text) {
+            Some(messages) => found.print(view.time(), messages),
+            None => found.pass(view.time()),
+        }
+    }
+
+    /// Prints what is found in a batch.
+    pub(super) fn batch(&mut self, batch: &Batch) -> Printed {
+        let (mut printed, mut event) = (Printed::default(), Event::default());
+        for view in batch.events() {
+            if let Some(messages) = self.print(view, &mut event, &mut printed.text) {
+                let number = printed.ends.len();
+                let messages = messages.into_iter().map(|message| (number, message));
+                printed.messages.extend(messages);
+                printed.ends.push(printed.text.len());
+            }
+        }
+        printed
+    }
+
+    /// Appends an event if it is asked for. Returns messages for standard error, `None` if it is not printed.
+    fn print(
+        &mut self,
+        view: EventView<'_>,
+        event: &mut Event,
+        out: &mut Vec<u8>,
+    ) -> Option<Vec<String>> {
         if !self.matcher.matches_view(view) {
-            return found.pass(view.time());
+            return None;
         }
         event.set(view);
-        if !self.workloads.hold(event) {
-            return found.pass(view.time());
+        match self.asked.event(event, out) {
+            Taken::No => None,
+            Taken::Print => Some(self.printer.print(event, Dialect::Own, out)),
+            Taken::Printed => Some(Vec::new()),
         }
-        let messages = self.printer.print(event, Dialect::Own, &mut found.text);
-        found.print(view.time(), messages);
     }
 }

@@ -1,4 +1,4 @@
-//! Searches plain files for a literal, and finds their blocks, with two threads.
+//! Searches plain files for a literal, and finds their blocks, with all processors.
 
 use super::pieces::{processors, read_at};
 use query::index::{cut, Block, BLOCK_BYTES, WINDOW_BYTES};
@@ -7,8 +7,6 @@ use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Number of threads; more do not make the memory faster.
-const THREADS_MAX: usize = 2;
 /// Bytes searched at once, few enough for a processor's cache.
 const PIECE_BYTES: u64 = 1 << 18;
 /// Number of pieces after which a literal may count as frequent.
@@ -22,12 +20,12 @@ fn has_json_line(text: &[u8]) -> bool {
     memchr::memchr_iter(b'{', text).any(|at| at > 0 && text[at - 1] == b'\n')
 }
 
-/// Runs `work` for the numbers below `count`, in two threads, and returns the results in order.
+/// Runs `work` for the numbers below `count`, in threads, and returns the results in order.
 fn in_parallel<T: Send>(
     count: u64,
     work: impl Fn(u64, &mut Vec<u8>) -> io::Result<T> + Sync,
 ) -> io::Result<Vec<T>> {
-    let threads = processors().min(THREADS_MAX);
+    let threads = processors().min(count.max(1) as usize);
     let next = AtomicU64::new(0);
     let run = || {
         let (mut found, mut buffer) = (Vec::new(), Vec::new());

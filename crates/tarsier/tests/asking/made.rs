@@ -8,15 +8,29 @@ use tempfile::TempDir;
 
 pub(crate) const BASE_S: u64 = 1_700_000_000;
 
-pub(crate) fn search(words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tarsier"));
-    command
-        .arg("search")
+fn tarsier(command: &str, words: &[&str]) -> Command {
+    let mut tarsier = Command::new(env!("CARGO_BIN_EXE_tarsier"));
+    tarsier
+        .arg(command)
         .args(words)
         .env("LC_ALL", "C")
         .env("TZ", "UTC")
         .stdin(Stdio::null());
-    command
+    tarsier
+}
+
+pub(crate) fn search(words: &[&str]) -> Command {
+    tarsier("search", words)
+}
+
+pub(crate) fn report(words: &[&str]) -> Command {
+    tarsier("report", words)
+}
+
+/// Standard output of a search, whether it finds something or not.
+pub(crate) fn printed(words: &[&str]) -> String {
+    let output = output(&mut search(words));
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 pub(crate) fn output(command: &mut Command) -> Output {

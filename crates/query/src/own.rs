@@ -1,0 +1,410 @@
+//! Reads the facts of an event without a dialect: every record is taken apart by names and values, wherever they stand.
+//!
+//! * Who acted is what SYSCALL (or URINGOP) says. Only events without such a record take it from another one, the first.
+//! * A field that no record has, or whose value is `?`, is missing. Nothing stands in its place.
+//! * A question about a field is about all records: [`Others`] has every value.
+
+use crate::event::{EventView, Record};
+use crate::facts::{add_keys, Facts, Labels, Number, TextOf, User, Wanted, AUID, EUID, UID};
+use crate::fields::{Field, Fields};
+use crate::walk::{Text, Walk};
+use crate::{calls, kind, Dialect};
+use std::borrow::Cow;
+
+const SOCKADDR: i32 = 1306;
+const NETFILTER_PKT: i32 = 1324;
+const KERN_MODULE: i32 = 1330;
+const SECCOMP: i32 = 1326;
+const AVC: i32 = 1400;
+const USER_AVC: i32 = 1107;
+const CONFIG_CHANGE: i32 = 1305;
+/// Types of AppArmor in kernels before 2.6.37, and in some that patched it.
+const APPARMOR: std::ops::RangeInclusive<i32> = 1500..=1507;
+/// `nametype=` of a directory that only contains the file of the event.
+const PARENT: &[u8] = b"PARENT";
+/// ADD_GROUP, DEL_GROUP, GRP_MGMT: `id=` is a group.
+const GROUPS: [i32; 3] = [1116, 1117, 1132];
+const VIRT_MACHINE_ID: i32 = 2502;
+
+/// Fields that name a file in some records.
+const FILES: [&[u8]; 8] = [
+    b"name",
+    b"path",
+    b"file",
+    b"dir",
+    b"new-disk",
+    b"old-disk",
+    b"new-fs",
+    b"old-fs",
+];
+
+/// Whether one of [`FILES`] names a file in a record of this type.
+fn is_file(kind: i32, field: &Field<'_>, is_of_apparmor: bool) -> bool {
+    match field.name {
+        b"name" if kind == KERN_MODULE => false,
+        // AppArmor also names signals, sockets and services so.
+        b"name" if is_of_apparmor => field.is_absolute(),
+        b"dir" => kind == CONFIG_CHANGE,
+        _ => true,
+    }
+}
+
+/// The absolute paths that a record names which is no PATH: of access decisions, of integrity, of configuration.
+pub(crate) fn paths<'e>(record: &Record<'e>) -> impl Iterator<Item = Text<'e>> {
+    let kind = record.kind;
+    let fields = Fields::of(record.text);
+    let named = fields.filter(move |field| {
+        FILES.contains(&field.name) && is_file(kind, field, true) && field.is_absolute()
+    });
+    named.filter_map(|field| field.file())
+}
+
+/// Reads the wanted facts of an event.
+pub(crate) fn read<'e>(event: EventView<'e>, wanted: &Wanted) -> Facts<'e> {
+    let mut facts = Facts::default();
+    facts.call.syscall = -1;
+
+    // The record of the call comes first here, wherever it stands: what it says holds.
+    let call = event.records().find(|record| kind::is_of_call(record.kind));
+    if let Some(record) = call {
+        Reader::new(&mut facts, record, wanted, true).read();
+    }
+    let is_actor = call.is_none();
+    let mut has_read_call = false;
+    for record in event.records() {
+        let is_call = kind::is_of_call(record.kind) && !std::mem::replace(&mut has_read_call, true);
+        if !is_call {
+            Reader::new(&mut facts, record, wanted, is_actor).read();
+        }
+    }
+    facts
+}
+
+/// Adds the facts of one record.
+struct Reader<'f, 'e> {
+    facts: &'f mut Facts<'e>,
+    record: Record<'e>,
+    wanted: &'f Wanted,
+    /// Whether the fields about a task are those of who acted.
+    is_actor: bool,
+    labels: Labels<'e>,
+    host: Option<Text<'e>>,
+    address: Option<Text<'e>>,
+    /// Number of fields `auid`, `uid` and `euid` before: ENRICHED names them in their order.
+    users: [usize; 3],
+    /// Whether the record has named a file.
+    has_file: bool,
+}
+
+impl<'f, 'e> Reader<'f, 'e> {
+    fn new(
+        facts: &'f mut Facts<'e>,
+        record: Record<'e>,
+        wanted: &'f Wanted,
+        is_actor: bool,
+    ) -> Reader<'f, 'e> {
+        Reader {
+            facts,
+            record,
+            wanted,
+            is_actor,
+            labels: Labels::default(),
+            host: None,
+            address: None,
+            users: [0; 3],
+            has_file: false,
+        }
+    }
+
+    fn read(mut self) {
+        if self.record.kind == SOCKADDR {
+            return self.socket_address();
+        }
+        if self.record.kind == kind::PROCTITLE {
+            return;
+        }
+        if self.is_of_access() {
+            self.verdict();
+        }
+
+        let fields = Fields::of(self.record.text);
+        for field in fields {
+            self.field(&field);
+        }
+
+        self.end();
+    }
+
+    fn is_of_access(&self) -> bool {
+        matches!(self.record.kind, AVC | USER_AVC) || APPARMOR.contains(&self.record.kind)
+    }
+
+    /// What SELinux decided: `avc:  denied  { read } for …`.
+    fn verdict(&mut self) {
+        let text = self.record.text;
+        let Some(at) = memchr::memmem::find(text, b"avc: ") else {
+            return;
+        };
+        let rest = &text[at..];
+        let Some(open) = memchr::memchr(b'{', rest) else {
+            return;
+        };
+        let Some(length) = memchr::memchr(b'}', &rest[open..]) else {
+            return;
+        };
+        let is_denied = memchr::memmem::find(&rest[..open], b"denied").is_some();
+        self.labels.granted = Some(!is_denied);
+        self.labels.permissions = Some(rest[open + 1..open + length].trim_ascii());
+    }
+
+    fn field(&mut self, field: &Field<'e>) {
+        let wanted = self.wanted;
+        match field.name {
+            b"pid" if wanted.pid => self.number(Number::Pid, field),
+            b"ppid" if wanted.ppid => self.number(Number::Ppid, field),
+            b"auid" | b"loginuid" if wanted.auid && !field.follows(b"old ") => {
+                self.user(AUID, field);
+            }
+            b"uid" if wanted.uid => self.user(UID, field),
+            b"euid" if wanted.euid => self.user(EUID, field),
+            b"gid" if wanted.gid => self.number(Number::Gid, field),
+            b"id" if wanted.gid && GROUPS.contains(&self.record.kind) => {
+                self.number(Number::Gid, field);
+            }
+            b"egid" if wanted.egid => self.number(Number::Egid, field),
+            b"ses" if wanted.session && !field.follows(b"old ") => {
+                self.number(Number::Session, field);
+            }
+            b"tty" | b"terminal" if wanted.terminal => {
+                let text = field.word().map(Cow::Borrowed);
+                self.text(TextOf::Terminal, text);
+            }
+            b"comm" if wanted.comm => self.text(TextOf::Comm, field.text()),
+            b"exe" if wanted.exe => self.text(TextOf::Exe, field.text()),
+            b"acct" => {
+                let acct = field.text();
+                self.facts.acct = self.facts.acct.take().or(acct);
+            }
+            b"key" if wanted.keys => {
+                let _ = add_keys(&mut self.facts.keys, Walk::new(self.record.text), field.at);
+            }
+            b"arch" | b"syscall" | b"success" | b"exit" => self.of_call(field),
+            b"res" | b"result" if wanted.success => self.result(field.value),
+            _ => self.rarer(field),
+        }
+    }
+
+    /// Fields of few records.
+    fn rarer(&mut self, field: &Field<'e>) {
+        let wanted = self.wanted;
+        match field.name {
+            b"hostname" if wanted.host => self.host = field.word().map(Cow::Borrowed),
+            b"addr" if wanted.host => self.address = field.word().map(Cow::Borrowed),
+            b"saddr" | b"daddr" if wanted.host && self.record.kind == NETFILTER_PKT => {
+                self.text(TextOf::Host, field.word().map(Cow::Borrowed));
+            }
+            b"vm" if wanted.vm => self.facts.guest.vm = field.text(),
+            b"uuid" if wanted.uuid => {
+                let end = memchr::memchr(b':', field.value).unwrap_or(field.value.len());
+                self.facts.guest.uuid = Some(&field.value[..end]).filter(|uuid| !uuid.is_empty());
+            }
+            b"cwd" if wanted.files && self.facts.files.cwd.is_none() => {
+                self.facts.files.cwd = field.text();
+            }
+            name if wanted.files && FILES.contains(&name) => self.file(field),
+            b"nametype" if self.has_file && field.value != PARENT => {
+                self.facts.files.note_main();
+            }
+            _ if self.is_of_access() => self.access(field),
+            _ => self.label(field),
+        }
+    }
+
+    /// Call, its result, and its architecture.
+    fn of_call(&mut self, field: &Field<'e>) {
+        let is_call = kind::is_of_call(self.record.kind);
+        let is_alone = self.record.kind == SECCOMP && self.is_actor;
+        if !is_call && !is_alone {
+            return;
+        }
+        let call = &mut self.facts.call;
+        match field.name {
+            b"arch" if self.wanted.arch && call.arch == 0 => {
+                call.arch = field.hex().unwrap_or(0);
+            }
+            b"syscall" if call.syscall < 0 => {
+                let number = field.number().and_then(|number| i32::try_from(number).ok());
+                call.syscall = number.unwrap_or(-1);
+            }
+            b"success" if self.wanted.success => self.result(field.value),
+            b"exit" if is_call && self.wanted.exit && call.exit.is_none() => {
+                call.exit = std::str::from_utf8(field.value)
+                    .ok()
+                    .and_then(|exit| exit.parse().ok());
+            }
+            _ => {}
+        }
+    }
+
+    /// `res=` or `success=`. The call's own comes first, and stays.
+    fn result(&mut self, value: &[u8]) {
+        if self.facts.call.success >= 0 {
+            return;
+        }
+        self.facts.call.success = match value {
+            b"yes" | b"1" | b"success" | b"Success" | b"SUCCESS" => 1,
+            b"no" | b"0" | b"failed" | b"failure" | b"Failed" | b"FAILED" => 0,
+            _ => -1,
+        };
+    }
+
+    fn number(&mut self, which: Number, field: &Field<'_>) {
+        let Some(number) = field.number() else {
+            return;
+        };
+        if self.wanted.all {
+            self.facts.others.numbers.push((which, number));
+        }
+        if self.is_actor {
+            self.facts.ids.set_if_missing(which, number);
+        }
+    }
+
+    fn user(&mut self, which: usize, field: &Field<'_>) {
+        let nth = self.users[which];
+        self.users[which] += 1;
+        let Some(id) = field.number() else {
+            return;
+        };
+        if self.wanted.all {
+            let names = self.record.names;
+            let name = names.and_then(|names| crate::facts::nth_name(names, field.name, nth));
+            self.facts.others.users.push(User { which, id, name });
+        }
+        if self.is_actor && self.facts.ids.named[which].is_none() {
+            self.facts.ids.set_named(which, id);
+        }
+    }
+
+    /// A text about the task that acted.
+    fn text(&mut self, which: TextOf, text: Option<Text<'e>>) {
+        let Some(text) = text else {
+            return;
+        };
+        let own = match which {
+            TextOf::Terminal => &mut self.facts.terminal,
+            TextOf::Comm => &mut self.facts.comm,
+            TextOf::Exe => &mut self.facts.exe,
+            TextOf::Host => &mut self.facts.host,
+        };
+        let is_own = self.is_actor || which == TextOf::Host;
+        if is_own && own.is_none() {
+            *own = Some(text);
+        } else if self.wanted.all {
+            self.facts.others.texts.push((which, text));
+        }
+    }
+
+    fn file(&mut self, field: &Field<'e>) {
+        if !is_file(self.record.kind, field, self.labels.is_of_apparmor) {
+            return;
+        }
+        if let Some(name) = field.file() {
+            self.facts.files.push(name);
+            self.has_file = true;
+        }
+    }
+
+    /// Fields of AVC, of SELinux and AppArmor.
+    fn access(&mut self, field: &Field<'e>) {
+        let labels = &mut self.labels;
+        match field.name {
+            b"scontext" => labels.subject = field.word(),
+            b"tcontext" => labels.object = field.word(),
+            b"tclass" => labels.class = field.word(),
+            b"apparmor" => {
+                labels.is_of_apparmor = true;
+                labels.granted = match field.value {
+                    b"DENIED" | b"KILLED" => Some(false),
+                    b"ALLOWED" | b"AUDIT" => Some(true),
+                    _ => None,
+                };
+            }
+            b"profile" if labels.is_of_apparmor => labels.subject = field.word(),
+            b"class" if labels.is_of_apparmor => labels.class = field.word(),
+            // Older kernels have no class.
+            b"operation" if labels.is_of_apparmor => labels.class = labels.class.or(field.word()),
+            b"denied_mask" if labels.is_of_apparmor => labels.permissions = field.word(),
+            b"requested_mask" | b"requested" | b"capname" if labels.is_of_apparmor => {
+                labels.permissions = labels.permissions.or(field.word());
+            }
+            b"peer" | b"target" | b"info" if labels.is_of_apparmor => {
+                labels.object = labels.object.or(field.word());
+            }
+            _ => self.label(field),
+        }
+    }
+
+    fn label(&mut self, field: &Field<'e>) {
+        let (subject, object) = (self.wanted.subject, self.wanted.object);
+        let is_subject = match field.name {
+            b"subj" => true,
+            // With several security modules, one field for each.
+            name if name.starts_with(b"subj_") => true,
+            b"vm-ctx" => self.record.kind == VIRT_MACHINE_ID,
+            _ => false,
+        };
+        let is_object = match field.name {
+            b"obj" => true,
+            name if name.starts_with(b"obj_") => true,
+            b"img-ctx" => self.record.kind == VIRT_MACHINE_ID,
+            _ => false,
+        };
+        let label = || field.word();
+        if is_subject && subject {
+            self.facts.labels.extend(label().map(Labels::of_subject));
+        }
+        if is_object && object {
+            self.facts.labels.extend(label().map(Labels::of_object));
+        }
+    }
+
+    /// The address of SOCKADDR, or its file.
+    fn socket_address(&mut self) {
+        let mut one = Facts::default();
+        let walk = Walk::new(self.record.text);
+        let _ = calls::sockaddr(&mut one, walk, self.wanted, Dialect::Own);
+        if self.facts.address.is_none() {
+            self.facts.address = one.host.clone();
+        }
+        self.text(TextOf::Host, one.host);
+        for name in one.files.names.into_iter().flatten() {
+            self.facts.files.push(name);
+        }
+    }
+
+    /// What can be said when all fields of the record are known.
+    fn end(mut self) {
+        let (name, address) = (self.host.take(), self.address.take());
+        if self.facts.address.is_none() {
+            self.facts.address = address.clone();
+        }
+        self.text(TextOf::Host, name);
+        self.text(TextOf::Host, address);
+        if !self.is_of_access() {
+            return;
+        }
+        if self.labels.is_of_apparmor && self.labels.object.is_none() {
+            let name = Fields::of(self.record.text).find(|field| field.name == b"name");
+            self.labels.object = name.and_then(|field| field.word());
+        }
+        if let (Some(granted), true) = (self.labels.granted, self.wanted.success) {
+            if self.facts.call.success < 0 {
+                self.facts.call.success = granted.into();
+            }
+        }
+        if self.labels != Labels::default() {
+            self.facts.labels.push(self.labels);
+        }
+    }
+}
