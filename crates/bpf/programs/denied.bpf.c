@@ -40,7 +40,8 @@ struct {
 	__type(value, struct denial_value);
 } scratch SEC(".maps");
 
-static __always_inline void report(struct task_struct *task, struct pt_regs *regs, struct denial_key *key)
+static __always_inline void report(struct task_struct *task, struct pt_regs *regs,
+				   struct denial_key *key)
 {
 	const __u32 first = 0;
 	struct denial_value *value = bpf_map_lookup_elem(&denials, key);
@@ -73,7 +74,8 @@ static __always_inline void report(struct task_struct *task, struct pt_regs *reg
 }
 
 /* The call of the task, with the arguments that conditions look at; the bits of the call. */
-static __always_inline __u8 describe(struct task_struct *task, struct pt_regs *regs, __u32 nr, struct denial_key *key)
+static __always_inline __u8 describe(struct task_struct *task, struct pt_regs *regs, __u32 nr,
+				     struct denial_key *key)
 {
 	bool compat = entered_compat(task);
 	__u64 args[6];
@@ -144,7 +146,8 @@ int denied_end(__u64 *ctx)
 	if (!mark)
 		return 0;
 	__sync_fetch_and_add(&state.alive, -1);
-	if (*mark & MARK_IN_CALL || task->exit_code != SIGSYS || task->signal->flags & SIGNAL_GROUP_EXIT)
+	if (*mark & MARK_IN_CALL || task->exit_code != SIGSYS ||
+	    task->signal->flags & SIGNAL_GROUP_EXIT)
 		return 0;
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	describe(task, regs, call_number(regs), &key);

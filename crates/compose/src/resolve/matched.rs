@@ -37,7 +37,7 @@ impl Matched<'_> {
         let mut reached: Vec<Name> = Vec::new();
         for (item, name) in items.iter().zip(&mut names) {
             let target = self.behind_link(item, name);
-            name.is_link = target.is_some();
+            name.is_link = target.is_some() || self.follows_link(item);
             reached.extend(target);
         }
         if shape.kind == ShapeKind::Open {
@@ -55,11 +55,10 @@ impl Matched<'_> {
                 reached.extend(self.without_text(event, index as u8));
             }
         }
-        let is_reached = self.view.is_reached();
         let is_lost = |item: &Item| item.inode.is_none() && item.path.starts_with(b"/proc/");
         let is_unknown = |(item, name): (&Item, &Name)| {
             let is_seen = item.is_real || name.is_proven();
-            item.existed && !is_seen && (!is_reached || is_lost(item))
+            item.existed && !is_seen && (!self.view.is_reached() || is_lost(item))
         };
         let is_missing = evidence.lacks_names()
             || evidence.may_have_found_entries(items)
@@ -154,6 +153,13 @@ impl Matched<'_> {
             real.extend_from_slice(last);
         }
         Some(real)
+    }
+
+    /// Whether the last name of `item` was a symbolic link, and the call has followed it.
+    fn follows_link(&self, item: &Item) -> bool {
+        let entry = self.view.known(&item.path, false).flatten();
+        let is_at_link = entry.is_some_and(is_link);
+        is_at_link && item.inode.is_some_and(|inode| !is_link(inode)) && !item.is_real
     }
 
     /// If `item`, matched as `name`, is a symbolic link that was followed: the object behind the link.

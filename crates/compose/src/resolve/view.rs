@@ -10,16 +10,21 @@ use std::ffi::CStr;
 use std::sync::Arc;
 
 /// The file system as one process sees it: `prefix` leads from here to the root directory of the process; `None` if it
-/// cannot be reached, and then nothing is found.
+/// cannot be reached, and then nothing is found. That of a process in another mount namespace is asked for when something
+/// is looked up.
 pub(super) struct View {
     system: Arc<dyn System>,
     own_mnt_ns: u64,
-    /// Mount namespace of the first process: the host's, where the daemon is in one of its own.
+    /// Mount namespace of the first process: the host's, where the daemon is in one of its own. `None` if it may not be
+    /// looked at.
     host_mnt_ns: Option<u64>,
     prefix: Option<Vec<u8>>,
     path: Vec<u8>,
     pid: u32,
     is_foreign: bool,
+    mnt_ns: u64,
+    /// Whether `prefix` is that of the process.
+    is_located: bool,
     /// What paths led to when the call was over, and whether links at their ends were followed.
     known: Vec<(Vec<u8>, bool, Option<Inode>)>,
     /// Directories whose paths were without symbolic links and `..` then.
@@ -35,12 +40,14 @@ impl View {
     pub(super) fn new(system: Arc<dyn System>) -> View {
         View {
             own_mnt_ns: system.mount_namespace(None).unwrap_or(0),
-            host_mnt_ns: None,
+            host_mnt_ns: system.mount_namespace(Some(1)),
             system,
             prefix: None,
             path: Vec::new(),
             pid: 0,
             is_foreign: false,
+            mnt_ns: 0,
+            is_located: false,
             known: Vec::new(),
             direct: Vec::new(),
             under_known: Vec::new(),
@@ -57,20 +64,33 @@ impl View {
         self.under_known.clear();
         self.spared = 0;
         let is_own = u64::from(mnt_ns) == self.own_mnt_ns;
-        if !is_own && self.host_mnt_ns.is_none() {
-            self.host_mnt_ns = self.system.mount_namespace(Some(1));
-        }
         let is_hosts = self.host_mnt_ns == Some(mnt_ns.into());
         self.is_foreign = !is_own && !is_hosts;
+        self.mnt_ns = mnt_ns.into();
+        self.is_located = !self.is_foreign;
+        if self.is_foreign {
+            return;
+        }
 
         let prefix = self.prefix.get_or_insert_with(Vec::new);
         prefix.clear();
-        if is_own {
-            prefix.extend_from_slice(root);
-        } else if is_hosts {
+        if is_hosts {
             prefix.extend_from_slice(b"/proc/1/root");
-            prefix.extend_from_slice(root);
-        } else if self.system.mount_namespace(Some(pid)) == Some(mnt_ns.into()) {
+        }
+        prefix.extend_from_slice(root);
+        self.system.seen_by(pid, prefix);
+    }
+
+    /// Sets the prefix of a process in another mount namespace, unless that is done.
+    fn locate_process(&mut self) {
+        if self.is_located {
+            return;
+        }
+        self.is_located = true;
+        let pid = self.pid;
+        let prefix = self.prefix.get_or_insert_with(Vec::new);
+        prefix.clear();
+        if self.system.mount_namespace(Some(pid)) == Some(self.mnt_ns) {
             prefix.extend_from_slice(format!("/proc/{pid}/root").as_bytes());
         } else {
             self.prefix = None;
@@ -100,7 +120,8 @@ impl View {
     }
 
     /// Whether the root directory of the process can be reached, so that its paths can be looked up.
-    pub(super) fn is_reached(&self) -> bool {
+    pub(super) fn is_reached(&mut self) -> bool {
+        self.locate_process();
         self.prefix.is_some()
     }
 
@@ -159,6 +180,7 @@ impl View {
         if self.is_above_known(path) {
             return Vec::new();
         }
+        self.locate_process();
         let prefix = self.prefix.as_ref().map_or(0, Vec::len);
         match self.locate(path) {
             Some((system, path)) => system.directories_above(path, prefix),
@@ -169,8 +191,8 @@ impl View {
     /// `path` without symbolic links; `None` if it cannot be resolved now. `is_proven`: what it leads to is known without it.
     pub(super) fn real_path(&mut self, path: &[u8], is_proven: bool) -> Option<Vec<u8>> {
         let before = self.system.refusals();
-        let (system, path) = self.locate(path)?;
-        let found = system.real_path(path);
+        let located = self.locate(path);
+        let found = located.and_then(|(system, path)| system.real_path(path));
         if is_proven {
             self.spared += self.system.refusals().saturating_sub(before);
         }
@@ -211,6 +233,7 @@ impl View {
         if path.first() != Some(&b'/') || path.contains(&0) {
             return None;
         }
+        self.locate_process();
         let prefix = self.prefix.as_ref()?;
         let path = match self.is_foreign {
             // There, the process may have another number.
