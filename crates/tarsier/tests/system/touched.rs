@@ -247,3 +247,36 @@ fn short_lived_mount_namespaces_have_names_of_their_own() {
         assert_eq!((times("fchmodat f"), times("openat d")), (10, 10));
     });
 }
+
+#[test]
+fn a_mount_names_the_directories_of_its_layers() {
+    machine::test("layers of a mount", |setup| {
+        let dir = tree(setup);
+        for name in ["l1", "l2", "u", "w", "m"] {
+            std::fs::create_dir(dir.join(name)).expect("a directory");
+        }
+        let rules =
+            format!("-a always,exit -F arch=b64 -S mount,fsconfig -F gid={GID} -k mounts\n");
+        let daemon = setup.tarsier(&rules).format("raw").start();
+        let script = "mount -t overlay overlay -o lowerdir=l1:l2,upperdir=u,workdir=w m";
+        let mut command = Command::new("unshare");
+        command.args(["-m", "sh", "-ec", script]).current_dir(&dir);
+        let status = command.gid(GID).status().expect("unshare starts");
+        assert!(status.success(), "the layers are mounted");
+        let events = log::events(&daemon.stop().log);
+        let names: Vec<String> = events
+            .iter()
+            .filter(|event| {
+                event
+                    .brief()
+                    .is_some_and(|brief| brief.ends_with(" mounts"))
+            })
+            .flat_map(|event| &event.records)
+            .filter(|record| record.kind == "PATH")
+            .filter_map(|record| record.field("name").map(str::to_owned))
+            .collect();
+        for name in ["l1", "l2", "u", "w"] {
+            assert!(names.iter().any(|found| found == name), "{name}: {names:?}");
+        }
+    });
+}
