@@ -283,9 +283,10 @@ fn a_hundred_users_who_are_as_slow_as_they_can_do_not_hold_up_another() {
 fn helpers() -> Vec<i32> {
     let processes = std::fs::read_dir("/proc").expect("proc(5)").flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    // Those of an earlier daemon may have ended and not been waited for yet.
     let is_helper = |pid: &i32| {
-        let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
-        name.is_ok_and(|name| name == "tarsier-lookup\n")
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        status.starts_with("Name:\ttarsier-lookup\n") && !status.contains("\nState:\tZ")
     };
     pids.filter(is_helper).collect()
 }
