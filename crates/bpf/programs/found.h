@@ -28,8 +28,8 @@ static __always_inline void part_found(struct work *w, __u8 index, __u8 flags,
 }
 
 /*
- * Adds the other name of an object which the call has reached at an entry, if the tables have a mark
- * for that name: the object may be too new for them.
+ * Adds the name of an object which the call has reached, perhaps by another one or through a mount, if
+ * the tables have a mark for that name: the object may be too new for them.
  */
 __noinline int part_alias(struct work *w, __u64 dentry_at)
 {
@@ -49,6 +49,7 @@ __noinline int part_alias(struct work *w, __u64 dentry_at)
 	m->are_all = 1;
 	m->how = 0;
 	m->dentry_at = dentry_at;
+	mark_alias(walk.table, m, dentry_at);
 	mark_aliases(&walk);
 	marked = (struct dentry *)m->marked_at;
 	if ((!marked && m->are_all) || w->len > TARSIER_EVENT_MAX - NAME_MAX_LEN - 128)

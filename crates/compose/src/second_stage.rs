@@ -160,25 +160,23 @@ fn follow(identities: &mut Identities, event: &Event<'_>, resolver: &mut Resolve
 /// What a call did to an entry, its path as rules have it, and the object.
 type Change = (NameType, Vec<u8>, Option<ObjectId>);
 
-/// The entries that the call made, removed or renamed. Those of a task in another mount namespace are known by their
-/// directories: its paths may lead to files of its own.
+/// The entries that the call made, removed or renamed, by their paths and by their directories. The path of a task in another
+/// mount namespace does not count if its directory is known: it may lead to a file of its own.
 fn changed_entries(
     identities: &Identities,
     event: &Event<'_>,
     resolver: &mut Resolver,
     shape: &Shape,
 ) -> Vec<Change> {
-    if !resolver.is_foreign() {
-        let names = resolver.names(event, shape);
-        let both = resolver.items().iter().zip(names);
-        let change = |(item, name): (&Item, Name)| {
-            (item.nametype, name.path, name.inode.map(|inode| inode.id))
-        };
-        return both.map(change).collect();
-    }
-
+    let names = resolver.names(event, shape);
     let items = resolver.items();
-    let mut changes = Vec::new();
+    let by_path = items
+        .iter()
+        .zip(names)
+        .filter(|(_, name)| name.directory.is_none());
+    let change =
+        |(item, name): (&Item, Name)| (item.nametype, name.path, name.inode.map(|inode| inode.id));
+    let mut changes: Vec<Change> = by_path.map(change).collect();
     for item in items {
         let object = item.inode.map(object);
         let paths = paths_of_entry(items, item, identities);

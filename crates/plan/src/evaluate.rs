@@ -511,7 +511,10 @@ fn watch_holds(
         return (name.object == Proven::InCall).then_some(is_object);
     }
     let is_there = name.inode.is_some() || name.existed;
-    let is_named = is_there && !name.path.is_empty() && name.path == place(known, path);
+    let directory = known.and_then(|known| known.directory);
+    let is_other_place = name.directory.is_some() && name.directory != directory;
+    let has_path = !name.path.is_empty() && name.path == place(known, path);
+    let is_named = is_there && has_path && !is_other_place;
     let is_known = name.object > Proven::Later;
     (is_object || is_named || is_known).then_some(is_object || is_named)
 }
@@ -553,7 +556,7 @@ fn dir_may_hold(dir: &[u8], facts: &Facts<'_>, identities: &Identities) -> Optio
     some_name(facts.names, |name| {
         let is_there = name.inode.is_some() || name.existed;
         let is_object = name.inode.is_some_and(|inode| objects.contains(&inode.id));
-        let covers = |place| !name.is_link && lies_below(&name.path, place);
+        let covers = |place| !name.is_path_moot && lies_below(&name.path, place);
         let is_below = is_object || is_there && places(known, dir).any(covers);
         // The directory itself may be mounted at a place elsewhere.
         let is_known = !is_there || name.is_proven();

@@ -45,8 +45,11 @@ pub struct Name {
     pub is_unknown: bool,
     /// The call may have been refused before it got to the object: no condition on it surely holds.
     pub is_possible: bool,
-    /// The last name of `path` is a symbolic link that the call followed: what it led to is elsewhere.
-    pub is_link: bool,
+    /// The directories above the object are known without `path`, which leads to it by a link that the call followed, or in
+    /// another mount namespace.
+    pub is_path_moot: bool,
+    /// The directory in which the last name of `path` is, if the path is one of another mount namespace.
+    pub directory: Option<ObjectId>,
     /// The owner in `inode` may not be the one that the call found, which it has changed.
     pub is_owner_changed: bool,
     /// What proves that `inode` is the object that the call used; without one, that there was none.

@@ -93,6 +93,7 @@ const MEMBERS: &[(&str, &[&str], &str, Need)] = &[
     ("cgroup_root", &[], "paths of cgroups that end soon", Useful),
     ("fs_struct", &["root"], "paths below a changed root directory", Useful),
     ("fs_struct", &[], "CWD records", Useful),
+    ("fs_context", &["source"], "PATH of the source of a file system that fsconfig creates", Useful),
     ("path", &[], "paths", Useful),
     ("dentry", &["d_hash"], "marks of deleted files in paths", Useful),
     ("dentry", &["d_sb"], "dir= rules on what mounts show in part", Useful),

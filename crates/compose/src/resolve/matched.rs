@@ -9,6 +9,7 @@ use super::operations::opened_by_name;
 use super::proof::Evidence;
 use super::view::View;
 use super::{sockets, text};
+use crate::identify::object;
 use event::record::{Inode, NameType};
 use event::wire::{self, DirPart, Event};
 use plan::{Name, ObjectId, Proven, Shape, ShapeKind};
@@ -37,12 +38,17 @@ impl Matched<'_> {
         let mut reached: Vec<Name> = Vec::new();
         for (item, name) in items.iter().zip(&mut names) {
             let target = self.behind_link(item, name);
-            name.is_link = target.is_some() || self.follows_link(item);
+            name.is_path_moot |= target.is_some() || self.follows_link(item);
             reached.extend(target);
         }
         if shape.kind == ShapeKind::Open {
             let file = event.file(0).filter(|_| opened_by_name(event));
-            reached.extend(file.map(|file| self.file(&file, &evidence)));
+            let mut opened = file.map(|file| self.file(&file, &evidence));
+            if let (Some(opened), Some(name)) = (&mut opened, names.first()) {
+                let is_it = opened.inode == name.inode && opened.path == name.path;
+                opened.directory = name.directory.filter(|_| is_it);
+            }
+            reached.extend(opened);
         }
         reached.extend(event.executed().map(|(_, file)| self.executed(&file)));
         if evidence.may_have_replaced() {
@@ -98,13 +104,17 @@ impl Matched<'_> {
         let (object, place) = evidence.proofs(item, self.view);
         let is_proven = object > Proven::Later && place > Proven::Later;
         let may_have_led = !item.existed && evidence.may_have_led(item, self.view);
+        let real = match item.is_real {
+            _ if item.path.is_empty() => Some(Vec::new()),
+            true => Some([self.root, &item.path].concat()),
+            false => self.canonical(item, is_proven),
+        };
         Name {
-            path: match item.is_real {
-                // A path in another mount namespace means nothing here: object and directories tell.
-                _ if item.path.is_empty() || is_proven && self.view.is_foreign() => Vec::new(),
-                true => [self.root, &item.path].concat(),
-                false => self.canonical(item, is_proven),
-            },
+            // Where a link that cannot be resolved now leads is known without it; in another mount namespace, paths lead
+            // elsewhere.
+            is_path_moot: is_proven && (real.is_none() || self.view.is_foreign()),
+            directory: self.foreign_directory(item),
+            path: real.unwrap_or_else(|| item.path.clone()),
             inode: item.inode.or(item.behind).map(matched),
             existed: item.existed || may_have_led,
             is_possible: may_have_led || item.behind.is_some(),
@@ -115,17 +125,8 @@ impl Matched<'_> {
         }
     }
 
-    /// The path of an item without symbolic links in its directory. If that cannot be resolved now, the path as it is,
-    /// or none where object and directories are known without it: it would lead to where the links are.
-    fn canonical(&mut self, item: &Item, is_proven: bool) -> Vec<u8> {
-        let real = self.real(item, is_proven);
-        real.unwrap_or_else(|| match is_proven {
-            true => Vec::new(),
-            false => item.path.clone(),
-        })
-    }
-
-    fn real(&mut self, item: &Item, is_proven: bool) -> Option<Vec<u8>> {
+    /// The path of an item without symbolic links in its directory; `None` if it cannot be resolved now.
+    fn canonical(&mut self, item: &Item, is_proven: bool) -> Option<Vec<u8>> {
         if item.nametype == NameType::Parent && !self.view.is_direct(&item.path) {
             return self.view.real_path(&item.path, is_proven);
         }
@@ -155,6 +156,15 @@ impl Matched<'_> {
         Some(real)
     }
 
+    /// The directory in which the last name of `item` was, if its task is in another mount namespace.
+    fn foreign_directory(&self, item: &Item) -> Option<ObjectId> {
+        if !self.view.is_foreign() || item.nametype == NameType::Parent {
+            return None;
+        }
+        let directory = self.view.known(text::split(&item.path).0, true).flatten();
+        directory.map(object)
+    }
+
     /// Whether the last name of `item` was a symbolic link, and the call has followed it.
     fn follows_link(&self, item: &Item) -> bool {
         let entry = self.view.known(&item.path, false).flatten();
@@ -179,6 +189,7 @@ impl Matched<'_> {
             path,
             inode: Some(matched(inode)),
             existed: true,
+            directory: None,
             ..name.clone()
         })
     }
@@ -202,12 +213,10 @@ impl Matched<'_> {
     fn name_of(&self, file: &DirPart<'_>, object: Proven, place: Proven) -> Name {
         let is_proven = object > Proven::Later && place > Proven::Later;
         let mut path = self.root.to_vec();
-        match is_proven && self.view.is_foreign() {
-            true => path.clear(),
-            false => file.walked(&mut path),
-        }
+        file.walked(&mut path);
         Name {
             path,
+            is_path_moot: is_proven && self.view.is_foreign(),
             inode: Inode::from_wire(&file.inode).map(matched),
             existed: true,
             object,
@@ -236,10 +245,7 @@ impl Matched<'_> {
         let (inode, path) = super::objects::place(&object);
         Some(Name {
             is_unknown: path.is_empty() && inode.is_none(),
-            path: match self.view.is_foreign() {
-                true => Vec::new(),
-                false => [self.root, &path].concat(),
-            },
+            path: [self.root, &path].concat(),
             inode: inode.map(matched),
             existed: true,
             object: Proven::InCall,

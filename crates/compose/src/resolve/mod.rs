@@ -146,12 +146,6 @@ impl Resolver {
         Matched { view, root }.names(items, event, shape)
     }
 
-    /// Whether the task of the last resolved event is in another mount namespace than the rules.
-    pub(crate) fn is_foreign(&mut self) -> bool {
-        let (view, _) = self.items.parts();
-        view.is_foreign()
-    }
-
     /// The directories above `names`, as they are now: one of them may be a mount of a directory that a rule names.
     pub(crate) fn directories_above(&mut self, names: &[Name]) -> Vec<ObjectId> {
         let (view, _) = self.items.parts();

@@ -296,6 +296,11 @@ fn nobody_but_root_can_touch_the_processes_that_look_up() {
     const NEW_USER: i64 = libc::CLONE_NEWUSER as i64;
     machine::test("processes that look up", |setup| {
         let daemon = setup.tarsier("-w /etc/passwd -p wa\n").start();
+        // They have their name a moment after the daemon is ready.
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while helpers().is_empty() && std::time::Instant::now() < until {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
         let pids = helpers();
         assert!(!pids.is_empty());
         for &pid in &pids {
