@@ -33,8 +33,10 @@ impl LookupOutcome {
         match (event.exit(), call_name(event)) {
             (Some(ENOENT), _) => LookupOutcome::Missing,
             // The object may exist, but audit does not note it: it is not a directory, as a name before a '/' has to be, or
-            // openat2's `resolve` forbids the way to it. mount(2) compares what it has found.
-            (Some(ENOTDIR), Some("mount" | "move_mount")) => LookupOutcome::Nothing,
+            // openat2's `resolve` forbids the way to it. Calls on mounts compare what they have found.
+            (Some(ENOTDIR), Some("mount" | "move_mount" | "open_tree" | "open_tree_attr")) => {
+                LookupOutcome::Nothing
+            }
             (Some(ENOTDIR), Some(name)) if !opens(name) => LookupOutcome::Missing,
             (Some(ELOOP | EXDEV), Some("openat2")) => LookupOutcome::Missing,
             (Some(exit), _) if event::record::is_success(exit) => LookupOutcome::There,
@@ -94,6 +96,8 @@ fn is_refused_first(event: &Event<'_>) -> bool {
             name,
             "acct"
                 | "fspick"
+                | "open_tree"
+                | "open_tree_attr"
                 | "mount_setattr"
                 | "move_mount"
                 | "pivot_root"
