@@ -44,9 +44,9 @@ impl Matched<'_> {
         if shape.kind == ShapeKind::Open {
             let file = event.file(0).filter(|_| opened_by_name(event));
             let mut opened = file.map(|file| self.file(&file, &evidence));
-            if let (Some(opened), Some(name)) = (&mut opened, names.first()) {
-                let is_it = opened.inode == name.inode && opened.path == name.path;
-                opened.directory = name.directory.filter(|_| is_it);
+            if let Some(opened) = &mut opened {
+                let is_it = |name: &&Name| opened.inode == name.inode && opened.path == name.path;
+                opened.directory = names.iter().find(is_it).and_then(|name| name.directory);
             }
             reached.extend(opened);
         }
