@@ -14,7 +14,7 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define SIGSYS 31
-/* Of signal_struct.flags (linux/sched/signal.h). */
+/* SIGNAL_GROUP_EXIT of signal_struct.flags: linux/sched/signal.h. */
 #define SIGNAL_GROUP_EXIT 4
 
 struct {

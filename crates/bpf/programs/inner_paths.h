@@ -56,6 +56,7 @@ static __always_inline void part_object_path(struct work *w)
 /* Adds the source of the file system that the descriptor of fsconfig(2) stands for, as a path. */
 static __always_inline void part_source(struct work *w)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct fs_context *context;
 	struct tarsier_part *part;
 	struct file *file;
@@ -63,10 +64,10 @@ static __always_inline void part_source(struct work *w)
 
 	if (!TYPE_HAS(fs_context, source) || w->len > TARSIER_EVENT_MAX - TARSIER_PATH_MAX - 64)
 		return;
-	/* The descriptor stands for something else. */
-	if (w->ret == -EBADF || w->ret == -EINVAL)
+	/* The descriptor stands for something else, or may since another task has changed it. */
+	if (w->ret == -EBADF || w->ret == -EINVAL || !has_own_files(task))
 		return;
-	file = file_of(bpf_get_current_task_btf(), w->args[0]);
+	file = file_of(task, w->args[0]);
 	context = file ? READ(file, private_data) : 0;
 	if (!context || !READ(context, source))
 		return;
@@ -102,7 +103,7 @@ static __always_inline void part_overlay(struct work *w)
 		part_user_string(w, TARSIER_PART_PATH, 2, w->args[4]);
 }
 
-/* Adds the paths that are no arguments of their own. */
+/* Adds the paths of the call that are no arguments of their own. */
 __noinline int event_inner_paths(struct work *w)
 {
 	__u32 at;

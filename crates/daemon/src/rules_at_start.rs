@@ -137,7 +137,7 @@ impl Chosen {
     }
 }
 
-/// What is in force once `set` is.
+/// The description of the rules in force, once `set` is.
 pub(super) fn in_force(
     set: &RuleSet,
     origin: RulesOrigin,
@@ -208,7 +208,7 @@ fn last_good(
     Ok(chosen)
 }
 
-/// Those of the rules that can be planned, their plan, and the others.
+/// The rules that can be planned, their plan, and the other rules.
 ///
 /// # Errors
 /// Not even no rules can be planned.

@@ -511,8 +511,8 @@ fn watch_holds(
         return (name.object == Proven::InCall).then_some(is_object);
     }
     let is_there = name.inode.is_some() || name.existed;
-    let directory = known.and_then(|known| known.directory);
-    let is_other_place = name.directory.is_some() && name.directory != directory;
+    let directories = name.directory.zip(known.and_then(|known| known.directory));
+    let is_other_place = directories.is_some_and(|(one, other)| one != other);
     let has_path = !name.path.is_empty() && name.path == place(known, path);
     let is_named = is_there && has_path && !is_other_place;
     let is_known = name.object > Proven::Later;
@@ -535,7 +535,7 @@ fn dir_holds(
     }
     let is_shown = |object: &ObjectId| {
         let is_it = |name: &Name| {
-            let is_used = name.object == Proven::InCall;
+            let is_used = name.object == Proven::InCall && !name.is_possible;
             is_used && name.inode.is_some_and(|inode| inode.id == *object)
         };
         let is_above = facts.are_above_used && facts.above.contains(object);

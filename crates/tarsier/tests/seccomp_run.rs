@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -211,6 +211,13 @@ fn allowed(path: &PathBuf) -> BTreeSet<String> {
         .collect()
 }
 
+/// `tarsier seccomp learn`, which writes to `profile`.
+fn learn(profile: &Path) -> Command {
+    let mut command = seccomp();
+    command.args(["learn", "-o"]).arg(profile);
+    command
+}
+
 #[test]
 fn learning_goes_on_until_the_last_process_ends_and_signals_do_not_lose_it() {
     let Some(_lock) = testkit::may_load_programs() else {
@@ -222,12 +229,8 @@ fn learning_goes_on_until_the_last_process_ends_and_signals_do_not_lose_it() {
 
     // A daemon: its first process ends before the work begins.
     let script = "setsid sh -c 'sleep 0.3; mkdir $0; rmdir $0' \"$0\" </dev/null >/dev/null 2>&1 &";
-    let mut command = seccomp();
-    command
-        .args(["learn", "-o"])
-        .arg(&profile)
-        .args(["--", "sh", "-c", script])
-        .arg(&made);
+    let mut command = learn(&profile);
+    command.args(["--", "sh", "-c", script]).arg(&made);
     let output = command.output().expect("it runs");
     assert!(output.status.success(), "{output:?}");
     assert!(
@@ -242,12 +245,8 @@ fn learning_goes_on_until_the_last_process_ends_and_signals_do_not_lose_it() {
     // A server that is ended by a signal for the learner.
     std::fs::remove_file(&profile).expect("it was there");
     let script = "trap 'exit 3' TERM; mkdir $0; rmdir $0; echo up; while :; do sleep 0.05; done";
-    let mut command = seccomp();
-    command
-        .args(["learn", "-o"])
-        .arg(&profile)
-        .args(["--", "sh", "-c", script])
-        .arg(&made);
+    let mut command = learn(&profile);
+    command.args(["--", "sh", "-c", script]).arg(&made);
     let mut child = command.stdout(Stdio::piped()).spawn().expect("it runs");
     let mut line = String::new();
     let out = child.stdout.take().expect("a pipe");
@@ -266,11 +265,8 @@ fn a_learner_that_is_killed_leaves_what_it_has_learnt() {
     let directory = TempDir::new().expect("a directory");
     let profile = directory.path().join("p.json");
     let partial = directory.path().join("p.json.partial");
-    let mut command = seccomp();
-    command
-        .args(["learn", "-o"])
-        .arg(&profile)
-        .args(["--", "sleep", "20"]);
+    let mut command = learn(&profile);
+    command.args(["--", "sleep", "20"]);
     let mut child = command.spawn().expect("it runs");
     let start = Instant::now();
     while !partial.exists() {
@@ -283,9 +279,7 @@ fn a_learner_that_is_killed_leaves_what_it_has_learnt() {
     signal(&child, libc::SIGKILL);
     child.wait().expect("it ends");
     assert!(allowed(&partial).contains("execve"));
-    let merged = seccomp()
-        .args(["learn", "-o"])
-        .arg(&profile)
+    let merged = learn(&profile)
         .arg("--merge")
         .arg(&partial)
         .args(["--", "true"])

@@ -12,7 +12,7 @@ pub enum RulesOrigin {
     Files,
     /// The rules that were last in force without an error, since the files have errors.
     LastGood,
-    /// Those lines of the files that are right.
+    /// The lines of the files that are right.
     GoodLines,
     /// Requests: auditctl has deleted all rules since, and loaded others.
     Requests,
@@ -63,7 +63,7 @@ pub struct RulesInForce {
     /// Time at which the last good rules were first in force, in seconds since 1970, if they are in force instead of the
     /// files.
     pub good_since_s: Option<i64>,
-    /// What is in the files and not in force: the first [`RulesInForce::LISTED_MAX`].
+    /// Lines and files that are not in force: the first [`RulesInForce::LISTED_MAX`].
     pub left_out: Vec<LeftOut>,
     /// Number of all lines and files that are not in force.
     pub left_out_count: usize,

@@ -35,7 +35,7 @@ pub enum Lint {
     NeverMatches,
     /// A watch on every call, as `-w` makes it.
     OldWatch,
-    /// The same can be done by other calls, which no rule watches.
+    /// Other calls, which no rule watches, do the same.
     OtherCalls,
     /// The same can be done through io_uring, which no rule watches.
     IoUring,

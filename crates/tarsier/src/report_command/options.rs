@@ -3,7 +3,7 @@
 use super::rows::Format;
 use query::report::top::Field;
 use query::report::{Changes, Kind, Request};
-use query::time::{self, Bound};
+use query::time::Bound;
 use query::{Dialect, Escape, TimeRange};
 use std::path::PathBuf;
 
@@ -310,16 +310,7 @@ fn escape_form(word: &mut Words<'_>) -> Result<Escape> {
 
 /// The time of one or two words: a date, a time of day, both in any order, or a word such as `today`.
 fn time_of(word: &mut Words<'_>, bound: Bound, dialect: Dialect) -> Result<i64> {
-    let Some(first) = word.next() else {
-        return Err(format!("{} requires either date and/or time", word.option).into());
-    };
-    word.taken += 1;
-    let second = word.rest.get(1).filter(|second| !second.starts_with('-'));
-    word.taken += usize::from(second.is_some());
-    Ok(time::of_words(
-        bound,
-        first,
-        second.map(String::as_str),
-        dialect,
-    )?)
+    let (at_s, taken) = crate::dialect::time_of(word.option, word.rest, bound, dialect)?;
+    word.taken += taken;
+    Ok(at_s)
 }

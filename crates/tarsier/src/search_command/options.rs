@@ -2,7 +2,7 @@
 
 use super::users::{group_id, user_id};
 use abi::Arch;
-use query::time::{self, Bound};
+use query::time::Bound;
 use query::{kind, Dialect, Escape, Extra, Filter, TimeRange};
 use std::path::PathBuf;
 
@@ -509,18 +509,9 @@ fn arch(filter: &mut Filter, word: &mut Words<'_>, dialect: Dialect) -> Result<(
 
 /// The time of one or two words: a date, a time of day, both in any order, or a word such as `today`.
 fn time_of(word: &mut Words<'_>, bound: Bound, dialect: Dialect) -> Result<i64> {
-    let option = word.option;
-    let Ok(first) = word.value() else {
-        return Err(format!("{option} requires either date and/or time").into());
-    };
-    let second = word.rest.get(1).filter(|second| !second.starts_with('-'));
-    word.taken += usize::from(second.is_some());
-    Ok(time::of_words(
-        bound,
-        first,
-        second.map(String::as_str),
-        dialect,
-    )?)
+    let (at_s, taken) = crate::dialect::time_of(word.option, word.rest, bound, dialect)?;
+    word.taken += taken;
+    Ok(at_s)
 }
 
 fn starts_with_digit(text: &str) -> bool {
