@@ -6,9 +6,10 @@
 //! soon as no earlier one is open. ausearch looks through all open events for each record; here they
 //! stand in an ordered map.
 //!
-//! Without a dialect, every event comes out when a new one begins that is the timeout later. So the
-//! order in which events come out depends on their own times and on the times at which others begin,
-//! not on what others there are: blocks of a log that hold nothing of interest can be left out
+//! Without a dialect, every event comes out when a new one begins that is the timeout later, and an
+//! event that is written late takes its turn by the time at which it came ([`since_s`]). So the order
+//! in which events come out depends on their own times and on the times at which others begin, not on
+//! what others there are: blocks of a log that hold nothing of interest can be left out
 //! ([`Assembler::leave_out`]).
 
 use crate::event::{Event, Key};
@@ -51,8 +52,6 @@ struct Slot {
     is_complete: bool,
     /// May come out.
     is_due: bool,
-    /// Second from which the timeout counts.
-    since_s: u64,
 }
 
 impl Slot {
@@ -92,7 +91,7 @@ pub struct Assembler {
     begun: u64,
     /// Second of the event that began last.
     last_s: u64,
-    /// Events that are not complete, by the second from which their timeout counts.
+    /// The open events in the order in which they come out: by the second from which their timeout counts.
     waiting: BTreeSet<(u64, Place)>,
     open_bytes: usize,
     first_time: Option<(u64, u32)>,
@@ -216,8 +215,7 @@ impl Assembler {
         slot.event.push(head.kind, line, self.dialect);
         slot.is_complete = kind::is_single(head.kind, self.dialect);
         slot.is_due = slot.is_complete && self.dialect.is_peer();
-        slot.since_s = since_s(head.sec, self.last_s, self.timeout_s, self.dialect);
-        let since_s = slot.since_s;
+        let since_s = since_s(head.sec, self.last_s, self.timeout_s, self.dialect);
         self.last_s = head.sec;
         self.open_bytes += line.len();
         self.begun += 1;
@@ -231,7 +229,7 @@ impl Assembler {
         self.last = Some(place);
         self.complete_until(head.sec);
         if self.open_bytes > OPEN_BYTES_MAX || self.open.len() > OPEN_EVENTS_MAX {
-            if let Some((first, ())) = self.open.first_key_value() {
+            if let Some((_, first)) = self.waiting.first() {
                 self.slots[first.4].complete();
             }
         }
@@ -242,9 +240,8 @@ impl Assembler {
         let Some(limit) = sec.checked_sub(self.timeout_s) else {
             return;
         };
-        while let Some((_, place)) = self.waiting.first().filter(|first| first.0 <= limit) {
+        for (_, place) in self.waiting.iter().take_while(|each| each.0 <= limit) {
             self.slots[place.4].complete();
-            self.waiting.pop_first();
         }
     }
 
@@ -257,14 +254,13 @@ impl Assembler {
 
     /// The next complete event, if no earlier one is open. Give it back by [`Assembler::recycle`].
     pub fn pop(&mut self) -> Option<Event> {
-        let entry = self.open.first_entry()?;
-        let place = *entry.key();
+        let (_, place) = *self.waiting.first()?;
         let number = place.4;
         if !self.slots[number].is_due {
             return None;
         }
-        entry.remove();
-        self.waiting.remove(&(self.slots[number].since_s, place));
+        self.waiting.pop_first();
+        self.open.remove(&place);
         self.free.push(Reverse(number));
         let event = std::mem::take(&mut self.slots[number].event);
         self.open_bytes = self.open_bytes.saturating_sub(event.text().len());

@@ -147,13 +147,13 @@ impl InOrder {
         self.give(sink, |_, _| true)
     }
 
-    /// Puts an event behind those that are not later.
+    /// Puts an event behind those that do not come out later.
     fn hold(&mut self, held: Held) {
         let after = self
             .held
             .iter()
             .rev()
-            .take_while(|other| other.time > held.time);
+            .take_while(|other| (other.since_s, other.time) > (held.since_s, held.time));
         let at = self.held.len() - after.count();
         self.held_bytes += held.place.len();
         self.held.insert(at, held);
@@ -233,9 +233,9 @@ mod tests {
         };
         assert_eq!(add(&mut out, &[(10, "b"), (9, "a"), (11, "d")]), 1);
         assert_eq!(add(&mut out, &[(10, "c"), (12, "")]), 3);
-        // Late: it waits as long as an event of the time at which it came.
+        // Late: it takes its turn as an event of the time at which it came.
         assert_eq!(add(&mut out, &[(8, "e"), (12, "f")]), 3);
         order.end(&mut out).expect("memory is written");
-        assert_eq!(out, b"abcedf");
+        assert_eq!(out, b"abcdef");
     }
 }

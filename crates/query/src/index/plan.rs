@@ -23,17 +23,26 @@ pub fn steps(
 ) -> Vec<Step> {
     let mut steps: Vec<Step> = vec![Step::LeaveOut(None); blocks.len()];
     let mut latest: Option<Stamp> = None;
-    for (block, step) in blocks.iter().zip(&mut steps) {
+    let mut before: Option<(usize, Stamp)> = None;
+    for (number, block) in blocks.iter().enumerate() {
         let (Some(first), Some(last)) = (block.earliest(), block.latest()) else {
             continue;
         };
         if is_outside(first, last, range) {
             continue;
         }
+
+        // When a late event comes out depends on the event that began last, and this may not be the
+        // latest of its block.
+        if let Some((number, _)) = before.filter(|(_, last)| first.0 < last.0) {
+            steps[number] = Step::Read;
+        }
+        before = Some((number, last));
+
         // The latest event of a block begins in it if nothing before is as late.
         let begins = !block.has_eoe && latest.is_none_or(|latest| last > latest);
         let is_before_end = range.end_s == 0 || seconds(last) <= range.end_s;
-        *step = match begins && is_before_end {
+        steps[number] = match begins && is_before_end {
             true => Step::LeaveOut(Some(last.0)),
             false => Step::Read,
         };
@@ -123,18 +132,25 @@ mod tests {
             block(&[(10, 19)]),
             block(&[(20, 29)]),
             block(&[(30, 39), (12, 12)]),
+            block(&[(40, 49)]),
         ];
         let blocks: Vec<&Block> = blocks.iter().collect();
         let only = |wanted: usize| move |set: &[usize]| set.contains(&wanted);
         let (read, left) = (Step::Read, |sec| Step::LeaveOut(Some(sec)));
         let all = TimeRange::default();
-        assert_eq!(steps(&blocks, all, only(0)), [read, left(29), read]);
-        assert_eq!(steps(&blocks, all, only(1)), [left(19), read, left(39)]);
+        // The third block has an event that is late after the second.
+        assert_eq!(steps(&blocks, all, only(0)), [read, read, read, left(49)]);
+        let rest = [left(19), read, left(39), left(49)];
+        assert_eq!(steps(&blocks, all, only(1)), rest);
+        assert_eq!(steps(&blocks, all, only(9)), rest);
         let early = TimeRange {
             start_s: 0,
             end_s: 25,
         };
-        assert_eq!(steps(&blocks, early, only(9)), [read, read, read]);
+        assert_eq!(
+            steps(&blocks, early, only(9)),
+            [read, read, read, Step::LeaveOut(None)]
+        );
     }
 
     #[test]
