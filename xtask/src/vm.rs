@@ -33,6 +33,7 @@ mod request;
 mod results;
 mod rings;
 mod slowdisk;
+mod unselected;
 mod variant;
 mod workloads;
 

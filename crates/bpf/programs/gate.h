@@ -98,6 +98,19 @@ static __always_inline bool halves_admit(const __u32 *first, const __u32 *second
 	return value - first[2] <= first[3] || value - second[0] <= second[1];
 }
 
+/* As halves_admit(), for a gate on an id of the task. */
+static __always_inline bool id_admitted(const __u32 *first, const __u32 *second,
+					struct task_struct *task)
+{
+	__u32 fact = first[0], value;
+
+	if (fact == GATE_OPEN)
+		return true;
+	value = fact == FACT_AUID ? task->loginuid.val : gate_id(fact, task);
+	value &= first[1];
+	return value - first[2] <= first[3] || value - second[0] <= second[1];
+}
+
 /* Tests a gate that is not on an id: programs for those gates are below. Others are admitted. */
 static __always_inline bool gate_admits(const struct gate *gate, const struct pt_regs *regs,
 					__s64 ret)

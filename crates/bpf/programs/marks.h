@@ -296,13 +296,20 @@ static __always_inline void mark_aliases(struct mark_walk *walk)
 		m->are_all = 0;
 }
 
+/* Goes on in a mount; 0: above the root of one. */
+static __always_inline void mark_walk_in(struct marks *m, __u64 mnt_at)
+{
+	m->mnt_at = mnt_at;
+	m->root_at = mnt_at ? address_in(&m->address, OF(mount, mnt_at, mnt.mnt_root)) : 0;
+}
+
 /* The walk has reached the top. Goes on above the root of a mount that shows a part of a file system. */
 static __always_inline long mark_walk_end(struct marks *m)
 {
 	m->is_done = m->shown_at == 0;
 	m->dentry_at = m->shown_at;
 	m->shown_at = 0;
-	m->mnt_at = 0;
+	mark_walk_in(m, 0);
 	m->is_crossed = m->is_shown_elsewhere;
 	return m->is_done;
 }
@@ -315,7 +322,7 @@ static long mark_walk_step(__u32 i, struct mark_walk *walk)
 	if (may_be_marked(walk, dentry_at))
 		mark_entry(walk->table, m, dentry_at);
 	parent_at = address_in(&m->address, OF(dentry, dentry_at, d_parent));
-	if (m->mnt_at && dentry_at == (__u64)OF(mount, m->mnt_at, mnt.mnt_root)) {
+	if (dentry_at == m->root_at) {
 		if (parent_at != dentry_at && !m->shown_at) {
 			m->shown_at = parent_at;
 			m->is_shown_elsewhere = m->is_crossed;
@@ -324,7 +331,7 @@ static long mark_walk_step(__u32 i, struct mark_walk *walk)
 		if (up_at == m->mnt_at)
 			return mark_walk_end(m);
 		m->dentry_at = (__u64)OF(mount, m->mnt_at, mnt_mountpoint);
-		m->mnt_at = up_at;
+		mark_walk_in(m, up_at);
 		m->is_crossed = 1;
 		return 0;
 	}
@@ -376,7 +383,7 @@ __noinline int mark_path(struct marks *m, __u64 dentry_at, __u64 mnt_at, __u32 p
 	m->objects += parent ? 2 : 1;
 	mark_begin(walk.table, m);
 	m->dentry_at = dentry_at;
-	m->mnt_at = (__u64)real_mount((struct vfsmount *)mnt_at);
+	mark_walk_in(m, (__u64)real_mount((struct vfsmount *)mnt_at));
 	m->how = 0;
 	m->parent = parent;
 	m->shown_at = 0;

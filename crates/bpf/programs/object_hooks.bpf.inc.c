@@ -75,23 +75,30 @@ static __always_inline void note_marks(struct object_note *note, __u64 dentry, _
 		mark_path(&note->marks, dentry, mnt, parent);
 }
 
-/* Notes the directory, with the mount through which it was reached, of an entry that is changed. */
-static __always_inline void note_change(struct object_note *note, __u32 index, __u64 dir,
-					__u64 dentry)
+/* The marks of an entry that is changed in a directory, given by its struct path. */
+static __always_inline void note_change(struct object_note *note, __u64 dir, __u64 dentry)
 {
-	note_struct_path(note, OBJECT(TARSIER_OBJECT_PARENT_PATH, index), dir);
-	note_marks(note, dentry, (__u64)READ((const struct path *)dir, mnt), MARK_CHANGED);
+	note_marks(note, dentry, ADDRESS(note, path, dir, mnt), MARK_CHANGED);
 }
 
-#define PARENT_HOOK(function)                                                               \
-	AT_ENTRY(function, )                                                                \
-	{                                                                                   \
-		struct object_note *note = note_of(OBJECTS_ENTRIES);                        \
-                                                                                            \
-		if (note)                                                                   \
-			note_change(note, note->first_parent & 1, argument(ctx, 0, probed), \
-				    argument(ctx, 1, probed));                              \
-		return 0;                                                                   \
+/* Notes the directory, with the mount through which it was reached, of an entry that is changed. */
+static __always_inline void note_directory(struct object_note *note, __u32 index, __u64 dir)
+{
+	note_struct_path(note, OBJECT(TARSIER_OBJECT_PARENT_PATH, index), dir);
+}
+
+#define PARENT_HOOK(function)                                              \
+	AT_ENTRY(function, )                                               \
+	{                                                                  \
+		struct object_note *note = note_of(OBJECTS_ENTRIES);       \
+		__u64 dir = argument(ctx, 0, probed);                      \
+                                                                           \
+		if (!note)                                                 \
+			return 0;                                          \
+		note_change(note, dir, argument(ctx, 1, probed));          \
+		if (!note_passes(note))                                    \
+			note_directory(note, note->first_parent & 1, dir); \
+		return 0;                                                  \
 	}
 
 PARENT_HOOK(security_path_unlink)
@@ -103,11 +110,18 @@ PARENT_HOOK(security_path_symlink)
 AT_ENTRY(security_path_rename, )
 {
 	struct object_note *note = note_of(OBJECTS_ENTRIES);
+	__u64 from, to;
 
 	if (!note)
 		return 0;
-	note_change(note, 0, argument(ctx, 0, probed), argument(ctx, 1, probed));
-	note_change(note, 1, argument(ctx, 2, probed), argument(ctx, 3, probed));
+	from = argument(ctx, 0, probed);
+	to = argument(ctx, 2, probed);
+	note_change(note, from, argument(ctx, 1, probed));
+	note_change(note, to, argument(ctx, 3, probed));
+	if (note_passes(note))
+		return 0;
+	note_directory(note, 0, from);
+	note_directory(note, 1, to);
 	return 0;
 }
 
@@ -121,25 +135,28 @@ AT_ENTRY(security_path_link, )
 		return 0;
 	target = argument(ctx, 0, probed);
 	dir = argument(ctx, 1, probed);
-	mnt = (__u64)READ((const struct path *)dir, mnt);
-	note_change(note, 1, dir, argument(ctx, 2, probed));
-	note_where(note, OBJECT(TARSIER_OBJECT_TARGET, 0), target, mnt);
+	mnt = ADDRESS(note, path, dir, mnt);
+	note_change(note, dir, argument(ctx, 2, probed));
 	note_marks(note, target, mnt, 0);
+	if (note_passes(note))
+		return 0;
+	note_directory(note, 1, dir);
+	note_where(note, OBJECT(TARSIER_OBJECT_TARGET, 0), target, mnt);
 	return 0;
 }
 
-#define DELETE_HOOK(function)                                             \
-	AT_ENTRY(function, )                                              \
-	{                                                                 \
-		struct object_note *note = note_of(OBJECTS_ENTRIES);      \
-		__u64 entry;                                              \
-                                                                          \
-		if (!note)                                                \
-			return 0;                                         \
-		entry = argument(ctx, 2, probed);                         \
-		note_entry(note, OBJECT(TARSIER_OBJECT_DELETE, 0), entry, \
-			   ADDRESS(note, dentry, entry, d_inode));        \
-		return 0;                                                 \
+#define DELETE_HOOK(function)                                               \
+	AT_ENTRY(function, )                                                \
+	{                                                                   \
+		struct object_note *note = note_of_marked(OBJECTS_ENTRIES); \
+		__u64 entry;                                                \
+                                                                            \
+		if (!note)                                                  \
+			return 0;                                           \
+		entry = argument(ctx, 2, probed);                           \
+		note_entry(note, OBJECT(TARSIER_OBJECT_DELETE, 0), entry,   \
+			   ADDRESS(note, dentry, entry, d_inode));          \
+		return 0;                                                   \
 	}
 
 DELETE_HOOK(vfs_unlink)
@@ -147,7 +164,7 @@ DELETE_HOOK(vfs_rmdir)
 
 AT_ENTRY(vfs_rename, )
 {
-	struct object_note *note = note_of(OBJECTS_ENTRIES);
+	struct object_note *note = note_of_marked(OBJECTS_ENTRIES);
 	struct dentry *dentry;
 	struct renamedata *rd;
 	struct inode *inode;
@@ -168,7 +185,7 @@ AT_ENTRY(vfs_rename, )
 
 AT_ENTRY(vfs_link, )
 {
-	struct object_note *note = note_of(OBJECTS_ENTRIES);
+	struct object_note *note = note_of_marked(OBJECTS_ENTRIES);
 	struct dentry *old;
 
 	if (!note)
@@ -182,7 +199,7 @@ AT_ENTRY(vfs_link, )
 /* A function creates an entry, which has its inode only when the function returns. */
 static __always_inline int entry_begins(__u64 dentry)
 {
-	struct object_note *note = note_of(OBJECTS_ENTRIES);
+	struct object_note *note = note_of_marked(OBJECTS_ENTRIES);
 
 	if (note && !note->created)
 		note->created = dentry;
@@ -196,18 +213,18 @@ static __always_inline void note_made(struct object_note *note, __u64 dentry)
 }
 
 /* Stacked file systems also create entries in the layers below, which are ignored. */
-#define CREATE_HOOKS(function, suffix, arg)                                \
-	AT_ENTRY(function, suffix)                                         \
-	{                                                                  \
-		return entry_begins(argument(ctx, arg, probed));           \
-	}                                                                  \
-	AT_END(function, suffix)                                           \
-	{                                                                  \
-		struct object_note *note = note_of(OBJECTS_ENTRIES);       \
-                                                                           \
-		if (note && (probed || hooked(ctx, arg) == note->created)) \
-			note_made(note, note->created);                    \
-		return 0;                                                  \
+#define CREATE_HOOKS(function, suffix, arg)                                 \
+	AT_ENTRY(function, suffix)                                          \
+	{                                                                   \
+		return entry_begins(argument(ctx, arg, probed));            \
+	}                                                                   \
+	AT_END(function, suffix)                                            \
+	{                                                                   \
+		struct object_note *note = note_of_marked(OBJECTS_ENTRIES); \
+                                                                            \
+		if (note && (probed || hooked(ctx, arg) == note->created))  \
+			note_made(note, note->created);                     \
+		return 0;                                                   \
 	}
 
 CREATE_HOOKS(vfs_mknod, , 2)
@@ -227,7 +244,7 @@ AT_ENTRY(vfs_mkdir, )
 AT_END(vfs_mkdir, )
 {
 	__u64 dentry = result(ctx, probed);
-	struct object_note *note = note_of(OBJECTS_ENTRIES);
+	struct object_note *note = note_of_marked(OBJECTS_ENTRIES);
 
 	if (!note || (!probed && hooked(ctx, 2) != note->created))
 		return 0;
@@ -241,10 +258,10 @@ AT_END(vfs_mkdir, )
 }
 
 /* A message queue was created: notes its inode; the name is already known from the call. */
-KEEPS(vfs_mkobj, note_of(OBJECTS_ENTRIES), 0, 0, 0)
+KEEPS(vfs_mkobj, note_of_marked(OBJECTS_ENTRIES), 0, 0, 0)
 AT_END(vfs_mkobj, )
 {
-	struct object_note *note = note_of(OBJECTS_ENTRIES);
+	struct object_note *note = note_of_marked(OBJECTS_ENTRIES);
 	struct dentry *dentry;
 
 	if (!note)
@@ -272,6 +289,11 @@ static __always_inline void opened_file(struct object_note *note, __u64 pathname
 		note->has_open_flag = 1;
 		note->open_flag = open_flag;
 	}
+	if (file && !IS_ERR(file) && !note->operation) {
+		mark_file(&note->marks, file, parent_of_open(open_flag));
+		if (note_passes(note))
+			return;
+	}
 	note_name(note, 0, pathname);
 	if (!file || IS_ERR(file))
 		return;
@@ -287,8 +309,6 @@ static __always_inline void opened_file(struct object_note *note, __u64 pathname
 			ADDRESS(note, file, file, f_inode), 0) &&
 	    note->operation)
 		note_path(note, entry, ADDRESS(note, file, file, f_path.mnt));
-	if (!note->operation)
-		mark_file(&note->marks, file, parent_of_open(open_flag));
 }
 
 static __always_inline struct object_note *note_of_open(__u64 file, __u32 open_flag)
@@ -363,18 +383,19 @@ OPEN_HOOKS(do_filp_open)
 OPEN_HOOKS(do_file_open)
 
 /* Hooks of calls that act on the object a path leads to. */
-#define TARGET_HOOK(function)                                                    \
-	AT_ENTRY(function, )                                                     \
-	{                                                                        \
-		struct object_note *note = note_of(OBJECTS_LOOKUP);              \
-		__u64 path = argument(ctx, 0, probed);                           \
-                                                                                 \
-		if (!note)                                                       \
-			return 0;                                                \
-		note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, 0), path);  \
-		note_marks(note, (__u64)READ((const struct path *)path, dentry), \
-			   (__u64)READ((const struct path *)path, mnt), 0);      \
-		return 0;                                                        \
+#define TARGET_HOOK(function)                                                           \
+	AT_ENTRY(function, )                                                            \
+	{                                                                               \
+		struct object_note *note = note_of(OBJECTS_LOOKUP);                     \
+		__u64 path = argument(ctx, 0, probed);                                  \
+                                                                                        \
+		if (!note)                                                              \
+			return 0;                                                       \
+		note_marks(note, ADDRESS(note, path, path, dentry),                     \
+			   ADDRESS(note, path, path, mnt), 0);                          \
+		if (!note_passes(note))                                                 \
+			note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, 0), path); \
+		return 0;                                                               \
 	}
 
 TARGET_HOOK(security_path_chmod)

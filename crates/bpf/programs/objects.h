@@ -9,8 +9,10 @@
 
 #include "arch.h"
 #include "base.h"
+#include "gate.h"
 #include "maps.h"
 #include "number.h"
+#include "rows.h"
 #include "walk.h"
 
 #define PF_IO_WORKER 0x10
@@ -43,6 +45,9 @@ struct object_note {
 	struct call_place place;
 	__u64 cred; /* credentials of the call, to notice another one: a gate can hide its end */
 	__u32 auid;
+	__u32 needs_mark; /* rules select a call of the task only if it reaches something with a mark */
+	__u32 is_passed; /* it has not, and the rest is not noted */
+	__u64 generation; /* of the tables that say so */
 	__u64 operation; /* address of the request that the task carries out; 0: this is a call */
 	__u32 class; /* family of the operation */
 	__u32 open; /* the call has not ended */
@@ -107,6 +112,7 @@ static __always_inline void note_clear(struct object_note *note)
 {
 	note->operation = 0;
 	note->ready = 0;
+	note->is_passed = 0;
 	note->seen = 0;
 	note->created = 0;
 	note->kept[0] = 0;
@@ -143,6 +149,35 @@ static __always_inline struct object_note *note_of_operation(struct task_struct 
 	return same_place(&note->place, &place) ? note : 0;
 }
 
+/*
+ * Begins the note of a call whose place and epoch are in it. A global function, which the verifier goes
+ * through once.
+ */
+__noinline int note_begin(struct object_note *note, __u32 nr, __u32 compat)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct table *table = this_table();
+	struct table_call *call;
+	__u32 spec;
+
+	if (!note)
+		return 0;
+	note->cred = (__u64)OF(task_struct, task, real_cred);
+	note->auid = task->loginuid.val;
+	note->open = 1;
+	note->needs_mark = 0;
+	note_clear(note);
+	if (!table || nr >= TABLE_CALLS)
+		return 0;
+	call = (struct table_call *)row_at(table, TABLE_INDEX + (compat & 1) * TABLE_CALLS + nr);
+	spec = call->spec;
+	note->generation = row_at(table, 0)->a;
+	note->needs_mark =
+		call->pages && !id_admitted((const __u32 *)row_at(table, spec + 1),
+					    (const __u32 *)row_at(table, spec + 2), task);
+	return 0;
+}
+
 /* The note of the current call or operation, if it is watched and of family `class` or `other`. */
 static __always_inline struct object_note *note_of_either(__u32 class, __u32 other)
 {
@@ -151,7 +186,7 @@ static __always_inline struct object_note *note_of_either(__u32 class, __u32 oth
 	struct call_place place;
 	struct object_note *note;
 	struct pt_regs *regs;
-	__u32 found, compat;
+	__u32 nr, found, compat;
 	__u64 cred;
 
 	note = note_of_operation(task, class);
@@ -161,7 +196,8 @@ static __always_inline struct object_note *note_of_either(__u32 class, __u32 oth
 		return 0;
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	compat = entered_compat(task);
-	found = object_class(calls, table_number(call_number(regs)), compat);
+	nr = table_number(call_number(regs));
+	found = object_class(calls, nr, compat);
 	if (found != class && found != other)
 		return 0;
 	if (is_daemon(task))
@@ -174,12 +210,9 @@ static __always_inline struct object_note *note_of_either(__u32 class, __u32 oth
 	/* A note that is still open may be of an earlier call whose end was missed. */
 	if (!note->open || note->epoch != calls->epoch || !same_place(&note->place, &place) ||
 	    note->cred != cred || note->auid != task->loginuid.val) {
-		note->cred = cred;
-		note->auid = task->loginuid.val;
 		note->epoch = calls->epoch;
 		note->place = place;
-		note->open = 1;
-		note_clear(note);
+		note_begin(note, nr, compat);
 	}
 	return note;
 }
@@ -187,6 +220,25 @@ static __always_inline struct object_note *note_of_either(__u32 class, __u32 oth
 static __always_inline struct object_note *note_of(__u32 class)
 {
 	return note_of_either(class, class);
+}
+
+/*
+ * Whether no rule can select the call: it needs a mark, and what it has reached has none. No more is
+ * noted then.
+ */
+static __always_inline bool note_passes(struct object_note *note)
+{
+	note->is_passed = note->needs_mark && note->marks.known && !note->marks.count &&
+			  note->marks.generation == note->generation;
+	return note->is_passed;
+}
+
+/* As note_of(), once the marks are known: NULL also if no rule can select the call. */
+static __always_inline struct object_note *note_of_marked(__u32 class)
+{
+	struct object_note *note = note_of(class);
+
+	return note && !note->is_passed ? note : 0;
 }
 
 /* Whether object hooks may have seen the call. */
@@ -197,9 +249,10 @@ static __always_inline bool has_objects(__u32 nr, __u32 compat)
 	return calls && object_class(calls, nr, compat) != OBJECTS_NONE;
 }
 
-/* What note_end() returns: whether the note is of this call, and nothing in it has a mark. */
+/* What note_end() returns: whether the note is of this call, nothing in it has a mark, and rules need one. */
 #define NOTE_IS_READY 1
 #define NOTE_IS_UNMARKED 2
+#define NOTE_NEEDS_MARK 4
 
 /*
  * Called at the end of a watched call with has_objects(). `generation`: of the tables in force.
@@ -221,8 +274,14 @@ static __noinline __attribute__((unused)) __u32 note_end(struct task_struct *tas
 	note->ready = note->open && note->epoch == calls->epoch && same_place(&note->place, &place);
 	note->open = 0;
 	if (note->ready && note->marks.known && !note->marks.count &&
-	    note->marks.generation == generation)
+	    note->marks.generation == generation) {
 		note->ready |= NOTE_IS_UNMARKED;
+		if (note->needs_mark && note->generation == generation)
+			note->ready |= NOTE_NEEDS_MARK;
+	}
+	/* The rules have changed meanwhile, and not everything was noted. */
+	if (note->is_passed && !(note->ready & NOTE_NEEDS_MARK))
+		note->ready = 0;
 	/* From memory: the verifier would go through the rest of the call once for each result. */
 	return *(volatile __u32 *)&note->ready;
 }

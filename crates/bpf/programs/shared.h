@@ -46,6 +46,7 @@ struct marks {
 	/* The walk from an object to the root; here, because the stack is too small. */
 	__u64 dentry_at;
 	__u64 mnt_at; /* 0: above the root of a mount that shows a part of a file system */
+	__u64 root_at; /* of that mount */
 	__u64 shown_at; /* that root, of the first such mount */
 	__u32 how;
 	__u32 parent; /* how the directory of the first entry counts */

@@ -60,7 +60,11 @@ struct table {
 struct table_call {
 	__u32 pages; /* first row of the list of pages; 0: no rule watches the call */
 	__u32 gate; /* first of the two rows of its struct gate, and TABLE_GATE_LATER; 0: none */
-	__u32 spec; /* row of its struct table_spec, and TABLE_SPEC_ONLY_MARKED */
+	/*
+	 * Row of its struct table_spec, and TABLE_SPEC_ONLY_MARKED. In the next two rows is a struct gate
+	 * on an id of the task: that of the rules which select calls that have reached nothing with a mark.
+	 */
+	__u32 spec;
 	__u16 npages;
 	__u16 list; /* number of the candidate list, for CANDIDATES parts */
 };

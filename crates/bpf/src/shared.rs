@@ -108,6 +108,7 @@ pub struct marks {
     pub value: [__u32; 16usize],
     pub dentry_at: __u64,
     pub mnt_at: __u64,
+    pub root_at: __u64,
     pub shown_at: __u64,
     pub how: __u32,
     pub parent: __u32,
@@ -128,7 +129,7 @@ pub struct marks {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of marks"][::core::mem::size_of::<marks>() - 472usize];
+    ["Size of marks"][::core::mem::size_of::<marks>() - 480usize];
     ["Alignment of marks"][::core::mem::align_of::<marks>() - 8usize];
     ["Offset of field: marks::generation"][::core::mem::offset_of!(marks, generation) - 0usize];
     ["Offset of field: marks::known"][::core::mem::offset_of!(marks, known) - 8usize];
@@ -140,25 +141,26 @@ const _: () = {
     ["Offset of field: marks::value"][::core::mem::offset_of!(marks, value) - 32usize];
     ["Offset of field: marks::dentry_at"][::core::mem::offset_of!(marks, dentry_at) - 96usize];
     ["Offset of field: marks::mnt_at"][::core::mem::offset_of!(marks, mnt_at) - 104usize];
-    ["Offset of field: marks::shown_at"][::core::mem::offset_of!(marks, shown_at) - 112usize];
-    ["Offset of field: marks::how"][::core::mem::offset_of!(marks, how) - 120usize];
-    ["Offset of field: marks::parent"][::core::mem::offset_of!(marks, parent) - 124usize];
-    ["Offset of field: marks::is_done"][::core::mem::offset_of!(marks, is_done) - 128usize];
-    ["Offset of field: marks::head"][::core::mem::offset_of!(marks, head) - 132usize];
-    ["Offset of field: marks::are_all"][::core::mem::offset_of!(marks, are_all) - 136usize];
+    ["Offset of field: marks::root_at"][::core::mem::offset_of!(marks, root_at) - 112usize];
+    ["Offset of field: marks::shown_at"][::core::mem::offset_of!(marks, shown_at) - 120usize];
+    ["Offset of field: marks::how"][::core::mem::offset_of!(marks, how) - 128usize];
+    ["Offset of field: marks::parent"][::core::mem::offset_of!(marks, parent) - 132usize];
+    ["Offset of field: marks::is_done"][::core::mem::offset_of!(marks, is_done) - 136usize];
+    ["Offset of field: marks::head"][::core::mem::offset_of!(marks, head) - 140usize];
+    ["Offset of field: marks::are_all"][::core::mem::offset_of!(marks, are_all) - 144usize];
     ["Offset of field: marks::is_shown_elsewhere"]
-        [::core::mem::offset_of!(marks, is_shown_elsewhere) - 140usize];
-    ["Offset of field: marks::pad"][::core::mem::offset_of!(marks, pad) - 144usize];
+        [::core::mem::offset_of!(marks, is_shown_elsewhere) - 148usize];
+    ["Offset of field: marks::pad"][::core::mem::offset_of!(marks, pad) - 152usize];
     ["Offset of field: marks::filter_first"]
-        [::core::mem::offset_of!(marks, filter_first) - 148usize];
-    ["Offset of field: marks::filter_last"][::core::mem::offset_of!(marks, filter_last) - 152usize];
-    ["Offset of field: marks::address"][::core::mem::offset_of!(marks, address) - 160usize];
-    ["Offset of field: marks::path"][::core::mem::offset_of!(marks, path) - 168usize];
-    ["Offset of field: marks::key"][::core::mem::offset_of!(marks, key) - 176usize];
-    ["Offset of field: marks::alias_at"][::core::mem::offset_of!(marks, alias_at) - 192usize];
-    ["Offset of field: marks::inode_at"][::core::mem::offset_of!(marks, inode_at) - 200usize];
-    ["Offset of field: marks::marked_at"][::core::mem::offset_of!(marks, marked_at) - 208usize];
-    ["Offset of field: marks::name"][::core::mem::offset_of!(marks, name) - 216usize];
+        [::core::mem::offset_of!(marks, filter_first) - 156usize];
+    ["Offset of field: marks::filter_last"][::core::mem::offset_of!(marks, filter_last) - 160usize];
+    ["Offset of field: marks::address"][::core::mem::offset_of!(marks, address) - 168usize];
+    ["Offset of field: marks::path"][::core::mem::offset_of!(marks, path) - 176usize];
+    ["Offset of field: marks::key"][::core::mem::offset_of!(marks, key) - 184usize];
+    ["Offset of field: marks::alias_at"][::core::mem::offset_of!(marks, alias_at) - 200usize];
+    ["Offset of field: marks::inode_at"][::core::mem::offset_of!(marks, inode_at) - 208usize];
+    ["Offset of field: marks::marked_at"][::core::mem::offset_of!(marks, marked_at) - 216usize];
+    ["Offset of field: marks::name"][::core::mem::offset_of!(marks, name) - 224usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -707,7 +709,7 @@ pub struct test_call {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of test_call"][::core::mem::size_of::<test_call>() - 816usize];
+    ["Size of test_call"][::core::mem::size_of::<test_call>() - 824usize];
     ["Alignment of test_call"][::core::mem::align_of::<test_call>() - 8usize];
     ["Offset of field: test_call::fact"][::core::mem::offset_of!(test_call, fact) - 0usize];
     ["Offset of field: test_call::args"][::core::mem::offset_of!(test_call, args) - 240usize];

@@ -46,6 +46,9 @@ const NO_RESULTS: (u32, u32) = (1 << 31, 1 << 31);
 /// A set of ids up to this size means a few ids, rather than all but a few.
 const FEW: u64 = 1 << 16;
 
+/// The ids of a task that a gate can test.
+const IDS: [Fact; 5] = [Fact::Auid, Fact::Uid, Fact::Euid, Fact::Suid, Fact::Fsuid];
+
 /// The facts that a gate can test: `gate_value()` of crates/bpf/programs/gate.h and, for the last three,
 /// `workload_admits()` of workloads.h. Among equally good gates, the first one is used.
 const ASKED: [Fact; 14] = [
@@ -70,11 +73,34 @@ impl Gate {
     pub(crate) fn of(candidates: &[Candidate], shape: &Shape) -> Option<Gate> {
         let facts = ASKED
             .into_iter()
-            .filter_map(|fact| Gate::on(fact, candidates, shape));
+            .filter_map(|fact| Gate::on(fact, candidates.iter(), shape));
         facts
             .chain(Gate::on_open_flags(candidates, shape))
             .min_by_key(Gate::rank)
     }
+
+    /// The gate, on an id of the task, of the rules that select calls which have reached nothing with a mark;
+    /// `None` if no id tells. What starts or ends a program is looked at in any case.
+    pub(crate) fn without_mark(candidates: &[Candidate], shape: &Shape) -> Option<Gate> {
+        if is_of_programs(shape) {
+            return None;
+        }
+        let needs_none = || candidates.iter().filter(|each| each.marks.is_none());
+        if needs_none().all(|candidate| candidate.never) {
+            return Some(Gate::CLOSED);
+        }
+        IDS.into_iter()
+            .filter_map(|fact| Gate::on(fact, needs_none(), shape))
+            .min_by_key(Gate::rank)
+    }
+
+    /// Admits no call.
+    const CLOSED: Gate = Gate {
+        fact: Fact::Auid,
+        mask: 0,
+        ranges: [(1, 1); 2],
+        results: NO_RESULTS,
+    };
 
     /// The gate that admits calls whose first argument has this low word.
     pub fn on_first_argument(value: u32) -> Gate {
@@ -107,13 +133,17 @@ impl Gate {
         self.fact.is_of_workload()
     }
 
-    fn on(fact: Fact, candidates: &[Candidate], shape: &Shape) -> Option<Gate> {
+    fn on<'c>(
+        fact: Fact,
+        candidates: impl Iterator<Item = &'c Candidate>,
+        shape: &Shape,
+    ) -> Option<Gate> {
         let returns = shape.kind != ShapeKind::Exit;
         if matches!(fact, Fact::Exit | Fact::Success) && !returns {
             return None;
         }
         let mut union = Ranges::new();
-        for candidate in candidates.iter().filter(|candidate| !candidate.never) {
+        for candidate in candidates.filter(|candidate| !candidate.never) {
             union.extend(accepted(candidate, fact));
         }
         Gate::new(fact, u32::MAX, united(union))
@@ -252,28 +282,40 @@ pub(crate) fn selects_plain_reads(candidates: &[Candidate]) -> bool {
         .any(|candidate| !candidate.never && selects(candidate))
 }
 
+/// Whether a call starts or ends a program.
+fn is_of_programs(shape: &Shape) -> bool {
+    use ShapeKind::{Exec, Exit, Fork};
+    matches!(shape.kind, Exec | Fork | Exit)
+}
+
 /// [`tables::SPEC_ONLY_MARKED`] if no rule can select a call that succeeds and has reached nothing with a mark, or 0. What
 /// starts or ends a program is looked at in any case.
 pub(crate) fn need_of_mark(candidates: &[Candidate], shape: &Shape) -> u32 {
     let needs = |candidate: &Candidate| candidate.marks.is_some() || is_of_failures(candidate);
     let mut candidates = candidates.iter();
-    let is_needed = !matches!(
-        shape.kind,
-        ShapeKind::Exec | ShapeKind::Fork | ShapeKind::Exit
-    ) && candidates.all(|candidate| candidate.never || needs(candidate));
+    let is_needed =
+        !is_of_programs(shape) && candidates.all(|candidate| candidate.never || needs(candidate));
     match is_needed {
         true => tables::SPEC_ONLY_MARKED,
         false => 0,
     }
 }
 
-/// Whether the programs end before they look at rules: the call has succeeded, rules then need a mark, and what the call
-/// reached has none. `seen`: the marks, if all are known. Rules compare the low half of results, in which a success may
-/// look like an error.
-pub(crate) fn lacks_mark(call: &tables::Call, seen: Option<&Seen>, result: Option<i64>) -> bool {
-    call.spec & tables::SPEC_ONLY_MARKED != 0
-        && seen.is_some_and(|seen| seen.hits.is_empty())
-        && result.is_some_and(|result| result as u64 >> 31 == 0)
+/// Whether the programs end before they look at rules, since what the call reached has no mark: `without_mark` does not
+/// admit the task, of whose ids `value` is one; or the call has succeeded, and rules then need a mark. `seen`: the
+/// marks, if all are known. Rules compare the low half of results, in which a success may look like an error.
+pub(crate) fn lacks_mark(
+    call: &tables::Call,
+    without_mark: Option<Gate>,
+    value: impl Fn(Fact) -> Option<u32>,
+    seen: Option<&Seen>,
+    result: Option<i64>,
+) -> bool {
+    let is_out = |gate: Gate| !gate.admits(value(gate.fact), None);
+    let has_succeeded = result.is_some_and(|result| result as u64 >> 31 == 0);
+    seen.is_some_and(|seen| seen.hits.is_empty())
+        && (without_mark.is_some_and(is_out)
+            || (call.spec & tables::SPEC_ONLY_MARKED != 0 && has_succeeded))
 }
 
 /// The results, as audit compares them, with which the candidate may match.
@@ -421,6 +463,39 @@ mod tests {
         assert!(gate.asks_workload());
         let admitted = [Some(2), Some(0), None].map(|unit| gate.admits(unit, Some(0)));
         assert_eq!(admitted, [true, false, true]);
+    }
+
+    #[test]
+    fn without_a_mark_only_the_rules_count_that_need_none() {
+        let rule = |first: Option<u32>, marks: Option<u64>| Candidate {
+            rule: 0,
+            tests: first
+                .map(|first| Test::Range {
+                    fact: Fact::Auid,
+                    first,
+                    last: first + 10,
+                    inside: true,
+                })
+                .into_iter()
+                .collect(),
+            stage2: false,
+            never: false,
+            by_inode: false,
+            marks: marks.map(|_| Vec::new()),
+            is_decided_by_marks: false,
+        };
+        let shape = crate::shape_of_name("unlink");
+        let admits = |candidates: &[Candidate], auid: u32| {
+            let gate = Gate::without_mark(candidates, &shape);
+            gate.map(|gate| gate.admits(Some(auid), None))
+        };
+        let (named, of_users) = (rule(None, Some(1)), rule(Some(1000), None));
+        assert_eq!(admits(&[named.clone(), of_users.clone()], 1005), Some(true));
+        assert_eq!(admits(&[named.clone(), of_users.clone()], 0), Some(false));
+        assert_eq!(admits(&[named.clone()], 0), Some(false));
+        assert_eq!(admits(&[named, of_users, rule(None, None)], 0), None);
+        let starts = crate::shape_of_name("execve");
+        assert_eq!(Gate::without_mark(&[], &starts), None);
     }
 
     #[test]

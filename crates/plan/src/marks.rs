@@ -24,9 +24,9 @@ pub(crate) const KERNEL_BIT: u32 = 33;
 /// The most slots.
 const SLOTS_MAX: usize = 1 << 15;
 /// Limits of the bits of a filter.
-const FILTER_BITS: std::ops::RangeInclusive<usize> = 1 << 10..=1 << 17;
-/// Bits of a filter for each name and object in it: with that many, one in sixteen passes by chance.
-const BITS_PER_KEY: usize = 16;
+const FILTER_BITS: std::ops::RangeInclusive<usize> = 1 << 10..=1 << 18;
+/// Bits of a filter for each name and object in it: with that many, one in 64 passes by chance.
+const BITS_PER_KEY: usize = 64;
 
 /// The programs' knowledge of a mark that they find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

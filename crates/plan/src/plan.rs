@@ -243,8 +243,15 @@ impl Plan {
         if nr as usize >= tables::CALLS {
             return None;
         }
-        let at = (self.call_row(entry, nr).gate & !tables::GATE_LATER) as usize;
-        let rows = self.rows.get(at..at + 2).filter(|_| at != 0)?;
+        match self.call_row(entry, nr).gate & !tables::GATE_LATER {
+            0 => None,
+            row => self.gate_at(row),
+        }
+    }
+
+    /// The gate in two rows; `None` for one that admits any call.
+    fn gate_at(&self, row: u32) -> Option<Gate> {
+        let rows = self.rows.get(row as usize..row as usize + 2)?;
         Gate::from_words([rows[0].a, rows[0].b, rows[1].a, rows[1].b])
     }
 
@@ -284,10 +291,12 @@ impl Plan {
             return Decision::Drop;
         };
         let row = self.call_row(facts.entry, facts.nr);
-        if gate::lacks_mark(&row, seen.as_ref(), facts.result) {
+        let mut values = self.values(facts, &call.shape, identities);
+        let without_mark = self.gate_at((row.spec & !tables::SPEC_ONLY_MARKED) + 1);
+        let value = |fact: crate::Fact| values.fact[fact as usize];
+        if gate::lacks_mark(&row, without_mark, value, seen.as_ref(), facts.result) {
             return Decision::Drop;
         }
-        let mut values = self.values(facts, &call.shape, identities);
         values.marks = seen;
         if let Some(gate) = self.gate(facts.entry, facts.nr) {
             let exit = values.fact[crate::Fact::Exit as usize];
@@ -350,7 +359,7 @@ struct Planner {
     calls: BTreeMap<(Entry, u32), CallPlan>,
     lists: Vec<Vec<Candidate>>,
     by_list: HashMap<Vec<Candidate>, (usize, u32, u16)>,
-    by_spec: HashMap<[u8; 16], u32>,
+    by_spec: HashMap<([u8; 16], Option<Gate>), u32>,
     by_gate: HashMap<Gate, u32>,
     rule_calls: HashMap<u32, u32>,
     rule_operations: HashMap<u32, Vec<u32>>,
@@ -445,7 +454,8 @@ impl Planner {
             }
         }
         let (list, pages, npages) = self.list(candidates)?;
-        let spec = self.spec(&shape) | gate::need_of_mark(candidates, &shape);
+        let without_mark = Gate::without_mark(candidates, &shape);
+        let spec = self.spec(&shape, without_mark) | gate::need_of_mark(candidates, &shape);
         // io_uring operations are matched before their result is known.
         let gate = match entry {
             Entry::Uring => None,
@@ -494,9 +504,11 @@ impl Planner {
         }
     }
 
-    fn spec(&mut self, shape: &Shape) -> u32 {
+    /// Row of a spec, behind which the gate of the rules that need no mark is.
+    fn spec(&mut self, shape: &Shape, without_mark: Option<Gate>) -> u32 {
         let bytes = tables::spec_bytes(shape);
-        if let Some(&row) = self.by_spec.get(&bytes) {
+        let key = (bytes, without_mark);
+        if let Some(&row) = self.by_spec.get(&key) {
             return row;
         }
         let word = |i: usize| u64::from_le_bytes(bytes[i..i + 8].try_into().unwrap_or_default());
@@ -504,7 +516,10 @@ impl Planner {
             a: word(0),
             b: word(8),
         });
-        self.by_spec.insert(bytes, row);
+        let [a, b, c, d] = without_mark.map_or([0; 4], |gate| gate.words());
+        self.builder.push(Row { a, b });
+        self.builder.push(Row { a: c, b: d });
+        self.by_spec.insert(key, row);
         row
     }
 

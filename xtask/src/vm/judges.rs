@@ -9,7 +9,8 @@ use anyhow::{bail, Context, Result};
 use super::machine::{last_lines, MachineKind};
 use super::{
     ancestors, broken_kernels, changes, disk, engines, evade, floods, grid, index, instructions,
-    livelock, optimised, polled, pressure, profile, rings, slowdisk, source_root, workloads,
+    livelock, optimised, polled, pressure, profile, rings, slowdisk, source_root, unselected,
+    workloads,
 };
 
 /// A test: `tests/vm/NAME`, and how its results are judged.
@@ -23,7 +24,13 @@ pub(super) struct Test {
 }
 
 /// Tests that run only when they are named: benchmarks (`bench/run workloads --vm`), and one that takes long.
-const NAMED: [Test; 7] = [
+const NAMED: [Test; 8] = [
+    Test {
+        name: "unselected-icount",
+        kind: MachineKind::Instructions,
+        seconds: 120,
+        check: unselected::judge,
+    },
     Test {
         name: "workloads-icount",
         kind: MachineKind::Instructions,
