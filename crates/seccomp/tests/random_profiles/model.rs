@@ -12,7 +12,7 @@ pub struct Rules<'a> {
     pub list: Vec<(Vec<Condition>, Verdict)>,
 }
 
-/// Ways to differ (docs/decisions/0009-policies.md).
+/// Ways to differ (docs/decisions/0009-seccomp-policies.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// Rules with and without conditions, or several with conditions, have different verdicts.
