@@ -31,9 +31,9 @@ pub(super) fn read(text: &str) -> Result<Value, ProfileError> {
     if names.len() > 1 {
         return Err(ProfileError::new(
             "SeccompProfile",
-            &names.join(", "),
+            names.join(", "),
             "one of them",
-            &format!("write its name after the file: FILE#{}", names[0]),
+            format!("write its name after the file: FILE#{}", names[0]),
         ));
     }
     let only = documents.pop().map(|document| document.value);
