@@ -313,17 +313,24 @@ int call_probe(void *ctx)
 	return call_returned(task, regs, probe_result(ctx), nr, given, entered_compat(task), true);
 }
 
-/* One watched call of the 64-bit entry: the kernel runs this program for no other call. */
+/*
+ * One watched call of the 64-bit entry: the kernel runs this program for no other call. Its context has
+ * the number and the result behind a header that has another size in each edition of the kernel (RHEL
+ * 9.3, 9.4); the registers have both.
+ */
 SEC("tracepoint")
-int sys_exit_one(struct perf_sys_exit *ctx)
+int sys_exit_one(void *ctx)
 {
 	struct task_struct *task;
+	struct pt_regs *regs;
+	__u32 nr;
 
-	if (ctx->nr < 0 || control.every)
+	if (control.every)
 		return 0;
 	task = bpf_get_current_task_btf();
-	return call_returned(task, (struct pt_regs *)bpf_task_pt_regs(task), ctx->ret, ctx->nr,
-			     ctx->nr, 0, false);
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	nr = call_number(regs);
+	return call_returned(task, regs, call_value(regs), nr, nr, 0, false);
 }
 
 /*

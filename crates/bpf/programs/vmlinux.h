@@ -559,12 +559,4 @@ enum bpf_func_id {
 #pragma clang attribute pop
 #endif
 
-/* The context of a program on a tracepoint syscalls/sys_exit_*. */
-struct perf_sys_exit {
-	__u64 common;
-	__s32 nr;
-	__s32 pad;
-	__s64 ret;
-};
-
 #endif /* __VMLINUX_H__ */

@@ -1,7 +1,7 @@
 //! Turns the command line into a daemon with everything armed.
 
 use crate::asker::Asker;
-use crate::choice;
+use crate::choice::{self, Kind};
 use crate::confinement::Confinement;
 use crate::control::ControlSocket;
 use crate::daemon::Daemon;
@@ -33,7 +33,7 @@ use compose::{Generation, System};
 use conf::Config;
 use event::Encoder;
 use journal::{Journal, OpenReport};
-use plan::{Capabilities, Plan};
+use plan::Plan;
 use spawn::Launcher;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -166,9 +166,15 @@ fn prepared(args: &RunArgs, launcher: &Launcher) -> Result<(Settings, bool)> {
     let mut sources = Sources::of(args);
     sources.open_state(args);
     let config = sources.config()?;
-    let trampoline = choice::is_trampoline(args.engine)?;
-    let capabilities = capture::probe::capabilities(trampoline);
-    let is_kernel = chooses_kernel(args, &capabilities)?;
+    let kind = choice::kind(args.engine)?;
+    let is_kernel = kind == Kind::Kernel;
+    if is_kernel && args.no_kernel_records {
+        bail!(
+            "--no-kernel-records leaves the audit socket alone, and the kernel engine needs it: \
+             give only one of them"
+        );
+    }
+    let capabilities = capture::probe::capabilities(kind == Kind::Trampoline);
     let settings = Settings {
         sources,
         config,
@@ -277,35 +283,6 @@ fn recorder(settings: &Settings) -> Result<Recorder> {
 /// The directory where capture is pinned, if it is to outlive the daemon.
 fn pin_dir<'a>(args: &'a RunArgs, config: &'a Config) -> Option<&'a Path> {
     args.pin_dir.as_deref().or(config.pin_dir.as_deref())
-}
-
-/// Whether the kernel's audit is to match the rules: on request, or because nothing else can.
-fn chooses_kernel(args: &RunArgs, capabilities: &Capabilities) -> Result<bool> {
-    let is_kernel = match args.engine {
-        Choice::Kernel => true,
-        Choice::Auto => !capabilities.tp_btf || capabilities.essential_gap().is_some(),
-        Choice::Trampoline | Choice::Tracepoint => false,
-    };
-    if is_kernel && args.no_kernel_records {
-        bail!(
-            "--no-kernel-records leaves the audit socket alone, and the kernel engine needs it: \
-             give only one of them"
-        );
-    }
-    if is_kernel && args.engine == Choice::Auto {
-        match capabilities.essential_gap() {
-            Some(gap) => say!(
-                "tarsier: engine kernel: this kernel has no {}, which the eBPF engines need for {}",
-                gap.name,
-                gap.feature
-            ),
-            None => say!(
-                "tarsier: engine kernel: this kernel has no BTF (/sys/kernel/btf/vmlinux), which \
-                 the eBPF engines need"
-            ),
-        }
-    }
-    Ok(is_kernel)
 }
 
 fn options(args: &RunArgs) -> Options {

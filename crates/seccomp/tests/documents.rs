@@ -228,3 +228,77 @@ fn lines_of_values_are_found_by_their_path() {
     }
     assert_eq!(profile::line_of("allow read", "line 1"), None);
 }
+
+/// A file with several documents, as Kubernetes applies them.
+const SEVERAL: &str = "\
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop}
+---
+# The first.
+apiVersion: security-profiles-operator.x-k8s.io/v1beta1
+kind: SeccompProfile
+metadata:
+  name: block
+spec:
+  defaultAction: SCMP_ACT_ERRNO
+---
+apiVersion: security-profiles-operator.x-k8s.io/v1
+kind: SeccompProfile
+metadata: {name: allow}
+spec: {defaultAction: SCMP_ACT_ALLOW}
+";
+
+#[test]
+fn of_several_documents_one_is_chosen() {
+    let refused = refusal(SEVERAL);
+    assert!(refused.contains("block, allow"), "{refused}");
+    assert!(refused.contains("FILE#block"), "{refused}");
+
+    let block = profile::named(SEVERAL, "block").expect("it is there");
+    let plain = r#"{"defaultAction": "SCMP_ACT_ERRNO", "syscalls": []}"#;
+    assert!(matches!(
+        prove_equal(&chain(&block), &chain(plain)),
+        Ok(Proof::Equal)
+    ));
+    let line = SEVERAL
+        .lines()
+        .position(|line| line.contains("SCMP_ACT_ERRNO"));
+    let own = block
+        .lines()
+        .position(|line| line.contains("SCMP_ACT_ERRNO"));
+    assert_eq!(line, own, "{block}");
+    let missing = profile::named(SEVERAL, "blok").expect_err("no such profile");
+    assert!(missing.to_string().contains("block, allow"), "{missing}");
+
+    // The only SeccompProfile needs no name, whatever else is there.
+    let (first, _) = SEVERAL.rsplit_once("---").expect("documents");
+    assert!(matches!(
+        prove_equal(&chain(first), &chain(plain)),
+        Ok(Proof::Equal)
+    ));
+    let (other, _) = first.rsplit_once("---").expect("documents");
+    assert!(refusal(other).contains("SeccompProfile"));
+
+    // What `kubectl get` prints of several.
+    let list = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: x/v1\n  kind: SeccompProfile\n  \
+                metadata: {name: a}\n  spec: {defaultAction: SCMP_ACT_ERRNO}\n";
+    assert!(matches!(
+        prove_equal(&chain(list), &chain(plain)),
+        Ok(Proof::Equal)
+    ));
+    let item = profile::named(list, "a").expect("it is there");
+    assert!(matches!(
+        prove_equal(&chain(&item), &chain(plain)),
+        Ok(Proof::Equal)
+    ));
+
+    // Lines of errors are those of the file.
+    let broken = format!("{SEVERAL}---\nkind: [\n");
+    assert!(
+        refusal(&broken).starts_with("line 2"),
+        "{}",
+        refusal(&broken)
+    );
+}

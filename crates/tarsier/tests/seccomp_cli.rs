@@ -111,6 +111,58 @@ fn weights_come_from_an_audit_log() {
 }
 
 #[test]
+fn a_log_says_what_a_profile_has_not_been_used_for_since_a_time() {
+    let files = Files::new();
+    let record = |sec: u32, nr: u32| {
+        format!(
+            "type=SYSCALL msg=audit({sec}.001:{nr}): arch=c000003e syscall={nr} success=yes exit=0 \
+             a0=11 a1=2 a2=3 a3=0 items=0 ppid=1 pid=2 exe=\"/usr/bin/x\" key=(null)\n"
+        )
+    };
+    // read, then a day later write.
+    let log = files.write(
+        "audit.log",
+        &(record(1_700_000_000, 0) + &record(1_700_086_400, 1)),
+    );
+    let profile = files.write(
+        "p.json",
+        r#"{"defaultAction": "SCMP_ACT_ERRNO",
+            "syscalls": [{"names": ["read", "write", "mkdir"], "action": "SCMP_ACT_ALLOW"}]}"#,
+    );
+    let report = format!("--report={profile}");
+    let unused = |since: &[&str]| {
+        let words = [&["learn", "--log", &log, &report][..], since].concat();
+        let output = seccomp(&words);
+        let said = stderr(&output);
+        let list = said.split_once("never used").map(|(_, list)| {
+            let (_, names) = list.split_once(":\n").expect("a list");
+            let names = names.split_whitespace().map(str::to_owned);
+            names.collect::<Vec<_>>()
+        });
+        (list, said)
+    };
+    let (list, said) = unused(&[]);
+    assert_eq!(list.expect(&said), ["mkdir"]);
+    let (list, said) = unused(&["--since", "2023-11-15"]);
+    assert_eq!(list.expect(&said), ["read", "mkdir"]);
+    assert!(
+        said.contains("never used since 11/15/23 00:00:00"),
+        "{said}"
+    );
+    let (list, said) = unused(&["--since", "2023-11-01", "12:00"]);
+    assert_eq!(list.expect(&said), ["mkdir"]);
+    assert!(
+        said.contains("which calls were used before is not known"),
+        "{said}"
+    );
+    let (list, said) = unused(&["--since", "2024-11-15"]);
+    assert_eq!(list, None);
+    assert!(said.contains("no SYSCALL record since 11/15/24"), "{said}");
+    let (_, said) = unused(&["--since", "yesterdayish"]);
+    assert!(said.contains("--since: "), "{said}");
+}
+
+#[test]
 fn errors_name_file_place_expectation_and_remedy() {
     let files = Files::new();
     let bad = files.write("bad.json", r#"{"defaultAction": "SCMP_ACT_DENY"}"#);

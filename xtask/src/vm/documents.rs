@@ -18,6 +18,8 @@ const LONG: &str = "docs/reference/kernels.md";
 const SHORT: &str = "README.md";
 /// The lines around a table.
 const MARKS: [&str; 2] = ["<!-- matrix -->\n", "<!-- /matrix -->"];
+/// The test of kernels without eBPF engines.
+const NO_EBPF: &str = "no-ebpf";
 /// The kernel that the others are compared with.
 const REFERENCE: &str = "6.12";
 /// Releases of distributions, and the kernels that they came with.
@@ -144,9 +146,9 @@ fn found<'e>(engine: &str, entries: &[&'e Entry]) -> Option<&'e Engine> {
 }
 
 fn cell(engine: &str, entries: &[&Entry]) -> String {
-    if let Some(refusal) = entries.iter().find(|entry| entry.test == "refusal") {
-        let text = match refusal.passed {
-            true => "refused",
+    if let Some(test) = entries.iter().find(|entry| entry.test == NO_EBPF) {
+        let text = match test.passed {
+            true => "kernel's audit",
             false => "test fails",
         };
         return text.to_owned();
@@ -166,8 +168,8 @@ fn cell(engine: &str, entries: &[&Entry]) -> String {
 /// The notes of engines that they do not give on the reference, and the tests that fail.
 fn differences(own: &[&Entry], reference: &[&Entry]) -> Vec<String> {
     let mut all = Vec::new();
-    let refusals = own.iter().filter(|entry| entry.test == "refusal");
-    all.extend(refusals.flat_map(|entry| entry.said.first().cloned()));
+    let tests = own.iter().filter(|entry| entry.test == NO_EBPF);
+    all.extend(tests.flat_map(|entry| entry.said.first().cloned()));
     for engine in ENGINES {
         let Some(here) = found(engine, own) else {
             continue;
@@ -181,7 +183,7 @@ fn differences(own: &[&Entry], reference: &[&Entry]) -> Vec<String> {
     }
     let failed = own
         .iter()
-        .filter(|entry| !entry.passed && entry.test != "refusal");
+        .filter(|entry| !entry.passed && entry.test != NO_EBPF);
     let failed: Vec<String> = failed
         .map(|entry| match entry.variant.as_str() {
             "stock" => entry.test.clone(),
@@ -353,11 +355,11 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_is_too_old_is_refused_in_the_program_s_words() {
-        let entries = [entry("5.10", "stock", "refusal", true)];
+    fn a_kernel_that_is_too_old_has_the_kernel_s_audit_in_the_program_s_words() {
+        let entries = [entry("5.10", "stock", NO_EBPF, true)];
         let table = long_table(&rows(&entries));
         assert!(
-            table.contains("| 5.10 | Debian 11 | refused | refused |  |")
+            table.contains("| 5.10 | Debian 11 | kernel's audit | kernel's audit |  |")
                 && table.contains("\n* **5.10**: as it was\n"),
             "{table}"
         );

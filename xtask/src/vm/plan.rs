@@ -16,8 +16,8 @@ pub(super) const LOWEST: [u64; 2] = [5, 10];
 /// The role of a kernel in the tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Older than the oldest kernel that Tarsier works on.
-    Refused,
+    /// Older than the oldest kernel that the eBPF engines work on.
+    TooOld,
     /// Older than the reference.
     Old,
     Reference,
@@ -30,7 +30,7 @@ impl Role {
     /// The role of a series if `newest` is the newest one.
     fn of(series: [u64; 2], newest: [u64; 2]) -> Self {
         match series {
-            _ if series < SUPPORTED => Role::Refused,
+            _ if series < SUPPORTED => Role::TooOld,
             _ if series < REFERENCE => Role::Old,
             REFERENCE => Role::Reference,
             _ if series < newest => Role::Later,
@@ -51,9 +51,9 @@ struct Line {
 /// of evasion there and on the host's own kernel.
 const USUAL: [Line; 6] = [
     Line {
-        roles: &[Role::Refused],
+        roles: &[Role::TooOld],
         variants: &["stock"],
-        tests: &["refusal"],
+        tests: &["no-ebpf"],
     },
     Line {
         roles: &[Role::Old, Role::Later],
@@ -106,9 +106,9 @@ const USUAL: [Line; 6] = [
 /// kernel, so that runs on the newest; full disks and power cuts do not depend on it.
 const LONG: [Line; 9] = [
     Line {
-        roles: &[Role::Refused],
+        roles: &[Role::TooOld],
         variants: &["stock"],
-        tests: &["refusal"],
+        tests: &["no-ebpf"],
     },
     Line {
         roles: &[Role::Old, Role::Later],
@@ -177,9 +177,9 @@ const LONG: [Line; 9] = [
 /// The tests of every series that the suites have.
 const MATRIX: [Line; 8] = [
     Line {
-        roles: &[Role::Refused],
+        roles: &[Role::TooOld],
         variants: &["stock"],
-        tests: &["refusal"],
+        tests: &["no-ebpf"],
     },
     Line {
         roles: &[Role::Old, Role::Reference, Role::Later, Role::Newest],
@@ -235,6 +235,7 @@ const OF_VARIANTS: Line = Line {
         "preempt-lazy",
         "preempt-voluntary",
         "lockdown",
+        "hardened",
         "no-bpf-lsm",
         "cpus-1",
         "cpus-4",
@@ -477,9 +478,9 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_is_too_old_is_only_refused() {
+    fn a_kernel_that_is_too_old_has_one_test() {
         for extent in [Extent::Usual, Extent::Long, Extent::Matrix] {
-            assert_eq!(lines(&["5.10.0"], &extent), ["5.10.0 stock: refusal"]);
+            assert_eq!(lines(&["5.10.0"], &extent), ["5.10.0 stock: no-ebpf"]);
         }
     }
 

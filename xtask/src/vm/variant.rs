@@ -71,7 +71,7 @@ const VOLUNTARY: &Variant = &Variant {
 
 /// All variants. Linux 6.13 brought lazy preemption; 7.0 left only full and lazy on x86. `no-lsm`, and variants
 /// with a number of processors after the model, run only when named.
-pub(super) const VARIANTS: [&Variant; 17] = [
+pub(super) const VARIANTS: [&Variant; 18] = [
     STOCK,
     ARM64,
     FULL,
@@ -117,6 +117,30 @@ pub(super) const VARIANTS: [&Variant; 17] = [
         name: "lockdown",
         kernel_arguments: "lockdown=integrity",
         evidence: &["lockdown=integrity"],
+        ..*STOCK
+    },
+    // As the STIGs of distributions ask (see `harden` in tests/vm/init).
+    &Variant {
+        name: "hardened",
+        kernel_arguments: "lockdown=integrity guest_hardened=1",
+        evidence: &[
+            "lockdown=integrity",
+            "net/core/bpf_jit_harden=2",
+            "kernel/unprivileged_bpf_disabled=1",
+            "kernel/kptr_restrict=2",
+            "kernel/dmesg_restrict=1",
+            "kernel/perf_event_paranoid=3",
+            "kernel/yama/ptrace_scope=2",
+            "kernel/kexec_load_disabled=1",
+            "kernel/modules_disabled=1",
+            "fs/protected_symlinks=1",
+            "fs/protected_hardlinks=1",
+            "fs/protected_fifos=2",
+            "fs/protected_regular=2",
+            "noexec=/tmp /var/tmp /dev/shm",
+            "hidepid=yes",
+            "umask=0027",
+        ],
         ..*STOCK
     },
     &Variant {

@@ -13,6 +13,20 @@ use std::sync::OnceLock;
 /// Replaces the kernel's own types, in tests of what a kernel could lack.
 static OVERRIDE: OnceLock<PathBuf> = OnceLock::new();
 
+/// Arguments of a tracepoint that programs read as pointers to structures: index, and name of the structure. The forms of
+/// `io_uring_complete` are told apart by the number of its arguments (hooks/uring.rs).
+fn read_of_tracepoint(name: &str) -> &'static [(usize, &'static str)] {
+    match name {
+        "sys_enter" | "sys_exit" => &[(0, "pt_regs")],
+        "sched_process_fork" => &[(0, "task_struct"), (1, "task_struct")],
+        "sched_process_exec" => &[(2, "linux_binprm")],
+        "module_load" => &[(0, "module")],
+        "cgroup_mkdir" | "cgroup_rmdir" => &[(0, "cgroup")],
+        "io_uring_submit_req" | "io_uring_submit_sqe" => &[(0, "io_kiocb")],
+        _ => &[],
+    }
+}
+
 thread_local! {
     static READ: RefCell<Option<Rc<Types>>> = const { RefCell::new(None) };
 }
@@ -111,9 +125,24 @@ impl Types {
             .any(|prefix| functions.contains_key(&format!("{prefix}{name}")))
     }
 
-    /// Whether there is a tracepoint that `tp_btf` programs can be attached to.
+    /// Whether there is a tracepoint that `tp_btf` programs can be attached to, which passes the structures that they
+    /// read. One that passes others counts as missing, so that nothing is misread.
     pub(crate) fn has_tracepoint(&self, name: &str) -> bool {
-        self.tracepoint(name).is_some()
+        self.tracepoint(name).is_some_and(|id| {
+            let mut read = read_of_tracepoint(name).iter();
+            read.all(|(place, structure)| self.passes(id, *place, structure))
+        })
+    }
+
+    /// Whether an argument of a tracepoint, by the id of its type, is a pointer to this structure.
+    fn passes(&self, tracepoint: u32, place: usize, structure: &str) -> bool {
+        let prototype = || {
+            let named: Typedef<'_> = self.btf.type_by_id(TypeId::from(tracepoint))?;
+            let pointer = Ptr::try_from(named.referenced_type()).ok()?;
+            Some(pointer.referenced_type().type_id().into())
+        };
+        // The first is the data of whoever registers.
+        prototype().is_some_and(|prototype| self.argument_is(prototype, place + 1, structure))
     }
 
     /// Id of the type by which `tp_btf` programs are attached to a tracepoint.
@@ -168,5 +197,34 @@ impl Types {
             }
             functions
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tracepoints_pass_the_structures_that_programs_read() {
+        let Some(types) = of_this_kernel() else {
+            return;
+        };
+        let names = [
+            "sys_enter",
+            "sys_exit",
+            "sched_process_fork",
+            "sched_process_exec",
+            "cgroup_mkdir",
+            "cgroup_rmdir",
+        ];
+        for name in names {
+            assert!(types.has_tracepoint(name), "{name}");
+        }
+        let id = types.tracepoint("sched_process_exec").expect("it is there");
+        assert!(types.passes(id, 0, "task_struct"));
+        assert!(!types.passes(id, 1, "linux_binprm"), "a number");
+        assert!(!types.passes(id, 2, "task_struct"));
+        assert!(!types.passes(id, 3, "linux_binprm"), "there is none");
+        assert!(!types.has_tracepoint("no_such_tracepoint"));
     }
 }

@@ -13,12 +13,42 @@ pub const OLDEST_KERNEL: &str = "5.17";
 /// The newest helper that all programs need.
 const NEWEST_HELPER: &str = "BPF_FUNC_loop";
 
+/// Reason why no eBPF engine can serve here; `None` if one may. Needs no root.
+pub fn ebpf_refusal() -> Option<String> {
+    bpf::load::keep_libbpf_quiet();
+    if !bpf::load::has_btf() {
+        return Some("the kernel has no BTF (/sys/kernel/btf/vmlinux)".to_owned());
+    }
+    if is_too_old() {
+        let release = rustix::system::uname()
+            .release()
+            .to_string_lossy()
+            .into_owned();
+        return Some(format!("Linux {release} is older than {OLDEST_KERNEL}"));
+    }
+    if locks_memory() {
+        return Some("lockdown=confidentiality hides the kernel's memory from programs".to_owned());
+    }
+    let gaps = gaps(false);
+    let gap = gaps.iter().find(|gap| gap.essential)?;
+    Some(format!(
+        "the kernel has no {}, for {}",
+        gap.name, gap.feature
+    ))
+}
+
 /// Whether this kernel is older than [`OLDEST_KERNEL`]; kernels with backported features count as newer. False if
 /// its types cannot be read.
-pub fn is_too_old() -> bool {
-    bpf::load::keep_libbpf_quiet();
+fn is_too_old() -> bool {
     let types = crate::kernel::kernel_btf::of_this_kernel();
     types.is_some_and(|types| enumerator(types.btf(), NEWEST_HELPER).is_none())
+}
+
+/// Whether lockdown refuses programs that read the kernel's memory. Without securityfs that is not known, and loading
+/// the programs tells.
+fn locks_memory() -> bool {
+    let state = std::fs::read_to_string("/sys/kernel/security/lockdown");
+    state.is_ok_and(|state| state.contains("[confidentiality]"))
 }
 
 /// Opens what this process can no longer open once it is confined: private mounts of the kernel's file systems.

@@ -213,6 +213,9 @@ pub struct LearnArgs {
     /// Only records of this executable
     #[arg(long, value_name = "PATH", requires = "log")]
     pub exe: Option<PathBuf>,
+    /// Only records since then (see tarsier search --help, -ts): with --report, what has not been used
+    #[arg(long, value_names = ["DATE", "TIME"], num_args = 1..=2, requires = "log")]
+    pub since: Vec<String>,
     /// Also allow calls that a profile denied, as SECCOMP records show
     #[arg(long, requires = "log")]
     pub denied: bool,

@@ -2,7 +2,7 @@
 //! security-profiles-operator, and lines of a systemd unit.
 
 use super::json::{self, Place};
-use super::{documents, oci, systemd, Context, Form, ProfileError};
+use super::{documents, oci, systemd, yaml, Context, Form, ProfileError};
 use serde_json::{json, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -15,7 +15,7 @@ use std::fmt::Write;
 pub fn to_oci(text: &str, context: &Context) -> Result<Value, ProfileError> {
     let document = match Form::of(text) {
         Form::Oci => json::read(text)?,
-        Form::Yaml => json::read_yaml(text)?,
+        Form::Yaml => yaml::read(text)?,
         Form::Systemd | Form::List => {
             return Err(ProfileError::new(
                 "the profile",

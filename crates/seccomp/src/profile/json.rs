@@ -17,23 +17,6 @@ pub(super) fn keep(to: &mut Map<String, Value>, name: &str, from: Option<&Value>
     }
 }
 
-/// Parses a whole text of YAML.
-pub(super) fn read_yaml(text: &str) -> Result<Value, ProfileError> {
-    serde_yaml_ng::from_str(text).map_err(|error| {
-        let place = error.location();
-        let message = error.to_string();
-        ProfileError::Yaml {
-            line: place.as_ref().map_or(1, |place| place.line().max(1)),
-            column: place.as_ref().map_or(1, |place| place.column().max(1)),
-            message: message
-                .split(" at line ")
-                .next()
-                .unwrap_or_default()
-                .to_owned(),
-        }
-    })
-}
-
 /// Parses a whole text.
 pub(super) fn read(text: &str) -> Result<Value, ProfileError> {
     serde_json::from_str(text).map_err(|error| ProfileError::Json {

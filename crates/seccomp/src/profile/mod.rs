@@ -14,9 +14,11 @@ pub mod oci;
 mod sets;
 pub mod systemd;
 mod words;
+mod yaml;
 
 pub use error::ProfileError;
 pub use json::line_of;
+pub use yaml::named;
 
 use crate::policy::{Abi, Policy};
 
@@ -116,7 +118,7 @@ pub fn parse(text: &str, context: &Context) -> Result<Policy, ProfileError> {
     }
     match form {
         Form::Oci => documents::policy(&json::read(text)?, context),
-        Form::Yaml => documents::policy(&json::read_yaml(text)?, context),
+        Form::Yaml => documents::policy(&yaml::read(text)?, context),
         Form::Systemd => systemd::parse(text, context),
         Form::List => list::parse(text, context),
     }

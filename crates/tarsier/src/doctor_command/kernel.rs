@@ -6,11 +6,7 @@ use crate::finding::Finding;
 /// Findings about the kernel.
 pub(super) fn findings(machine: &dyn Machine) -> Vec<Finding> {
     let facts = machine.engine();
-    let mut found = vec![
-        kernel(machine, &facts),
-        btf(&facts),
-        engine(machine, &facts),
-    ];
+    let mut found = vec![kernel(machine), btf(&facts), engine(machine, &facts)];
     found.extend(facts.gaps.iter().map(|gap| less_exact(gap)));
     found.extend([
         lockdown(machine),
@@ -21,20 +17,10 @@ pub(super) fn findings(machine: &dyn Machine) -> Vec<Finding> {
     found
 }
 
-fn kernel(machine: &dyn Machine, facts: &EngineFacts) -> Finding {
+fn kernel(machine: &dyn Machine) -> Finding {
     let release = machine.text("/proc/sys/kernel/osrelease");
     let release = release.map_or_else(|_| "unknown release".to_owned(), |text| trimmed(&text));
-    match facts.is_too_old {
-        false => Finding::ok("kernel", format!("Linux {release}")),
-        true => Finding::warn(
-            "kernel",
-            format!(
-                "Linux {release} is older than {}",
-                capture::probe::OLDEST_KERNEL
-            ),
-            "boot a newer one, or run `tarsier run --engine kernel`",
-        ),
-    }
+    Finding::ok("kernel", format!("Linux {release}"))
 }
 
 fn btf(facts: &EngineFacts) -> Finding {
@@ -49,12 +35,12 @@ fn btf(facts: &EngineFacts) -> Finding {
 }
 
 fn engine(machine: &dyn Machine, facts: &EngineFacts) -> Finding {
-    if !facts.btf || facts.is_too_old || facts.essential_gap.is_some() {
-        let why = match &facts.essential_gap {
-            Some(gap) => format!("kernel (the kernel lacks {gap})"),
-            None => "kernel (no eBPF engine works here)".to_owned(),
-        };
-        return Finding::warn("engine", why, "boot another kernel for an eBPF engine");
+    if let Some(why) = &facts.ebpf_refusal {
+        return Finding::warn(
+            "engine",
+            format!("kernel ({why}): {}", daemon::choice::KERNEL_ENGINE),
+            "boot another kernel for an eBPF engine",
+        );
     }
     if !machine.is_root() {
         let remedy = "run as root: only root can try programs";

@@ -9,10 +9,8 @@ use std::time::Duration;
 pub(super) struct EngineFacts {
     /// Whether the kernel has type information.
     pub(super) btf: bool,
-    /// Whether the kernel is older than the oldest that the programs are for.
-    pub(super) is_too_old: bool,
-    /// Part that the kernel lacks and no eBPF engine works without.
-    pub(super) essential_gap: Option<String>,
+    /// Reason why no eBPF engine works here.
+    pub(super) ebpf_refusal: Option<String>,
     /// Reason why the trampoline engine does not work; `None` if it does. Known to root only.
     pub(super) trampoline_refusal: Option<String>,
     /// Parts that the kernel lacks, with what is less exact for that under the engine that would be chosen.

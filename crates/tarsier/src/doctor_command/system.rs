@@ -39,20 +39,19 @@ impl Machine for System {
     }
 
     fn engine(&self) -> EngineFacts {
-        let is_too_old = capture::probe::is_too_old();
+        let ebpf_refusal = capture::probe::ebpf_refusal();
         let btf = Path::new("/sys/kernel/btf/vmlinux").exists();
-        let trampoline_refusal = match self.is_root() && btf && !is_too_old {
+        let trampoline_refusal = match self.is_root() && ebpf_refusal.is_none() {
             true => capture::probe::trampoline_refusal(),
             false => Some("not tried".to_owned()),
         };
         let gaps = capture::probe::gaps(trampoline_refusal.is_none());
-        let (essential, others): (Vec<_>, Vec<_>) = gaps.into_iter().partition(|gap| gap.essential);
+        let others = gaps.iter().filter(|gap| !gap.essential);
         EngineFacts {
             btf,
-            is_too_old,
-            essential_gap: essential.first().map(|gap| gap.name.clone()),
+            ebpf_refusal,
             trampoline_refusal,
-            gaps: others.iter().map(ToString::to_string).collect(),
+            gaps: others.map(ToString::to_string).collect(),
             compat_entry: capture::probe::compat_entry(),
             x32_calls: capture::probe::x32_calls(),
         }

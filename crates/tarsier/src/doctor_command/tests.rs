@@ -181,6 +181,7 @@ fn a_host_where_all_is_well_has_no_remedies_and_status_0() {
 fn kernels_without_btf_have_the_kernel_engine() {
     let mut fake = Fake::well();
     fake.engine.btf = false;
+    fake.engine.ebpf_refusal = Some("no BTF".to_owned());
     let found = examine(&fake);
     assert_eq!(status(&found), 1);
     assert_eq!(about(&fake, "BTF")[0].level, Level::Warn);
@@ -198,10 +199,10 @@ fn why_the_other_engine_is_not_used_is_said() {
         "tracepoint (not trampoline: fexit is refused)"
     );
     one(
-        |fake| fake.engine.essential_gap = Some("task_struct.tgid".to_owned()),
+        |fake| fake.engine.ebpf_refusal = Some("Linux 5.10 is older than 5.17".to_owned()),
         Level::Warn,
         "engine",
-        "the kernel lacks task_struct.tgid",
+        "kernel (Linux 5.10 is older than 5.17): the kernel's own audit matches the rules",
     );
     one(
         |fake| fake.engine.gaps = vec!["function x: objects".to_owned()],

@@ -7,6 +7,7 @@ use crate::rules_command::{check::findings_of, source};
 use abi::Field;
 use anyhow::{bail, Context, Result};
 use cli::{Engine, PlanArgs};
+use daemon::choice::{self, Kind};
 use daemon::host::host;
 use daemon::stderr::say;
 use plan::{CallExplanation, Capabilities, Plan};
@@ -79,8 +80,11 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<u8> {
 /// # Errors
 /// The rules do not fit the tables.
 pub(crate) fn plan_for(set: &RuleSet, engine: Engine) -> Result<(Plan, bool)> {
-    let capabilities = if rustix::process::geteuid().is_root() {
-        capture::probe::capabilities(trampoline(engine))
+    let is_root = rustix::process::geteuid().is_root();
+    let kind = choice::planned(engine, is_root);
+    let is_trampoline = kind == Kind::Trampoline;
+    let capabilities = if is_root {
+        capture::probe::capabilities(is_trampoline)
     } else {
         let (io_uring, uring_operations) = capture::probe::io_uring();
         Capabilities {
@@ -89,21 +93,17 @@ pub(crate) fn plan_for(set: &RuleSet, engine: Engine) -> Result<(Plan, bool)> {
             perm_lists: capture::probe::perm_lists(),
             io_uring,
             uring_operations,
-            trampoline: engine == Engine::Trampoline,
-            unhooked_calls: match engine {
-                Engine::Trampoline => capture::probe::unhooked_calls(),
-                _ => Default::default(),
+            trampoline: is_trampoline,
+            unhooked_calls: match is_trampoline {
+                true => capture::probe::unhooked_calls(),
+                false => Default::default(),
             },
             cgroup2: capture::probe::cgroup2(),
-            gaps: capture::probe::gaps(engine == Engine::Trampoline),
+            gaps: capture::probe::gaps(is_trampoline),
             ..Capabilities::assumed(abi::Arch::native())
         }
     };
-    let is_kernel = match engine {
-        Engine::Kernel => true,
-        Engine::Auto => !capabilities.tp_btf || capabilities.essential_gap().is_some(),
-        Engine::Trampoline | Engine::Tracepoint => false,
-    };
+    let is_kernel = kind == Kind::Kernel;
     let plan = match is_kernel {
         true => Plan::for_kernel(&set.rules, &capabilities, 1),
         false => {
@@ -114,16 +114,6 @@ pub(crate) fn plan_for(set: &RuleSet, engine: Engine) -> Result<(Plan, bool)> {
         }
     };
     Ok((plan, is_kernel))
-}
-
-/// Whether to plan for the trampoline engine: if it was asked for, even where it does not work, or
-/// if `auto` would choose it.
-fn trampoline(engine: Engine) -> bool {
-    match engine {
-        Engine::Trampoline => true,
-        Engine::Tracepoint | Engine::Kernel => false,
-        Engine::Auto => capture::probe::trampoline_refusal().is_none(),
-    }
 }
 
 fn calls(plan: &Plan, names: &[String]) -> Result<Vec<CallExplanation>> {

@@ -52,7 +52,8 @@ fn name(path: &Path) -> String {
 
 /// A filter or chain from a file, or the filter of a profile.
 fn chain(path: &Path, with: &ProfileArgs) -> Result<Chain> {
-    let bytes = match source::is_builtin(path) {
+    let is_text = source::is_builtin(path) || source::file_and_name(path).1.is_some();
+    let bytes = match is_text {
         true => source::text(path)?.into_bytes(),
         false => filters::bytes(path)?,
     };

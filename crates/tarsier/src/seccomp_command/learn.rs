@@ -1,10 +1,13 @@
 //! `tarsier seccomp learn`: a profile of the calls that programs make.
 
+use super::log_reader::{self, Wanted};
 use super::places::{self, Place};
-use super::{log_reader, source};
+use super::source;
 use anyhow::{bail, Context as _, Result};
 use cli::seccomp::LearnArgs;
 use daemon::stderr::say;
+use query::time::Bound;
+use query::Dialect;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use seccomp::policy::Abi;
 use seccomp::profile::learned::{Extra, Observed, VALUES_MAX};
@@ -21,10 +24,13 @@ pub(super) fn learn(args: &LearnArgs) -> Result<u8> {
     let context = source::context(&args.with)?;
     let mut writer = Writer::new(args, context)?;
     let (seen, status) = match &args.log {
-        Some(log) => (
-            log_reader::learnt(log, args.exe.as_deref(), args.denied)?,
-            0,
-        ),
+        Some(log) => {
+            let wanted = Wanted {
+                exe: args.exe.as_deref(),
+                since_s: since_s(&args.since)?,
+            };
+            (log_reader::learnt(log, &wanted, args.denied)?, 0)
+        }
         None => record(args, &mut writer)?,
     };
     if args.counts {
@@ -39,9 +45,21 @@ pub(super) fn learn(args: &LearnArgs) -> Result<u8> {
     writer.remove_partial();
     summary(&seen, &writer);
     if let Some(path) = &args.report {
-        report(&seen, path, &writer.context)?;
+        let since = since_s(&args.since)?.map(log_reader::date);
+        report(&seen, path, since, &writer.context)?;
     }
     Ok(status)
+}
+
+/// The time that the words of `--since` say.
+fn since_s(words: &[String]) -> Result<Option<u64>> {
+    let Some(first) = words.first() else {
+        return Ok(None);
+    };
+    let second = words.get(1).map(String::as_str);
+    let at_s = query::time::of_words(Bound::Start, first, second, Dialect::Own);
+    let at_s = at_s.map_err(|error| anyhow::anyhow!("--since: {error}"))?;
+    Ok(Some(u64::try_from(at_s).unwrap_or_default()))
 }
 
 /// Makes profiles of what was seen so far, and writes them.
@@ -368,12 +386,13 @@ fn summary(seen: &Observed, writer: &Writer) {
 }
 
 /// Prints the calls that another profile allows and the program never used.
-fn report(seen: &Observed, path: &Path, context: &Context) -> Result<()> {
+fn report(seen: &Observed, path: &Path, since: Option<String>, context: &Context) -> Result<()> {
     let policy = source::policy(path, context)?;
     let native: Abi = context.native;
     let unused = seen.unused(&policy, native);
+    let since = since.map_or(String::new(), |since| format!(" since {since}"));
     say!(
-        "tarsier: {} allows {} calls of {} that were never used:",
+        "tarsier: {} allows {} calls of {} that were never used{since}:",
         path.display(),
         unused.len(),
         native.systemd_name()

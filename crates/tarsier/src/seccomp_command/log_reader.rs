@@ -12,19 +12,41 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-/// The calls in the SYSCALL records of a log, RAW or ENRICHED, Tarsier's or auditd's. With `exe`,
-/// only those of this executable. Lines that are not records are ignored.
+/// Which records of a log count.
+#[derive(Default)]
+pub(super) struct Wanted<'a> {
+    /// Those of this executable.
+    pub(super) exe: Option<&'a Path>,
+    /// Those from this time on, in seconds since 1970.
+    pub(super) since_s: Option<u64>,
+}
+
+impl Wanted<'_> {
+    /// ` of PROGRAM since TIME`, for messages.
+    fn text(&self) -> String {
+        let of = self.exe.map(|exe| format!(" of {}", exe.display()));
+        let since = self.since_s.map(|at_s| format!(" since {}", date(at_s)));
+        of.unwrap_or_default() + &since.unwrap_or_default()
+    }
+}
+
+/// A time as the daemon's other messages have it.
+pub(super) fn date(at_s: u64) -> String {
+    let mut text = Vec::new();
+    query::time::write_date_time(at_s, &mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// The calls in the SYSCALL records of a log, RAW or ENRICHED, Tarsier's or auditd's. Lines that are
+/// not records are ignored.
 ///
 /// # Errors
 /// The log cannot be read, or has no such record.
-pub(super) fn observed(path: &Path, exe: Option<&Path>) -> Result<Observed> {
-    let log = read(path, exe)?;
+fn observed(path: &Path) -> Result<Observed> {
+    let log = read(path, &Wanted::default())?;
     if log.made.calls.is_empty() {
-        let of = exe
-            .map(|exe| format!(" of {}", exe.display()))
-            .unwrap_or_default();
         anyhow::bail!(
-            "{}: no SYSCALL record{of} in it; record with a rule on all system calls, \
+            "{}: no SYSCALL record in it; record with a rule on all system calls, \
              such as -a always,exit -S all -F exe=PROGRAM",
             path.display()
         );
@@ -37,8 +59,8 @@ pub(super) fn observed(path: &Path, exe: Option<&Path>) -> Result<Observed> {
 ///
 /// # Errors
 /// The log cannot be read, or has no such record.
-pub(super) fn learnt(path: &Path, exe: Option<&Path>, with_denied: bool) -> Result<Observed> {
-    let mut log = read(path, exe)?;
+pub(super) fn learnt(path: &Path, wanted: &Wanted<'_>, with_denied: bool) -> Result<Observed> {
+    let mut log = read(path, wanted)?;
     if with_denied {
         log.made.merge(std::mem::take(&mut log.denied));
     }
@@ -50,15 +72,22 @@ pub(super) fn learnt(path: &Path, exe: Option<&Path>, with_denied: bool) -> Resu
             names.join(" ")
         );
     }
+    if let (Some(since_s), Some(first_s)) = (wanted.since_s, log.first_s) {
+        if first_s > since_s {
+            say!(
+                "tarsier: {}: its first record is of {}: which calls were used before is not known",
+                path.display(),
+                date(first_s)
+            );
+        }
+    }
     if log.made.calls.is_empty() {
-        let of = exe
-            .map(|exe| format!(" of {}", exe.display()))
-            .unwrap_or_default();
         anyhow::bail!(
-            "{}: no SYSCALL record{of} in it, nor any of SCMP_ACT_LOG; record with a rule on all system \
+            "{}: no SYSCALL record{} in it, nor any of SCMP_ACT_LOG; record with a rule on all system \
              calls, such as -a always,exit -S all -F exe=PROGRAM, or run the program under a profile \
              whose defaultAction is SCMP_ACT_LOG",
-            path.display()
+            path.display(),
+            wanted.text()
         );
     }
     Ok(log.made)
@@ -71,9 +100,11 @@ struct Log {
     denied: Observed,
     /// Calls that a record without arguments shows.
     without_values: BTreeSet<&'static str>,
+    /// Time of the earliest record.
+    first_s: Option<u64>,
 }
 
-fn read(path: &Path, exe: Option<&Path>) -> Result<Log> {
+fn read(path: &Path, wanted: &Wanted<'_>) -> Result<Log> {
     let reading = || format!("cannot read {}", path.display());
     let mut log: Box<dyn BufRead> = match path.as_os_str() == "-" {
         true => Box::new(std::io::stdin().lock()),
@@ -89,7 +120,11 @@ fn read(path: &Path, exe: Option<&Path>) -> Result<Log> {
     while log.read_until(b'\n', &mut line).with_context(reading)? > 0 {
         let message = from_kernel_message(&line);
         if let Ok(record) = text::parse_line(message.as_deref().unwrap_or(&line)) {
-            add(&mut found, &record, exe);
+            let at_s = record.stamp.sec;
+            found.first_s = Some(found.first_s.map_or(at_s, |first| first.min(at_s)));
+            if wanted.since_s.is_none_or(|since_s| at_s >= since_s) {
+                add(&mut found, &record, wanted.exe);
+            }
         }
         line.clear();
     }
@@ -168,7 +203,7 @@ fn add(found: &mut Log, record: &text::Record, exe: Option<&Path>) {
 /// # Errors
 /// The errors of [`observed`].
 pub(super) fn frequencies(path: &Path) -> Result<Frequencies> {
-    let seen = observed(path, None)?;
+    let seen = observed(path)?;
     Ok(seen.calls.into_iter().collect())
 }
 

@@ -6,7 +6,7 @@ use daemon::stderr::say;
 use seccomp::policy::{Abi, Policy};
 use seccomp::profile::{self, Context, DOCKER_DEFAULT};
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Every capability of linux/capability.h, by number.
 const CAPS: [&str; 41] = [
@@ -144,12 +144,26 @@ pub(super) fn text(path: &Path) -> Result<String> {
             .map_err(|error| anyhow::anyhow!("cannot read standard input: {error}"))?;
         return Ok(text);
     }
-    std::fs::read_to_string(path).map_err(|error| {
+    let (file, name) = file_and_name(path);
+    let text = std::fs::read_to_string(&file).map_err(|error| {
         anyhow::anyhow!(
             "cannot read {}: {error}; give a file, - or docker",
-            path.display()
+            file.display()
         )
-    })
+    })?;
+    match name {
+        Some(name) => profile::named(&text, &name).with_context(|| file.display().to_string()),
+        None => Ok(text),
+    }
+}
+
+/// Of `FILE#NAME`, which stands for one of several SeccompProfiles, the file and the name.
+pub(super) fn file_and_name(path: &Path) -> (PathBuf, Option<String>) {
+    let split = path.to_str().and_then(|text| text.rsplit_once('#'));
+    match split {
+        Some((file, name)) if !path.exists() => (file.into(), Some(name.to_owned())),
+        _ => (path.to_path_buf(), None),
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,126 @@
+//! libseccomp, loaded when the test runs, driven as runc drives it (libcontainer/seccomp).
+
+use crate::generate::{Entry, Profile};
+use seccomp::{Filter, Insn};
+use std::ffi::{c_char, c_int, c_uint, c_void, CStr, CString};
+use std::io::{Read, Seek};
+use std::os::fd::{AsRawFd, FromRawFd};
+
+/// `struct scmp_arg_cmp`.
+#[repr(C)]
+struct Compare {
+    arg: c_uint,
+    op: c_int,
+    a: u64,
+    b: u64,
+}
+
+type Context = *mut c_void;
+
+pub struct Library {
+    init: extern "C" fn(u32) -> Context,
+    release: extern "C" fn(Context),
+    add_arch: extern "C" fn(Context, u32) -> c_int,
+    add_rule: extern "C" fn(Context, u32, c_int, c_uint, *const Compare) -> c_int,
+    resolve: extern "C" fn(*const c_char) -> c_int,
+    export: extern "C" fn(Context, c_int) -> c_int,
+    pub version: (u32, u32, u32),
+}
+
+impl Library {
+    /// Loads the file, or the system's libseccomp; `None` if there is none.
+    pub fn open(file: &str) -> Option<Library> {
+        let file = CString::new(file).expect("a file name");
+        // SAFETY: libseccomp has no constructors with other effects; it stays loaded.
+        let handle = unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        if handle.is_null() {
+            return None;
+        }
+        let symbol = |name: &CStr| {
+            // SAFETY: the handle is open and the name ends with NUL.
+            let symbol = unsafe { libc::dlsym(handle, name.as_ptr()) };
+            assert!(!symbol.is_null(), "{name:?}");
+            symbol
+        };
+        // SAFETY: these are the types that seccomp.h declares.
+        unsafe {
+            let version: extern "C" fn() -> *const [c_uint; 3] =
+                std::mem::transmute(symbol(c"seccomp_version"));
+            let [major, minor, micro] = *version();
+            Some(Library {
+                init: std::mem::transmute(symbol(c"seccomp_init")),
+                release: std::mem::transmute(symbol(c"seccomp_release")),
+                add_arch: std::mem::transmute(symbol(c"seccomp_arch_add")),
+                add_rule: std::mem::transmute(symbol(c"seccomp_rule_add_array")),
+                resolve: std::mem::transmute(symbol(c"seccomp_syscall_resolve_name")),
+                export: std::mem::transmute(symbol(c"seccomp_export_bpf")),
+                version: (major, minor, micro),
+            })
+        }
+    }
+
+    /// Whether the library has the name.
+    pub fn knows(&self, name: &str) -> bool {
+        let name = CString::new(name).expect("a name");
+        (self.resolve)(name.as_ptr()) != -1
+    }
+
+    /// The filter of a profile; `None` if the library refuses a rule.
+    pub fn filter(&self, profile: &Profile) -> Option<Filter> {
+        let context = (self.init)(profile.default.0);
+        for abi in &profile.abis {
+            // SCMP_ARCH_X32 is the architecture of x86-64 without its bit for 64 bits.
+            let arch = match abi {
+                seccomp::policy::Abi::X32 => 0x4000_003e,
+                other => other.audit_arch(),
+            };
+            (self.add_arch)(context, arch);
+        }
+        let applying = profile.entries.iter().filter(|entry| entry.applies);
+        let is_accepted = applying
+            .clone()
+            .all(|entry| entry.verdict == profile.default || self.add(context, entry));
+        let filter = is_accepted.then(|| self.program(context));
+        (self.release)(context);
+        filter
+    }
+
+    fn add(&self, context: Context, entry: &Entry) -> bool {
+        let alternatives = entry.alternatives();
+        entry.names.iter().all(|name| {
+            let name = CString::new(*name).expect("a name");
+            let nr = (self.resolve)(name.as_ptr());
+            nr == -1
+                || alternatives.iter().all(|conditions| {
+                    let compares = conditions.iter().map(|condition| Compare {
+                        arg: condition.arg as c_uint,
+                        op: condition.op as c_int + 1,
+                        a: condition.value,
+                        b: condition.second,
+                    });
+                    let list: Vec<Compare> = compares.collect();
+                    let count = list.len() as c_uint;
+                    (self.add_rule)(context, entry.verdict.0, nr, count, list.as_ptr()) == 0
+                })
+        })
+    }
+
+    fn program(&self, context: Context) -> Filter {
+        // SAFETY: creates a file without a name, which nothing else has.
+        let mut file = unsafe {
+            let fd = libc::memfd_create(c"filter".as_ptr(), libc::MFD_CLOEXEC);
+            assert!(fd >= 0);
+            std::fs::File::from_raw_fd(fd)
+        };
+        assert_eq!((self.export)(context, file.as_raw_fd()), 0);
+        file.rewind().expect("rewinds");
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).expect("reads");
+        let insns = bytes.chunks_exact(8).map(|insn| {
+            let code = u16::from_ne_bytes([insn[0], insn[1]]);
+            let k = u32::from_ne_bytes([insn[4], insn[5], insn[6], insn[7]]);
+            Insn::jump(code, k, insn[2], insn[3])
+        });
+        Filter::new(insns.collect::<Vec<_>>()).expect("a filter that the kernel accepts")
+    }
+}

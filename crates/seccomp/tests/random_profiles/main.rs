@@ -1,0 +1,230 @@
+//! Compares random profiles with what they say, and with the filters that runc would make of them
+//! by libseccomp: equal but for what decision 0009 lists, and never weaker than what is written.
+//!
+//! TARSIER_LIBSECCOMP names another library than the system's, TARSIER_SECCOMP_ROUNDS the number
+//! of profiles.
+
+#![allow(unreachable_pub)] // Modules of one test binary.
+
+mod generate;
+mod library;
+mod model;
+mod programs;
+#[path = "../support/mod.rs"]
+mod support;
+
+use generate::Profile;
+use library::Library;
+use model::{Kind, Rules};
+use seccomp::compile::{compile, Frequencies};
+use seccomp::policy::Abi;
+use seccomp::profile::{self, Context};
+use seccomp::{Filter, SeccompData, Verdict};
+use std::collections::BTreeMap;
+use support::Rng;
+
+/// Calls on which the library answers otherwise.
+#[derive(Debug, Default)]
+struct Seen {
+    stricter: u64,
+    weaker: u64,
+}
+
+/// Values near those of the rules' conditions.
+fn args(rng: &mut Rng, rules: &Rules) -> [u64; 6] {
+    let conditions: Vec<_> = rules.list.iter().flat_map(|rule| &rule.0).collect();
+    let mut args = [0; 6];
+    for (index, arg) in args.iter_mut().enumerate() {
+        let own: Vec<_> = conditions.iter().filter(|it| it.arg == index).collect();
+        if own.is_empty() {
+            continue;
+        }
+        let condition = own[rng.below(own.len())];
+        let base = match rng.below(4) {
+            0 => condition.second & condition.value,
+            1 => condition.second | !condition.value,
+            _ => condition.value,
+        };
+        *arg = match rng.below(8) {
+            0 => base.wrapping_add(1),
+            1 => base.wrapping_sub(1),
+            2 => base ^ 1 << rng.below(64),
+            3 => base & 0xffff_ffff,
+            4 => rng.next() >> rng.below(64),
+            _ => base,
+        };
+    }
+    args
+}
+
+struct Comparison<'a> {
+    profile: &'a Profile,
+    ours: Filter,
+    theirs: Option<Filter>,
+    library: Option<&'a Library>,
+    seen: &'a mut BTreeMap<Kind, Seen>,
+}
+
+impl Comparison<'_> {
+    fn compare(&mut self, abi: Abi, name: &str, args: [u64; 6]) {
+        let Some(nr) = abi.number(name) else { return };
+        // The kernel takes 32 bits from programs of these ABIs.
+        let args = match abi {
+            Abi::I386 | Abi::Arm => args.map(|arg| arg & 0xffff_ffff),
+            _ => args,
+        };
+        let data = SeccompData {
+            nr,
+            arch: abi.audit_arch(),
+            args,
+            ..SeccompData::default()
+        };
+        let rules = Rules::new(self.profile, abi, name);
+        let ours = self.ours.run(&data).verdict;
+        let wanted = rules.verdicts(args);
+        let place = || format!("{abi:?} {name}({args:x?}) in {}", self.profile.json());
+        if rules.is_multiplexed() {
+            assert!(
+                name == "socketcall" || name == "ipc" || ours.order() <= wanted[0].order(),
+                "weaker: {ours}, not {wanted:?}: {}",
+                place()
+            );
+        } else {
+            assert!(
+                wanted.contains(&ours),
+                "{ours}, not {wanted:?}: {}",
+                place()
+            );
+        }
+        let Some(theirs) = self.theirs.as_ref().map(|filter| filter.run(&data).verdict) else {
+            return;
+        };
+        if ours == theirs {
+            return;
+        }
+        let is_known = self.library.is_some_and(|library| library.knows(name));
+        let kinds = rules.kinds(args, theirs, is_known);
+        let is_weaker = ours.order() > theirs.order();
+        let listed = kinds
+            .iter()
+            .find(|kind| !is_weaker || kind.may_be_stricter());
+        let listed = listed.unwrap_or_else(|| panic!("{ours}, libseccomp {theirs}: {}", place()));
+        let seen = self.seen.entry(*listed).or_default();
+        seen.weaker += u64::from(is_weaker);
+        seen.stricter += u64::from(!is_weaker);
+    }
+}
+
+fn context() -> Context {
+    Context {
+        enosys: false,
+        ..Context::docker(Abi::X86_64, (6, 18))
+    }
+}
+
+fn library() -> Option<Library> {
+    let named = std::env::var("TARSIER_LIBSECCOMP");
+    let library = Library::open(named.as_deref().unwrap_or("libseccomp.so.2"));
+    assert!(
+        named.is_err() || library.is_some(),
+        "{named:?} cannot be loaded"
+    );
+    library
+}
+
+impl<'a> Comparison<'a> {
+    fn new(
+        profile: &'a Profile,
+        library: Option<&'a Library>,
+        seen: &'a mut BTreeMap<Kind, Seen>,
+    ) -> Comparison<'a> {
+        let text = profile.json();
+        let fail = |error: &dyn std::fmt::Display| -> ! { panic!("{error}: {text}") };
+        let policy = profile::parse(&text, &context()).unwrap_or_else(|error| fail(&error));
+        let ours = compile(&policy, &Frequencies::usual()).unwrap_or_else(|error| fail(&error));
+        Comparison {
+            ours,
+            theirs: library.and_then(|library| library.filter(profile)),
+            profile,
+            library,
+            seen,
+        }
+    }
+
+    /// Compares calls by these names on every ABI; the number of calls.
+    fn compare_all(&mut self, names: &[&str], rng: &mut Rng) -> u64 {
+        let mut compared = 0;
+        for abi in Abi::EVERY {
+            if !self.profile.abis.contains(&abi) {
+                let data = SeccompData {
+                    nr: 1 | u32::from(abi == Abi::X32) << 30,
+                    arch: abi.audit_arch(),
+                    ..SeccompData::default()
+                };
+                let verdict = self.ours.run(&data).verdict;
+                assert_eq!(verdict, Verdict(0), "{abi:?} {}", self.profile.json());
+                continue;
+            }
+            for name in names {
+                let rules = Rules::new(self.profile, abi, name);
+                let points = match rules.list.iter().any(|rule| !rule.0.is_empty()) {
+                    true => 60,
+                    false => 1,
+                };
+                for _ in 0..points {
+                    self.compare(abi, name, args(rng, &rules));
+                    compared += 1;
+                }
+            }
+        }
+        compared
+    }
+}
+
+#[test]
+fn random_profiles_say_what_is_written_and_libseccomp_differs_in_listed_ways_only() {
+    let rounds = match std::env::var("TARSIER_SECCOMP_ROUNDS") {
+        Ok(text) => text.parse().expect("TARSIER_SECCOMP_ROUNDS is a number"),
+        Err(_) => testkit::times(150, 1500),
+    };
+    let library = library();
+    let mut seen = BTreeMap::new();
+    let (mut compared, mut refused) = (0, 0);
+    for seed in 0..rounds {
+        let mut rng = Rng(seed);
+        let profile = Profile::random(&mut rng);
+        let mut comparison = Comparison::new(&profile, library.as_ref(), &mut seen);
+        refused += u64::from(library.is_some() && comparison.theirs.is_none());
+        compared += comparison.compare_all(&generate::NAMES, &mut rng);
+    }
+    println!(
+        "{rounds} profiles, {compared} calls, {refused} refused by {:?}",
+        library.map(|it| it.version)
+    );
+    println!("where libseccomp answers otherwise: {seen:?}");
+    assert!(compared > rounds * 40);
+}
+
+#[test]
+fn the_rules_of_libseccomps_own_programs_are_what_they_say_on_every_abi() {
+    let library = library();
+    let mut rng = Rng(43);
+    for abi in Abi::EVERY {
+        let mut programs = 0;
+        for (name, profile) in programs::all(abi) {
+            let mut seen = BTreeMap::new();
+            let mut comparison = Comparison::new(&profile, library.as_ref(), &mut seen);
+            let mut names: Vec<&str> = profile.entries.iter().map(|it| it.names[0]).collect();
+            names.extend(generate::NAMES);
+            names.sort();
+            names.dedup();
+            let compared = comparison.compare_all(&names, &mut rng);
+            assert!(compared > 0, "{name}");
+            // Of x32, libseccomp compares half of the registers.
+            let is_listed = abi == Abi::X32 && seen.values().all(|seen| seen.weaker == 0);
+            assert!(seen.is_empty() || is_listed, "{name} {abi:?}: {seen:?}");
+            programs += 1;
+        }
+        assert_eq!(programs, 44);
+    }
+}
