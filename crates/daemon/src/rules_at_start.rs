@@ -350,6 +350,7 @@ fn whole(path: &Path, why: String) -> LeftOut {
         file: path.to_string_lossy().into_owned(),
         line: 0,
         why,
+        is_setting: false,
     }
 }
 
@@ -358,6 +359,7 @@ fn wrong(error: &RuleError) -> LeftOut {
         file: error.file().to_owned(),
         line: error.line(),
         why: error.message.clone(),
+        is_setting: false,
     }
 }
 
@@ -366,6 +368,7 @@ fn at(rule: &Rule, why: String) -> LeftOut {
         file: rule.source.file.clone(),
         line: rule.source.line,
         why,
+        is_setting: false,
     }
 }
 
