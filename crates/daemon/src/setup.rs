@@ -166,10 +166,7 @@ pub(super) fn start(args: &RunArgs, launcher: &Launcher, signals: Signals) -> Re
 
 /// Reads the configuration, and finds out what this kernel can do. Returns whether its own audit is the engine, and the
 /// text of the configuration file if all of it is in force.
-fn prepared(
-    args: &RunArgs,
-    launcher: &Launcher,
-) -> Result<(Settings, bool, Option<Vec<u8>>)> {
+fn prepared(args: &RunArgs, launcher: &Launcher) -> Result<(Settings, bool, Option<Vec<u8>>)> {
     let mut sources = Sources::of(args);
     sources.open_state(args);
     let chosen = sources.config_at_start()?;

@@ -96,13 +96,7 @@ pub(super) fn by_handle(items: &mut Items, event: &Event<'_>) {
 }
 
 /// Adds the items of an open that gave no descriptor.
-fn not_opened(
-    items: &mut Items,
-    kernel: Kernel,
-    event: &Event<'_>,
-    arg: &mut Arg<'_>,
-    flags: u64,
-) {
+fn not_opened(items: &mut Items, kernel: Kernel, event: &Event<'_>, arg: &mut Arg<'_>, flags: u64) {
     let creates = flags & O_CREAT != 0;
     let stops_at_link =
         flags & O_NOFOLLOW != 0 && event.exit() == Some(ELOOP) || creates && flags & O_EXCL != 0;
@@ -121,7 +115,10 @@ fn not_opened(
         // The kernel has noted the directory, and then the entry in it.
         arg.failed = false;
         items.parent(arg);
-        items.last_mut().into_iter().for_each(|item| item.existed = true);
+        items
+            .last_mut()
+            .into_iter()
+            .for_each(|item| item.existed = true);
         return items.looked_up(arg, false, LookupOutcome::There);
     }
     let may_make = creates && !arg.is_barred && !matches!(told, LookupOutcome::Missing);

@@ -120,7 +120,9 @@ fn is_said(way: &str, status: &serde_json::Value, log: &str, said: &str) {
     let start = start.unwrap_or_else(|| panic!("{way}: {log}"));
     let count = format!(" left_out={} lines=\"", left_out.len());
     assert!(start.contains(&count), "{way}: {start}");
-    let records = log.lines().filter(|line| line.contains(": op=setting-not-in-force "));
+    let records = log
+        .lines()
+        .filter(|line| line.contains(": op=setting-not-in-force "));
     assert_eq!(records.count(), left_out.len().min(20), "{way}: {log}");
     assert!(said.contains(" NOT in force"), "{way}: {said}");
 }
@@ -128,23 +130,32 @@ fn is_said(way: &str, status: &serde_json::Value, log: &str, said: &str) {
 #[test]
 fn no_way_to_break_settings_leaves_a_host_without_audit_or_is_kept_quiet() {
     machine::test("broken settings at boot", |setup| {
+        let (text, said) = recorded("whole", setup, whole(setup).start());
+        assert!(text.starts_with("node=kept "), "{text}");
+        assert!(!said.contains("NOT in force"), "{said}");
+        let state = fs::read_dir(setup.path("run")).expect("the state");
+        let mut state = state.map(|entry| entry.expect("an entry").path());
+        let state = state.find(|path| path.extension().is_some_and(|end| end == "auditd-conf"));
+        let (state, elsewhere) = (state.expect("what was kept"), setup.path("elsewhere"));
         for (way, act, names_node) in WAYS {
-            // On a host whose settings have never been right.
-            let _ = fs::remove_dir_all(setup.path("run"));
+            let daemon = broken(setup, act).start();
+            let status = daemon.status();
+            let (text, said) = recorded(way, setup, daemon);
+            is_said(way, &status, &text, &said);
+            assert!(text.starts_with("node=kept "), "{way}: {text}");
+
+            // The same on a host whose settings have never been right.
+            fs::rename(&state, &elsewhere).expect("rename");
             let daemon = broken(setup, act).start();
             let status = daemon.status();
             let (text, said) = recorded(way, setup, daemon);
             is_said(way, &status, &text, &said);
             assert_eq!(text.starts_with("node=kept "), *names_node, "{way}: {text}");
-
-            let (text, said) = recorded(way, setup, whole(setup).start());
-            assert!(text.starts_with("node=kept "), "{way}: {text}");
-            assert!(!said.contains("NOT in force"), "{way}: {said}");
-            let daemon = broken(setup, act).start();
-            let status = daemon.status();
-            let (text, said) = recorded(way, setup, daemon);
-            is_said(way, &status, &text, &said);
-            assert!(text.starts_with("node=kept "), "{way}: {text}");
+            assert!(
+                !state.exists(),
+                "{way}: wrong settings are not kept as good ones"
+            );
+            fs::rename(&elsewhere, &state).expect("rename");
         }
     });
 }
@@ -174,7 +185,9 @@ fn settings_that_want_no_others_are_refused() {
         let refused = broken(setup, &Line("log_fle = /x\nrules_error = refuse")).finish();
         assert!(!refused.status.success());
         assert!(refused.said.contains("unknown keyword"), "{}", refused.said);
-        let typed = broken(setup, &Line("log_fle = /x")).command(&[&"true"]).finish();
+        let typed = broken(setup, &Line("log_fle = /x"))
+            .command(&[&"true"])
+            .finish();
         assert!(!typed.status.success(), "{}", typed.said);
     });
 }
