@@ -233,7 +233,7 @@ mod tests {
                 .part(wire::TARSIER_PART_PATH, 0, b"/mnt")
                 .part(wire::TARSIER_PART_PATH, 1, source.as_bytes())
                 .part(wire::TARSIER_PART_PATH, 3, kind.as_bytes());
-            frame.header.ret = exit;
+            frame.header.exit = exit;
             items(frame, "mount", [0; 6]).split_off(1)
         };
         assert_eq!(mount("/dev/vda", "ext4", 0), ["/dev/vda Normal"]);
