@@ -129,8 +129,11 @@ impl Chosen {
         Ok(())
     }
 
-    /// Keeps the rules for a later start, if the files had no error.
+    /// Keeps rules and settings for a later start, if their files had no error.
     pub(super) fn keep(&self, settings: &Settings) {
+        if let Some(text) = &settings.config_text {
+            settings.sources.keep_config(text);
+        }
         if let Some(files) = &self.files {
             settings.sources.good.keep(&self.set, files);
         }

@@ -161,6 +161,8 @@ pub(super) struct Settings {
     pub(super) sources: Sources,
     /// The configuration in force.
     pub(super) config: Config,
+    /// The text of the configuration file that the start has read, if all of it is in force.
+    pub(super) config_text: Option<Vec<u8>>,
     /// What of the configuration file is not in force.
     pub(super) not_in_force: Vec<LeftOut>,
     pub(super) capabilities: Capabilities,

@@ -93,7 +93,7 @@ fn is_unhooked(error: &CaptureError) -> bool {
 /// changed.
 pub(super) fn start(args: &RunArgs, launcher: &Launcher, signals: Signals) -> Result<Daemon> {
     Scheduling::refuse_huge_pages();
-    let (mut settings, is_kernel, config_text) = prepared(args, launcher)?;
+    let (mut settings, is_kernel) = prepared(args, launcher)?;
     let mut recorder = recorder(&settings)?;
     let contexts = AuditContexts::load();
     let mut chosen = rules_at_start::choose(&settings, is_kernel)?;
@@ -155,18 +155,14 @@ pub(super) fn start(args: &RunArgs, launcher: &Launcher, signals: Signals) -> Re
     pipeline.generation = Arc::clone(&chosen.generation);
     let pipeline = pipeline.with_kernel_records(kernel);
     chosen.keep(&settings);
-    if let Some(text) = config_text {
-        settings.sources.keep_config(&text);
-    }
     let mut recording = Recording::new(pipeline, settings, contexts, chosen.in_force);
     recording.apply_settings(&chosen.set.settings);
     let recording = begun(recording, downtime.as_ref(), is_taken_over, &report);
     Ok(Daemon::new(recording, server, signals, instance))
 }
 
-/// Reads the configuration, and finds out what this kernel can do. Returns whether its own audit is the engine, and the
-/// text of the configuration file if all of it is in force.
-fn prepared(args: &RunArgs, launcher: &Launcher) -> Result<(Settings, bool, Option<Vec<u8>>)> {
+/// Reads the configuration, and finds out what this kernel can do. Returns whether its own audit is the engine.
+fn prepared(args: &RunArgs, launcher: &Launcher) -> Result<(Settings, bool)> {
     let mut sources = Sources::of(args);
     sources.open_state(args);
     let chosen = sources.config_at_start()?;
@@ -176,6 +172,7 @@ fn prepared(args: &RunArgs, launcher: &Launcher) -> Result<(Settings, bool, Opti
     let settings = Settings {
         sources,
         config: chosen.config,
+        config_text: chosen.text,
         not_in_force: chosen.left_out,
         capabilities,
         lookups: lookups::start(launcher),
@@ -183,7 +180,7 @@ fn prepared(args: &RunArgs, launcher: &Launcher) -> Result<(Settings, bool, Opti
         launcher: launcher.clone(),
         started_nice: rustix::process::getpriority_process(None).unwrap_or(0),
     };
-    Ok((settings, is_kernel, chosen.text))
+    Ok((settings, is_kernel))
 }
 
 /// Connects the engine and the recorder with the log and the plugins.
