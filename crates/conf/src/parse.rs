@@ -87,12 +87,11 @@ pub(super) fn parse_lines(
             Err(error) => errors.push(error),
         }
     }
-    while keys_set {
-        let Err(error) = check_agreement(&config, file, &mut notices) else {
-            break;
-        };
-        errors.push(error);
-        config = agreeing(config);
+    if keys_set {
+        if let Err(error) = check_agreement(&config, file, &mut notices) {
+            errors.push(error);
+            config = agreeing(config);
+        }
     }
     Loaded {
         config,
