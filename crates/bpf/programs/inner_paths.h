@@ -93,7 +93,10 @@ static __always_inline void part_option(struct work *w)
 		part_source(w);
 }
 
-/* Adds the options of mount(2), as the third path, if they are those of overlayfs: they name directories. */
+/*
+ * Adds the options of mount(2), as the third path, if they are those of overlayfs: they name directories. And the kind
+ * of file system, as the fourth: it says whether the source is looked up.
+ */
 static __always_inline void part_overlay(struct work *w)
 {
 	char type[8] = {};
@@ -101,6 +104,7 @@ static __always_inline void part_overlay(struct work *w)
 	if (bpf_probe_read_user_str(type, sizeof(type), (void *)w->args[2]) == sizeof(type) &&
 	    !__builtin_memcmp(type, "overlay", sizeof(type)))
 		part_user_string(w, TARSIER_PART_PATH, 2, w->args[4]);
+	part_user_string(w, TARSIER_PART_PATH, 3, w->args[2]);
 }
 
 /* Adds the paths of the call that are no arguments of their own. */

@@ -192,7 +192,8 @@ __noinline int mark_alias(struct table *table, struct marks *m, __u64 dentry_at)
 
 /*
  * Adds the marks of an entry and of its object. For the kernel's audit only the object counts, and the
- * directories above it in its file system: what a mount is on does not.
+ * directories above it in its file system: what a mount is on does not. In the rules' own mount namespace
+ * it counts for rules that record, which the daemon decides.
  */
 __noinline int mark_entry(struct table *table, struct marks *m, __u64 dentry_at)
 {
@@ -209,13 +210,14 @@ __noinline int mark_entry(struct table *table, struct marks *m, __u64 dentry_at)
 		by_entry = 0;
 		if (parent_at != dentry_at)
 			by_entry = mark_row(table, m->head, entry_mark(m, name, parent_at));
-		add_mark_of(table, m, by_entry ? by_entry : row, by_entry != 0, false);
+		add_mark_of(table, m, by_entry ? by_entry : row, by_entry && !m->is_crossed, false);
 	}
 	row = mark_row(table, m->head, object_mark(m, (__u64)OF(dentry, dentry_at, d_inode)));
 	/* An object proves its path whatever its name, as in the kernel. */
 	if (row) {
 		proofs = row_at(table, row)->b >> TABLE_MARK_PROOF_BIT;
-		add_mark_of(table, m, row, proofs & 1, proofs >> 1 && !m->is_crossed);
+		add_mark_of(table, m, row, proofs & 1 && !m->is_crossed,
+			    proofs >> 1 && !m->is_crossed);
 	}
 	return 0;
 }

@@ -466,9 +466,16 @@ __noinline int walk_path(struct work *w, __u32 tag_index, __u64 path_at, __u64 i
 	if (dentry && bpf_loop(WALK_STEPS_MAX, walk_step, &walk, 0) >= WALK_STEPS_MAX)
 		walk.flags |= TARSIER_PART_CUT;
 	walk_finish(w, part, walk.off, walk.flags | tag_index >> 24);
-	if (walk.shown && ((tag_index & 0xffff) == TARSIER_PART_FILE ||
-			   (tag_index & 0xffff) == TARSIER_PART_EXECUTED))
+	if ((tag_index & 0xffff) != TARSIER_PART_FILE &&
+	    (tag_index & 0xffff) != TARSIER_PART_EXECUTED)
+		return 0;
+	if (walk.shown)
 		part_above(w, &walk);
+	/* In another mount namespace, the path does not tell below which directories the file is. */
+	if (event_of(w)->flags & TARSIER_UNDECIDED && dentry) {
+		walk.shown = dentry;
+		part_above(w, &walk);
+	}
 	return 0;
 }
 

@@ -163,6 +163,8 @@ pub const HEAD_BYTES_MAX: u32 = 4096;
 pub enum KernelFile {
     /// The mounts of this system.
     Mounts,
+    /// The kinds of file systems that the kernel knows, one per line, behind `nodev` if they need no device.
+    Filesystems,
     /// The number of the kernel's last capability.
     LastCapability,
     /// The loaded AppArmor profiles, one per line.
@@ -184,6 +186,7 @@ impl KernelFile {
     pub fn path(self) -> Cow<'static, str> {
         match self {
             KernelFile::Mounts => "/proc/self/mountinfo".into(),
+            KernelFile::Filesystems => "/proc/filesystems".into(),
             KernelFile::LastCapability => "/proc/sys/kernel/cap_last_cap".into(),
             KernelFile::AppArmorProfiles => "/sys/kernel/security/apparmor/profiles".into(),
             KernelFile::Label(None) => "/proc/self/attr/current".into(),

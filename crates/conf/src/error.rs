@@ -116,6 +116,17 @@ pub enum ConfigError {
     },
 }
 
+impl ConfigError {
+    /// The line that is wrong, counted from 1; 0 for the file as a whole.
+    pub fn line(&self) -> usize {
+        match self {
+            ConfigError::Syntax { place, .. } | ConfigError::UnknownKey { place, .. } => place.line,
+            ConfigError::Value(bad) => bad.place.line,
+            _ => 0,
+        }
+    }
+}
+
 /// A value that its key does not accept.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error(

@@ -37,7 +37,7 @@ use std::path::{Path, PathBuf};
 
 pub use error::{nearest, BadValue, ConfigError, Notice, Place};
 pub use group::Group;
-pub use load::load;
+pub use load::{load, load_right_lines};
 pub use manual::{described_keys, KeyDescription};
 pub use parse::{parse, LoadOptions, Loaded, LINE_BYTES_MAX};
 

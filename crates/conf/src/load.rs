@@ -6,7 +6,7 @@ use std::path::Path;
 use trust::{Links, TrustError};
 
 use crate::error::ConfigError;
-use crate::parse::{parse_with, LoadOptions, Loaded};
+use crate::parse::{parse_lines, parse_with, LoadOptions, Loaded};
 use crate::Config;
 
 /// The largest configuration file that is accepted, in bytes.
@@ -16,18 +16,36 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// that only root can change ([`trust`]). If the file does not exist, returns [`Config::default`],
 /// as auditd skips a missing file.
 pub fn load(path: &Path, options: LoadOptions) -> Result<Loaded, ConfigError> {
+    match read(path, options)? {
+        Some(text) => parse_with(&text, path, true),
+        None => Ok(Loaded::default()),
+    }
+}
+
+/// Reads `path` as [`load`] does, and returns whatever is right in it with the errors of the rest. Settings that are not
+/// right have the values of [`Config::default`].
+pub fn load_right_lines(path: &Path, options: LoadOptions) -> (Loaded, Vec<ConfigError>) {
+    let mut errors = Vec::new();
+    let loaded = match read(path, options) {
+        Ok(Some(text)) => parse_lines(Config::default(), &text, path, true, &mut errors),
+        Ok(None) => Loaded::default(),
+        Err(error) => {
+            errors.push(error);
+            Loaded::default()
+        }
+    };
+    (loaded, errors)
+}
+
+/// The text of the file; `None` if there is no file.
+fn read(path: &Path, options: LoadOptions) -> Result<Option<Vec<u8>>, ConfigError> {
     let links = match options.allow_links {
         true => Links::Follow,
         false => Links::Refuse,
     };
     let file = match trust::open(path, links) {
         Ok(file) => file,
-        Err(error) if error.is_missing() => {
-            return Ok(Loaded {
-                config: Config::default(),
-                notices: Vec::new(),
-            })
-        }
+        Err(error) if error.is_missing() => return Ok(None),
         Err(TrustError::Io { path, call, source }) => return Err(io_error(&path, call, source)),
         Err(error) => return Err(ConfigError::Untrusted(error)),
     };
@@ -41,7 +59,7 @@ pub fn load(path: &Path, options: LoadOptions) -> Result<Loaded, ConfigError> {
             limit_bytes: FILE_BYTES_MAX,
         });
     }
-    parse_with(&text, path, true)
+    Ok(Some(text))
 }
 
 fn io_error(path: &Path, call: &'static str, source: io::Error) -> ConfigError {

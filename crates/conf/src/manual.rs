@@ -208,7 +208,8 @@ const TEXTS: &[Text] = &[
       is exceeded. `refuse`: the daemon does not start. `last-good`: it takes the rules that were last in force without \
       an error; if there are none, it does what `skip` does: it takes the lines that are right. What is not in force is \
       in the log (DAEMON_START and DAEMON_ERR), in syslog and in `tarsier status`. A reload never takes a part of the \
-      rules: what is in force stays. `tarsier run` with a command always refuses."),
+      rules: what is in force stays. `tarsier run` with a command always refuses. The same is done if a line of \
+      auditd.conf is wrong, or the file cannot be read."),
 ];
 
 #[cfg(test)]

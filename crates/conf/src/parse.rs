@@ -19,12 +19,14 @@ pub struct LoadOptions {
 }
 
 /// A configuration and the notices about it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Loaded {
     /// The configuration.
     pub config: Config,
     /// Settings that were accepted but do not have their usual effect, for the program to print.
     pub notices: Vec<Notice>,
+    /// The text; empty if there is no file.
+    pub text: Vec<u8>,
 }
 
 /// Parses the text of a configuration file. `file` only serves to name places in errors and notices.
@@ -41,7 +43,23 @@ pub(super) fn parse_with(
     file: &Path,
     check_files: bool,
 ) -> Result<Loaded, ConfigError> {
-    let mut config = Config::unset();
+    let mut errors = Vec::new();
+    let loaded = parse_lines(Config::unset(), text, file, check_files, &mut errors);
+    match errors.into_iter().next() {
+        Some(error) => Err(error),
+        None => Ok(loaded),
+    }
+}
+
+/// Applies the lines that are right to `config`, and adds the errors of the others. Settings that contradict each other
+/// get their defaults.
+pub(super) fn parse_lines(
+    mut config: Config,
+    text: &[u8],
+    file: &Path,
+    check_files: bool,
+    errors: &mut Vec<ConfigError>,
+) -> Loaded {
     let mut notices = Vec::new();
     let mut keys_set = false;
     for (index, line) in text.split(|&byte| byte == b'\n').enumerate() {
@@ -60,12 +78,40 @@ pub(super) fn parse_with(
             });
             continue;
         }
-        keys_set |= parse_line(line, place, check_files, &mut config, &mut notices)?;
+        let mut with_line = config.clone();
+        match parse_line(line, place, check_files, &mut with_line, &mut notices) {
+            Ok(sets_key) => {
+                keys_set |= sets_key;
+                config = with_line;
+            }
+            Err(error) => errors.push(error),
+        }
     }
     if keys_set {
-        check_agreement(&config, file, &mut notices)?;
+        if let Err(error) = check_agreement(&config, file, &mut notices) {
+            errors.push(error);
+            config = agreeing(config);
+        }
     }
-    Ok(Loaded { config, notices })
+    Loaded {
+        config,
+        notices,
+        text: text.to_owned(),
+    }
+}
+
+/// The configuration with the defaults of all settings that [`check_agreement`] compares.
+fn agreeing(config: Config) -> Config {
+    let usual = Config::default();
+    Config {
+        space_left: usual.space_left,
+        admin_space_left: usual.admin_space_left,
+        flush: usual.flush,
+        freq: usual.freq,
+        log_group: usual.log_group,
+        name_format: usual.name_format,
+        ..config
+    }
 }
 
 /// Applies one line; true if it set a key.

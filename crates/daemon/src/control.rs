@@ -282,7 +282,7 @@ impl Control {
                     .iter()
                     .any(|step| matches!(step, Step::DeleteAll(None)))
                 {
-                    recording.rules_in_force = rules_at_start::in_force_of_requests(&self.rules);
+                    recording.rules_are(rules_at_start::in_force_of_requests(&self.rules));
                 }
                 answer.audit = Some(self.audit_state(recording));
             }
@@ -516,7 +516,7 @@ impl Control {
         }
         recording.apply_settings(&set.settings);
         recording.settings.sources.good.keep(&set, &files);
-        recording.rules_in_force = rules_at_start::in_force_of_files(&set);
+        recording.rules_are(rules_at_start::in_force_of_files(&set));
         self.log_rule_changes(&draft, by, true, recording);
         Ok(())
     }

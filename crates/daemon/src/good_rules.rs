@@ -119,9 +119,8 @@ impl GoodRules {
     }
 
     /// The state directory, where it can be used.
-    pub(super) fn directory(&self) -> Option<&Path> {
-        let directory = self.directory.as_ref()?.as_ref().ok()?;
-        Some(directory.path())
+    pub(super) fn directory(&self) -> Option<&Directory> {
+        self.directory.as_ref()?.as_ref().ok()
     }
 
     /// The rules that were last in force without an error; `None` if none were kept.
@@ -188,7 +187,7 @@ impl GoodRules {
                 return;
             }
         };
-        if let Err(error) = self.write(directory, &self.text(set, files)) {
+        if let Err(error) = write(directory, &self.name, &self.text(set, files)) {
             let path = directory.path().join(&self.name);
             let path = path.display();
             say!(
@@ -215,38 +214,38 @@ impl GoodRules {
         text.extend(body);
         text
     }
+}
 
-    /// Replaces the file in one step, unless it has this text already: its time is when the rules came in force.
-    fn write(&self, directory: &Directory, text: &[u8]) -> Result<()> {
-        ensure!(text.len() as u64 <= LEN_MAX, "the rules are too large");
-        if self.has(directory, text) {
-            return Ok(());
-        }
-        let new = format!("{}.new", self.name);
-        match unlinkat(directory, &new, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(error) => return Err(error).context("unlink"),
-        }
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let file = openat(directory, &new, flags, Mode::from(0o600)).context("open")?;
-        let mut file = File::from(file);
-
-        // On the disk before its name is: after a crash, the file under the name is the earlier one or this one.
-        file.write_all(text).context("write")?;
-        file.sync_all().context("fsync")?;
-        renameat(directory, &new, directory, &self.name).context("rename")?;
-        fsync(directory).context("fsync")
+/// Replaces a file in one step, unless it has this text already: its time is when the rules came in force.
+pub(super) fn write(directory: &Directory, name: &str, text: &[u8]) -> Result<()> {
+    ensure!(text.len() as u64 <= LEN_MAX, "the rules are too large");
+    if has(directory, name, text) {
+        return Ok(());
     }
-
-    fn has(&self, directory: &Directory, text: &[u8]) -> bool {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let Ok(file) = openat(directory, &self.name, flags, Mode::empty()) else {
-            return false;
-        };
-        let mut there = Vec::new();
-        let read = File::from(file).take(LEN_MAX).read_to_end(&mut there);
-        read.is_ok() && there == text
+    let new = format!("{name}.new");
+    match unlinkat(directory, &new, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(error) => return Err(error).context("unlink"),
     }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let file = openat(directory, &new, flags, Mode::from(0o600)).context("open")?;
+    let mut file = File::from(file);
+
+    // On the disk before its name is: after a crash, the file under the name is the earlier one or this one.
+    file.write_all(text).context("write")?;
+    file.sync_all().context("fsync")?;
+    renameat(directory, &new, directory, name).context("rename")?;
+    fsync(directory).context("fsync")
+}
+
+fn has(directory: &Directory, name: &str, text: &[u8]) -> bool {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Ok(file) = openat(directory, name, flags, Mode::empty()) else {
+        return false;
+    };
+    let mut there = Vec::new();
+    let read = File::from(file).take(LEN_MAX).read_to_end(&mut there);
+    read.is_ok() && there == text
 }
 
 fn make(directory: &Path) -> Result<Directory> {

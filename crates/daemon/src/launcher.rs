@@ -2,12 +2,12 @@
 
 use crate::daemon_records::{Action, Who};
 use crate::pipeline::Pipeline;
+use crate::{settings, settings_at_start};
 use anyhow::{Context, Result};
 use cli::RunArgs;
 use event::RecordType;
 use journal::Severity;
 use spawn::{Ended, Launcher};
-use std::path::Path;
 
 /// Starts the spawners, or reaches those of a service. Call it before anything is changed that programs must not inherit.
 pub(super) fn start(args: &RunArgs) -> Result<Launcher> {
@@ -19,11 +19,14 @@ pub(super) fn start(args: &RunArgs) -> Result<Launcher> {
             )
         });
     }
-    let config = args.config.as_deref();
-    let config = config.unwrap_or(Path::new(conf::AUDITD_CONF));
+    let config = settings_at_start::file(args);
+    let config = match args.command.is_empty() {
+        true => settings_at_start::file_in_force(config, &settings::state_dir(args)),
+        false => config.to_owned(),
+    };
     let log = args.log_file.as_ref().map(std::path::absolute);
     let log = log.transpose().context("--log-file")?;
-    Launcher::start(config, log.as_deref(), &args.command)
+    Launcher::start(&config, log.as_deref(), &args.command)
         .context("cannot start the process that starts programs")
 }
 

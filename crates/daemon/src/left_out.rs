@@ -1,4 +1,4 @@
-//! Reports rules of the files that are not in force: in the log, to syslog and on standard error.
+//! Reports rules and settings of the files that are not in force: in the log, to syslog and on standard error.
 
 use crate::daemon_records::{untrusted, words, Action, Who};
 use crate::pipeline::Pipeline;
@@ -36,7 +36,10 @@ fn record(one: &LeftOut, rules: &RulesInForce, pipeline: &mut Pipeline) {
     );
     pipeline.say(&Action {
         kind: RecordType::DAEMON_ERR,
-        op: "rule-not-in-force",
+        op: match one.is_setting {
+            true => "setting-not-in-force",
+            false => "rule-not-in-force",
+        },
         who: Who::this_process(),
         extra: &[
             ("file", &file),

@@ -55,6 +55,7 @@ mod rules_at_start;
 mod scheduling;
 mod service;
 mod settings;
+mod settings_at_start;
 mod setup;
 mod signals;
 mod status;

@@ -54,8 +54,9 @@ impl Recording {
         pipeline: Pipeline,
         settings: Settings,
         contexts: AuditContexts,
-        rules_in_force: RulesInForce,
+        mut rules_in_force: RulesInForce,
     ) -> Recording {
+        rules_in_force.leave_out(settings.not_in_force.iter().cloned());
         Recording {
             pipeline,
             scheduling: Scheduling::new(settings.started_nice),
@@ -90,7 +91,7 @@ impl Recording {
     /// # Errors
     /// The configuration is wrong; the old one stays in force.
     pub(super) fn reload_config(&mut self, who: Who) -> Result<()> {
-        let config = self.settings.sources.config()?;
+        let conf::Loaded { config, text, .. } = self.settings.sources.config()?;
         self.settings.confinement.check(&config)?;
         let node = config.node_name()?;
         let plugins = plugins::load_all(&config)?;
@@ -122,7 +123,16 @@ impl Recording {
             say!("tarsier: pin_dir: what is armed stays where it is until the next start");
         }
         settings.config = config;
+        settings.sources.keep_config(&text);
+        let mended = std::mem::take(&mut settings.not_in_force).len();
+        self.rules_in_force.forget_settings(mended);
         Ok(())
+    }
+
+    /// Notes which rules are in force now. The settings are what they were.
+    pub(super) fn rules_are(&mut self, mut rules_in_force: RulesInForce) {
+        rules_in_force.leave_out(self.settings.not_in_force.iter().cloned());
+        self.rules_in_force = rules_in_force;
     }
 
     /// Tells the service manager that everything is armed.

@@ -129,8 +129,11 @@ impl Chosen {
         Ok(())
     }
 
-    /// Keeps the rules for a later start, if the files had no error.
+    /// Keeps rules and settings for a later start, if their files had no error.
     pub(super) fn keep(&self, settings: &Settings) {
+        if let Some(text) = &settings.config_text {
+            settings.sources.keep_config(text);
+        }
         if let Some(files) = &self.files {
             settings.sources.good.keep(&self.set, files);
         }
@@ -350,6 +353,7 @@ fn whole(path: &Path, why: String) -> LeftOut {
         file: path.to_string_lossy().into_owned(),
         line: 0,
         why,
+        is_setting: false,
     }
 }
 
@@ -358,6 +362,7 @@ fn wrong(error: &RuleError) -> LeftOut {
         file: error.file().to_owned(),
         line: error.line(),
         why: error.message.clone(),
+        is_setting: false,
     }
 }
 
@@ -366,6 +371,7 @@ fn at(rule: &Rule, why: String) -> LeftOut {
         file: rule.source.file.clone(),
         line: rule.source.line,
         why,
+        is_setting: false,
     }
 }
 

@@ -5,14 +5,16 @@ use crate::confinement::Confinement;
 use crate::good_rules::GoodRules;
 use crate::lookups::Lookups;
 use crate::plugins;
+use crate::protocol::LeftOut;
 use crate::rule_files;
 use crate::rule_place::too_large;
+use crate::settings_at_start;
 use crate::stderr::say;
 use anyhow::{bail, Context, Result};
 use capture::{CaptureError, Overload};
 use cli::{LogFormat, RunArgs};
 use compose::Generation;
-use conf::{Config, ExeHash, LoadOptions, RulesError};
+use conf::{Config, ExeHash, LoadOptions, Loaded, RulesError};
 use event::Format;
 use plan::{Capabilities, Identities, IoUring, Plan};
 use rules::RulesFile;
@@ -62,22 +64,60 @@ impl Sources {
     }
 
     /// The configuration from the file, with the command line's changes.
-    pub(super) fn config(&self) -> Result<Config> {
-        let standard = Path::new(conf::AUDITD_CONF);
-        let file = match &self.config {
-            Some(file) => Some(file.as_path()),
-            None => standard.exists().then_some(standard),
+    ///
+    /// # Errors
+    /// Something of the file is wrong, or it cannot be read.
+    pub(super) fn config(&self) -> Result<Loaded> {
+        let mut loaded = match self.config_file() {
+            Some(file) => conf::load(file, LoadOptions::default())?,
+            None => Loaded::default(),
         };
-        let mut config = match file {
-            Some(file) => {
-                let loaded = conf::load(file, LoadOptions::default())?;
-                for notice in &loaded.notices {
-                    say!("tarsier: {notice}");
-                }
-                loaded.config
+        for notice in &loaded.notices {
+            say!("tarsier: {notice}");
+        }
+        self.change(&mut loaded.config)?;
+        Ok(loaded)
+    }
+
+    /// The configuration for a start, whatever is wrong with the file, and what of it is not in force.
+    ///
+    /// # Errors
+    /// Something of the file is wrong, and nothing else is wanted instead.
+    pub(super) fn config_at_start(&self) -> Result<settings_at_start::Chosen> {
+        let file = self.config_file();
+        let mut chosen = match (self.config(), file) {
+            (Ok(loaded), _) => settings_at_start::Chosen::of(loaded),
+            (Err(_), Some(file)) if !self.has_command => {
+                let mut chosen = settings_at_start::choose(file, self.good.directory())?;
+                self.change(&mut chosen.config)?;
+                chosen
             }
-            None => Config::default(),
+            (Err(error), _) => return Err(error),
         };
+        if let (Some(file), false) = (file, self.has_command) {
+            chosen.take_node_name(file);
+        }
+        Ok(chosen)
+    }
+
+    /// Keeps the text of the configuration file, which is in force, for a start with a wrong one.
+    pub(super) fn keep_config(&self, text: &[u8]) {
+        if let (Some(file), false) = (self.config_file(), self.has_command) {
+            settings_at_start::keep(file, text, self.good.directory());
+        }
+    }
+
+    fn config_file(&self) -> Option<&Path> {
+        let standard = Path::new(conf::AUDITD_CONF);
+        match &self.config {
+            Some(file) => Some(file.as_path()),
+            // A link that leads nowhere is a fault.
+            None => standard.symlink_metadata().is_ok().then_some(standard),
+        }
+    }
+
+    /// Makes the command line's changes.
+    fn change(&self, config: &mut Config) -> Result<()> {
         if let Some(log_file) = &self.log_file {
             config.log_file = std::path::absolute(log_file)?;
         }
@@ -92,7 +132,7 @@ impl Sources {
                 say!("tarsier: exe_hash has no effect with --log-format raw");
             }
         }
-        Ok(config)
+        Ok(())
     }
 
     /// The rules of the files with their settings, and the files, for a reload.
@@ -107,7 +147,7 @@ impl Sources {
 }
 
 /// The directory for what outlives a reboot. A daemon with a run directory of its own keeps everything there.
-fn state_dir(args: &RunArgs) -> PathBuf {
+pub(super) fn state_dir(args: &RunArgs) -> PathBuf {
     let standard = match args.run_dir == Path::new(cli::RUN_DIR) {
         true => Path::new(cli::STATE_DIR),
         false => &args.run_dir,
@@ -121,6 +161,10 @@ pub(super) struct Settings {
     pub(super) sources: Sources,
     /// The configuration in force.
     pub(super) config: Config,
+    /// The text of the configuration file that the start has read, if all of it is in force.
+    pub(super) config_text: Option<Vec<u8>>,
+    /// What of the configuration file is not in force.
+    pub(super) not_in_force: Vec<LeftOut>,
     pub(super) capabilities: Capabilities,
     pub(super) lookups: Lookups,
     /// Confinement of the daemon.

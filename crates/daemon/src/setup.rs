@@ -103,7 +103,7 @@ pub(super) fn start(args: &RunArgs, launcher: &Launcher, signals: Signals) -> Re
     let pin_dirs = wanted.into_iter().map(Path::to_owned);
     let pin_dirs: Vec<PathBuf> = pin_dirs.chain(takeover::noted(&args.run_dir)).collect();
     let (pins, inherited) = takeover::inherit(&args.run_dir, wanted, &settings.config)?;
-    let state_dir = settings.sources.good.directory();
+    let state_dir = settings.sources.good.directory().map(|state| state.path());
     settings.confinement =
         Confinement::begin(&settings.config, &args.run_dir, state_dir, &pin_dirs);
     let (mut downtime, mut left) = (None, None);
@@ -165,7 +165,7 @@ pub(super) fn start(args: &RunArgs, launcher: &Launcher, signals: Signals) -> Re
 fn prepared(args: &RunArgs, launcher: &Launcher) -> Result<(Settings, bool)> {
     let mut sources = Sources::of(args);
     sources.open_state(args);
-    let config = sources.config()?;
+    let chosen = sources.config_at_start()?;
     let kind = choice::kind(args.engine)?;
     let is_kernel = kind == Kind::Kernel;
     if is_kernel && args.no_kernel_records {
@@ -177,7 +177,9 @@ fn prepared(args: &RunArgs, launcher: &Launcher) -> Result<(Settings, bool)> {
     let capabilities = capture::probe::capabilities(kind == Kind::Trampoline);
     let settings = Settings {
         sources,
-        config,
+        config: chosen.config,
+        config_text: chosen.text,
+        not_in_force: chosen.left_out,
         capabilities,
         lookups: lookups::start(launcher),
         confinement: Confinement::default(),

@@ -553,13 +553,16 @@ fn dir_may_hold(dir: &[u8], facts: &Facts<'_>, identities: &Identities) -> Optio
         let is_reached = |name: &Name| !name.is_possible && (name.inode.is_some() || name.existed);
         return facts.names.iter().any(is_reached).then_some(true);
     }
+    // The kernel's rule stays with a directory that was renamed; if it was removed, its number may be another's.
+    let former = known.map_or(&[][..], |known| &known.former);
+    let is_former = facts.above.iter().any(|above| former.contains(above));
     some_name(facts.names, |name| {
         let is_there = name.inode.is_some() || name.existed;
-        let is_object = name.inode.is_some_and(|inode| objects.contains(&inode.id));
+        let is_in = |objects: &[ObjectId]| name.inode.is_some_and(|i| objects.contains(&i.id));
         let covers = |place| !name.is_path_moot && lies_below(&name.path, place);
-        let is_below = is_object || is_there && places(known, dir).any(covers);
-        // The directory itself may be mounted at a place elsewhere.
-        let is_known = !is_there || name.is_proven();
+        let is_below = is_in(&objects) || is_there && places(known, dir).any(covers);
+        // The directory may be mounted elsewhere.
+        let is_known = !is_there || name.is_proven() && !is_former && !is_in(former);
         (is_below || is_known).then_some(is_below)
     })
 }

@@ -222,6 +222,19 @@ impl PathIdentity {
         self.object.into_iter().chain(mounts)
     }
 
+    /// Adds objects that the path named before, the newest first.
+    fn keep_former(&mut self, before: impl IntoIterator<Item = ObjectId>) {
+        const FORMER_MAX: usize = 4;
+        let newest: Vec<ObjectId> = before.into_iter().collect();
+        let earlier = std::mem::take(&mut self.former);
+        for object in newest.into_iter().chain(earlier) {
+            let is_new = self.object != Some(object) && !self.former.contains(&object);
+            if is_new && self.former.len() < FORMER_MAX {
+                self.former.push(object);
+            }
+        }
+    }
+
     /// Those of [`PathIdentity::objects`] by which the kernel's rule knows them.
     pub(crate) fn objects_of_load(&self) -> impl Iterator<Item = ObjectId> + '_ {
         let mounts = self.mounts.iter().filter(|mount| mount.is_of_load);
@@ -286,7 +299,8 @@ impl Identities {
     pub fn replaced(&mut self, canonical: &[u8], object: Option<ObjectId>) {
         for identity in self.paths.values_mut() {
             if !canonical.is_empty() && identity.canonical == canonical {
-                identity.object = object;
+                let before = std::mem::replace(&mut identity.object, object);
+                identity.keep_former(before);
             }
         }
     }
@@ -315,19 +329,13 @@ impl Identities {
     /// Remembers the objects that the paths named in `earlier`, for paths that both contain, and which mounts are later
     /// than the rules.
     pub fn keep_former(&mut self, earlier: &Identities) {
-        const FORMER_MAX: usize = 4;
         for (path, identity) in &mut self.paths {
             let Some(known) = earlier.paths.get(path) else {
                 continue;
             };
             let before = known.object.into_iter().chain(known.former.iter().copied());
-            let mut former: Vec<ObjectId> = Vec::new();
-            for object in before.filter(|object| identity.object != Some(*object)) {
-                if !former.contains(&object) && former.len() < FORMER_MAX {
-                    former.push(object);
-                }
-            }
-            identity.former = former;
+            identity.former.clear();
+            identity.keep_former(before);
             for mount in &mut identity.mounts {
                 let before = known.mounts.iter().find(|before| before.root == mount.root);
                 mount.is_of_load = before.is_some_and(|before| before.is_of_load);

@@ -62,3 +62,34 @@ fn a_rule_on_a_directory_holds_wherever_a_mount_shows_it() {
         assert_eq!(decide_at(object, place, &[other]), Decision::Unsure(0));
     }
 }
+
+#[test]
+fn a_rule_stays_with_a_directory_that_was_renamed() {
+    let rule = rule("-a always,exit -F arch=b64 -S openat -F dir=/a");
+    let mut identities = identities();
+    let watched = identities.object(b"/a").unwrap();
+    let elsewhere = Name {
+        path: b"/elsewhere/file".to_vec(),
+        existed: true,
+        object: Proven::InCall,
+        place: Proven::InCall,
+        ..Name::default()
+    };
+    let names = [elsewhere];
+    let facts = Facts {
+        names: &names,
+        above: &[watched],
+        ..plain_call()
+    };
+    let decide = |identities: &_| plan::decide_names([(0, &rule)].into_iter(), &facts, identities);
+    assert_eq!(decide(&identities), Decision::Record(0));
+    // It may also have been removed, and its number be another directory's.
+    identities.replaced(b"/a", None);
+    assert_eq!(decide(&identities), Decision::Unsure(0));
+    let nowhere = Facts {
+        above: &[],
+        ..facts
+    };
+    let decided = plan::decide_names([(0, &rule)].into_iter(), &nowhere, &identities);
+    assert_eq!(decided, Decision::Drop);
+}

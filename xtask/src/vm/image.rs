@@ -26,6 +26,20 @@ const EVADE: &str = "tests/evade";
 /// Random calls: the script and seeds go into `/hunt`, and the program to `/bin/hunt`.
 const HUNT: &str = "tests/hunt";
 
+/// Programs of this system, and their places in the guest, that make file systems for `tests/exact`.
+const FILE_SYSTEM_TOOLS: [(&str, &str); 2] = [
+    ("sbin/mkfs.ext4", "sbin/mkfs.ext4"),
+    ("sbin/mkfs.btrfs", "sbin/mkfs.btrfs"),
+];
+/// The same, of the packages that `scripts/peers` fetches.
+const FILE_SYSTEM_PEERS: [(&str, &str); 5] = [
+    ("sbin/mkfs.xfs", "sbin/mkfs.xfs"),
+    ("usr/bin/bindfs", "bin/bindfs"),
+    ("usr/sbin/exportfs", "sbin/exportfs"),
+    ("usr/sbin/rpc.mountd", "sbin/rpc.mountd"),
+    ("usr/sbin/rpc.nfsd", "sbin/rpc.nfsd"),
+];
+
 /// Makes the initramfs below `dir` and returns its path. `source` is the root of the source tree;
 /// `more` are further programs of this system that the guest gets, with their places there; of `kernels` it gets the
 /// modules.
@@ -62,6 +76,15 @@ pub(super) fn build(
         (packages.audit.join("sbin/auditctl"), "sbin/auditctl"),
         (packages.audit.join("sbin/auditd"), "sbin/auditd"),
     ];
+    if guest == Guest::Amd64 {
+        for (place, to) in FILE_SYSTEM_TOOLS {
+            programs.push((packages.system.join(place), to));
+        }
+        for (place, to) in FILE_SYSTEM_PEERS {
+            programs.push((packages.audit.join(place), to));
+        }
+        programs.push((compile_acts(guest, &source.join(EXACT), dir)?, "bin/dacts"));
+    }
     if let Some(workload) = guest.workload()? {
         programs.push((workload, "bin/workload"));
     }
@@ -157,6 +180,26 @@ fn made_scenarios(dir: &Path) -> Result<String> {
     output_of(Command::new(dir.join("generate")).arg(share))
 }
 
+/// Compiles the program of the exactness suite for the guest's loader, and returns its path.
+fn compile_acts(guest: Guest, suite: &Path, dir: &Path) -> Result<PathBuf> {
+    let program = dir.join("dacts");
+    output_of(acts_compiler(guest, suite)?.arg("-o").arg(&program))?;
+    Ok(program)
+}
+
+/// The command that compiles the program of the exactness suite, but for the name of its output.
+fn acts_compiler(guest: Guest, suite: &Path) -> Result<Command> {
+    let sources = files_of(&suite.join("acts"))?
+        .into_iter()
+        .filter(|file| file.extension().is_some_and(|extension| extension == "c"));
+    let mut compiler = Command::new(guest.compiler());
+    compiler
+        .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror"])
+        .arg("-pthread")
+        .args(sources);
+    Ok(compiler)
+}
+
 /// Copies the exactness suite and compiles its program, statically, so that no loader makes calls.
 fn install_exact(guest: Guest, dir: &Path, root: &Path) -> Result<()> {
     install(&dir.join("run"), &root.join("exact/run"))?;
@@ -186,17 +229,8 @@ fn install_exact(guest: Guest, dir: &Path, root: &Path) -> Result<()> {
         )?;
         install_acts32(&dir.join("arm64/acts32.c"), root)?;
     }
-    let sources = files_of(&dir.join("acts"))?
-        .into_iter()
-        .filter(|file| file.extension().is_some_and(|extension| extension == "c"));
-    output_of(
-        Command::new(guest.compiler())
-            .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror"])
-            .args(["-pthread", "-static", "-o"])
-            .arg(root.join("bin/acts"))
-            .args(sources),
-    )
-    .map(drop)
+    let mut compiler = acts_compiler(guest, dir)?;
+    output_of(compiler.args(["-static", "-o"]).arg(root.join("bin/acts"))).map(drop)
 }
 
 /// Copies the suite of evasions and that of random calls, and their programs, which are static.

@@ -262,11 +262,18 @@ fn extract(apt: &Apt, package: &str, release: &str, image: &Path, scratch: &Path
     if scratch.exists() {
         fs::remove_dir_all(scratch)?;
     }
-    fs::create_dir_all(scratch)?;
-    apt.download(package, scratch)?;
-    let downloaded = fs::read_dir(scratch)?.next();
-    let deb = downloaded.context("apt-get download left no file")??.path();
-    output_of(Command::new("dpkg").arg("-x").arg(deb).arg(scratch))?;
+    let downloaded = scratch.join("deb");
+    fs::create_dir_all(&downloaded)?;
+    apt.download(package, &downloaded)?;
+    // Since 7.2 modules are in a package of their own.
+    let modules = format!("linux-modules-{release}");
+    let pattern = format!("^{}$", modules.replace('+', "[+]"));
+    if apt.names(&pattern)?.contains(&modules) {
+        apt.download(&modules, &downloaded)?;
+    }
+    for deb in fs::read_dir(&downloaded)? {
+        output_of(Command::new("dpkg").arg("-x").arg(deb?.path()).arg(scratch))?;
+    }
     // Kernels since 7.2 have the image in the second place.
     let places = [
         format!("boot/vmlinuz-{release}"),

@@ -148,7 +148,10 @@ pub(super) fn link(
     }
     let made = objects::entry(event, wire::TARSIER_OBJECT_CREATE, 1);
     if let (Some(new), Some(inode)) = (&new, made) {
-        items.item(new, NameType::Create, inode);
+        match event.exit().is_some_and(|exit| exit < 0) {
+            true => items.not_made(new),
+            false => items.item(new, NameType::Create, inode),
+        }
     } else if let (Some(new), Some(0)) = (&new, event.exit()) {
         let inode = items.view.inode(&new.path, false);
         items.item(new, NameType::Create, inode);

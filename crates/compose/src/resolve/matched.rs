@@ -5,6 +5,7 @@ use super::calls::{looks_up, may_look_up_more};
 use super::executed;
 use super::is_exec;
 use super::items::{is_link, Item};
+use super::opened;
 use super::operations::opened_by_name;
 use super::proof::Evidence;
 use super::view::View;
@@ -49,6 +50,14 @@ impl Matched<'_> {
                 opened.directory = names.iter().find(is_it).and_then(|name| name.directory);
             }
             reached.extend(opened);
+        }
+        if let Some(mut directory) = opened::passed_directory(items, event, shape) {
+            directory.inode = self.view.inode(&directory.path, true);
+            let name = self.name(&directory, &evidence);
+            reached.push(Name {
+                is_possible: true,
+                ..name
+            });
         }
         reached.extend(event.executed().map(|(_, file)| self.executed(&file)));
         if evidence.may_have_replaced() {

@@ -7,8 +7,11 @@ use super::calls::{call_name, may_look_up_more, LookupOutcome};
 use super::directories::Directories;
 use super::found;
 use super::items::Items;
+use event::record::NameType;
 use event::wire::Event;
 
+/// Place of the kind of file system among the paths of mount(2).
+const KIND: u8 = 3;
 const FSCONFIG_SET_STRING: u32 = 1;
 const FSCONFIG_SET_PATH: u32 = 3;
 const FSCONFIG_SET_PATH_EMPTY: u32 = 4;
@@ -76,6 +79,9 @@ impl<'e> Mounted<'_, 'e> {
     /// The options of overlayfs in mount(2), `KEY=VALUE,…`.
     fn overlay(&mut self, options: &'e [u8]) {
         for option in unescaped_split(options, b',') {
+            if self.has_failed() {
+                return;
+            }
             let equals = option.iter().position(|&byte| byte == b'=');
             let (key, value) = option.split_at(equals.unwrap_or(option.len()));
             match (key, value.get(1..)) {
@@ -89,10 +95,17 @@ impl<'e> Mounted<'_, 'e> {
     /// The layers of overlayfs, separated by `:`; behind `::` come those that have only data.
     fn layers(&mut self, value: &'e [u8]) {
         for layer in unescaped_split(value, b':') {
-            if !layer.is_empty() {
+            if !layer.is_empty() && !self.has_failed() {
                 self.directory(layer);
             }
         }
+    }
+
+    /// Whether the name that was looked up last is not there, and the call failed: it has looked up no other.
+    fn has_failed(&self) -> bool {
+        let is_missing = |item: &super::Item| item.nametype == NameType::Unknown;
+        self.event.exit().is_some_and(|exit| exit < 0)
+            && self.items.list().last().is_some_and(is_missing)
     }
 
     /// Path `index` of the event, if it is known in full and not empty.
@@ -119,23 +132,31 @@ impl<'e> Mounted<'_, 'e> {
         self.items.looked_up(&arg, true, LookupOutcome::Nothing);
     }
 
-    /// The source of a file system, path `index` of the event. Only file systems on devices look it up; that there is a
-    /// device of this name, or an error about it, tells that this is one.
+    /// The source of a file system, path `index` of the event. Only file systems on devices look it up: the kernel says
+    /// which these are. Where that is not known, a device of this name, or an error about it, tells that this is one.
     fn source(&mut self, index: u8) {
+        const EPERM: i64 = -1;
         const ENOENT: i64 = -2;
         const ENOTBLK: i64 = -15;
+        const ENODEV: i64 = -19;
         const S_IFMT: u16 = 0o170000;
         const S_IFBLK: u16 = 0o060000;
         let Some(text) = self.text(index) else { return };
-        let arg = self.arg(text);
+        let mut arg = self.arg(text);
+        arg.index = index;
         found::tell_inner(&mut self.items.view, self.event, &arg);
         let inode = self.items.view.inode(&arg.path, true);
         let is_device = inode.is_some_and(|inode| inode.mode & S_IFMT == S_IFBLK);
         let is_missing = inode.is_none() && text.first() == Some(&b'/');
-        let is_looked_up = match self.event.exit() {
-            Some(ENOTBLK) => true,
-            Some(ENOENT) => is_device || is_missing,
-            _ => is_device,
+        let of_kind = self
+            .text(KIND)
+            .and_then(|kind| self.items.view.needs_device(kind));
+        let is_looked_up = match (self.event.exit(), of_kind) {
+            // These come before the device.
+            (Some(EPERM | ENODEV), _) | (_, Some(false)) => false,
+            (_, Some(true)) | (Some(ENOTBLK), _) => true,
+            (Some(ENOENT), None) => is_device || is_missing,
+            (_, None) => is_device,
         };
         if is_looked_up {
             self.items.looked_up(&arg, true, LookupOutcome::Nothing);
@@ -191,6 +212,11 @@ mod tests {
             (file.inode.ino, file.inode.mode) = (u64::from(event.header().mnt_ns), mode);
             system.files.insert(path, file);
         }
+        let kinds = StaticFile {
+            contents: b"nodev\ttmpfs\n\text4\n".to_vec(),
+            ..StaticFile::default()
+        };
+        system.files.insert("/proc/filesystems", kinds);
         let mut resolver = Resolver::new(&(Arc::new(system) as Arc<dyn crate::System>));
         resolver.resolve(&event, &plan::shape_of_name(call));
         let name = |item: &crate::resolve::Item| {
@@ -198,6 +224,27 @@ mod tests {
             format!("{} {:?}", String::from_utf8_lossy(name), item.nametype)
         };
         resolver.items().iter().map(name).collect()
+    }
+
+    #[test]
+    fn only_file_systems_on_devices_look_their_source_up() {
+        let mount = |source: &str, kind: &str, exit| {
+            let mut frame = TestFrame::of_named_call("mount")
+                .part(wire::TARSIER_PART_PATH, 0, b"/mnt")
+                .part(wire::TARSIER_PART_PATH, 1, source.as_bytes())
+                .part(wire::TARSIER_PART_PATH, 3, kind.as_bytes());
+            frame.header.exit = exit;
+            items(frame, "mount", [0; 6]).split_off(1)
+        };
+        assert_eq!(mount("/dev/vda", "ext4", 0), ["/dev/vda Normal"]);
+        assert_eq!(mount("/none", "ext4", -2), ["/none Unknown"]);
+        assert_eq!(mount("/srv/l1", "ext4", -15), ["/srv/l1 Normal"]);
+        for (source, kind, exit) in [("/dev/vda", "tmpfs", 0), ("/dev/vda", "ext4", -1)] {
+            assert!(
+                mount(source, kind, exit).is_empty(),
+                "{source} {kind} {exit}"
+            );
+        }
     }
 
     fn mount(source: &str, options: Option<&str>) -> Vec<String> {

@@ -6,9 +6,10 @@ use super::items::{is_link, Item, Items};
 use super::kernel::Kernel;
 use super::objects;
 use super::operations::opened_by_name;
+use super::text;
 use event::record::{Inode, NameType};
 use event::wire::{self, Event};
-use plan::Shape;
+use plan::{Shape, ShapeKind};
 
 const EISDIR: i64 = -21;
 const O_CREAT: u64 = 0o100;
@@ -95,7 +96,7 @@ pub(super) fn by_handle(items: &mut Items, event: &Event<'_>) {
 }
 
 /// Adds the items of an open that gave no descriptor.
-fn not_opened(items: &mut Items, kernel: Kernel, event: &Event<'_>, arg: &Arg<'_>, flags: u64) {
+fn not_opened(items: &mut Items, kernel: Kernel, event: &Event<'_>, arg: &mut Arg<'_>, flags: u64) {
     let creates = flags & O_CREAT != 0;
     let stops_at_link =
         flags & O_NOFOLLOW != 0 && event.exit() == Some(ELOOP) || creates && flags & O_EXCL != 0;
@@ -109,6 +110,16 @@ fn not_opened(items: &mut Items, kernel: Kernel, event: &Event<'_>, arg: &Arg<'_
     let is_no_file = creates && event.exit() == Some(EISDIR) && arg.text.last() == Some(&b'/');
     if is_no_file {
         return items.item(arg, NameType::Unknown, None);
+    }
+    if creates && flags & O_EXCL != 0 && event.exit() == Some(EEXIST) {
+        // The kernel has noted the directory, and then the entry in it.
+        arg.failed = false;
+        items.parent(arg);
+        items
+            .last_mut()
+            .into_iter()
+            .for_each(|item| item.existed = true);
+        return items.looked_up(arg, false, LookupOutcome::There);
     }
     let may_make = creates && !arg.is_barred && !matches!(told, LookupOutcome::Missing);
     if may_make && !is_there() {
@@ -150,6 +161,23 @@ fn through_link(items: &mut Items, arg: &Arg<'_>) {
     for item in [place.clone(), entry, place] {
         items.push(item);
     }
+}
+
+/// The directory of an opened name in /proc, if the kernel may have noted it although the file was there: it does unless
+/// its cache has the entry, and entries in /proc do not stay there.
+pub(super) fn passed_directory(items: &[Item], event: &Event<'_>, shape: &Shape) -> Option<Item> {
+    let [item] = items else { return None };
+    let is_in_proc = [&b"/proc/"[..], b"/dev/fd/"]
+        .iter()
+        .any(|place| item.path.starts_with(place));
+    let creates = shape.kind == ShapeKind::Open && open_flags(event, shape) & O_CREAT != 0;
+    let is_reached = !matches!(LookupOutcome::by(event), LookupOutcome::Missing);
+    (creates && is_in_proc && is_reached).then(|| Item {
+        path: text::split(&item.path).0.to_vec(),
+        nametype: NameType::Parent,
+        existed: true,
+        ..Item::default()
+    })
 }
 
 /// The flags of open(2) that the call was given or implies; for creat(2), O_CREAT.

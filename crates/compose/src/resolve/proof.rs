@@ -159,8 +159,8 @@ impl<'e, 'f> Evidence<'e, 'f> {
 
     /// What proves the object of an item, and its place.
     pub(super) fn proofs(&self, item: &Item, view: &View) -> (Proven, Proven) {
-        // Programs and what runs them are looked at when the image is in place.
-        if self.shape.kind == ShapeKind::Exec {
+        // Programs and what runs them are looked at when the image is in place. If the call fails, that is never.
+        if self.shape.kind == ShapeKind::Exec && self.event.exit() == Some(0) {
             return (Proven::AtEnd, Proven::AtEnd);
         }
 

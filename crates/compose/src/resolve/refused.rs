@@ -2,7 +2,7 @@
 //! the call may remove or make it (`may_delete()` and `may_create()`, fs/namei.c), but after the way to it was found.
 
 use super::arg::Arg;
-use super::calls::call_name;
+use super::calls::{call_name, pins};
 use super::items::Items;
 use super::{found, text};
 use event::record::{Inode, NameType};
@@ -49,6 +49,8 @@ pub(super) fn has_tried_to_make(event: &Event<'_>, arg: &Arg<'_>) -> bool {
             may_search(event, 0) && may_search(event, 1)
         }
         Some(EACCES) => may_search(event, arg.index),
+        // Objects can be pinned in BPF's own file system only: bpf_obj_do_pin(), kernel/bpf/inode.c.
+        Some(EPERM) if pins(event) => false,
         Some(EPERM) => !is_refused_before(event),
         Some(ENOSPC | EDQUOT | EMLINK) => true,
         _ => false,

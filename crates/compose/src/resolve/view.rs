@@ -1,7 +1,7 @@
 //! Looks up, from the daemon, what a process saw at a path.
 
 use super::text;
-use crate::system::{ExecutedFile, System};
+use crate::system::{ExecutedFile, KernelFile, System};
 use event::record::{FileCaps, Inode};
 use event::Digests;
 use plan::ObjectId;
@@ -112,6 +112,17 @@ impl View {
                 .into(),
             None => path.into(),
         }
+    }
+
+    /// Whether a file system of this kind is on a device; `None` if the kernel knows no such kind.
+    pub(super) fn needs_device(&self, kind: &[u8]) -> Option<bool> {
+        let known = self.system.kernel_file(KernelFile::Filesystems)?;
+        let mut lines = known.split(|&byte| byte == b'\n');
+        lines.find_map(|line| {
+            let mut words = line.split(|&byte| byte == b'\t');
+            let needs = words.next()? != b"nodev";
+            (words.next()? == kind).then_some(needs)
+        })
     }
 
     /// Whether the process is in another mount namespace, so that its paths are not those of the rules.

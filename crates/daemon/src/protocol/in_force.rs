@@ -33,7 +33,7 @@ impl RulesOrigin {
     }
 }
 
-/// A line or file of rules that is not in force.
+/// A line or file of rules or settings that is not in force.
 #[derive(Serialize, Deserialize, Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
     /// The file or directory.
@@ -42,6 +42,9 @@ pub struct LeftOut {
     pub line: u32,
     /// The reason.
     pub why: String,
+    /// Whether it is one of auditd.conf, not of the rules.
+    #[serde(default)]
+    pub is_setting: bool,
 }
 
 impl fmt::Display for LeftOut {
@@ -87,6 +90,12 @@ impl RulesInForce {
         }
     }
 
+    /// All settings of the file are in force now, of which `count` were not.
+    pub fn forget_settings(&mut self, count: usize) {
+        self.left_out.retain(|one| !one.is_setting);
+        self.left_out_count -= count;
+    }
+
     /// The state in a line, if anything is not in force.
     pub fn summary(&self) -> Option<String> {
         let first = self.left_out.first()?;
@@ -105,7 +114,7 @@ impl RulesInForce {
             _ => "the first: ",
         };
         Some(format!(
-            "{lines} of the rules {are} NOT in force{instead} ({which}{first})"
+            "{lines} of rules and settings {are} NOT in force{instead} ({which}{first})"
         ))
     }
 }
@@ -131,12 +140,13 @@ mod tests {
             file: "a.rules".to_owned(),
             line,
             why: "wrong".to_owned(),
+            is_setting: false,
         };
         rules.leave_out([line(3)]);
         let text = rules.summary().unwrap();
         assert_eq!(
             text,
-            "1 line or file of the rules is NOT in force (a.rules:3: wrong)"
+            "1 line or file of rules and settings is NOT in force (a.rules:3: wrong)"
         );
         rules.leave_out((4..2000).map(line));
         assert_eq!((rules.left_out.len(), rules.left_out_count), (1000, 1997));

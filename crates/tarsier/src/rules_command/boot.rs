@@ -63,5 +63,6 @@ fn of_plan(error: &anyhow::Error, args: &RulesCheckArgs) -> LeftOut {
         file: paths.join(", "),
         line: 0,
         why: reasons(error),
+        is_setting: false,
     }
 }

@@ -332,7 +332,7 @@ fn mended_rules_come_in_force_by_a_reload_and_broken_ones_do_not() {
         let len = manager.recv(&mut buffer).expect("the daemon is ready");
         let text = String::from_utf8_lossy(&buffer[..len]).into_owned();
         assert!(
-            text.contains("1 line or file of the rules is NOT in force"),
+            text.contains("1 line or file of rules and settings is NOT in force"),
             "{text}"
         );
         assert!(text.contains("30-bad.rules:1: "), "{text}");

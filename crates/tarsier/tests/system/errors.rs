@@ -72,13 +72,15 @@ fn the_rule_beyond_a_limit_is_named_with_its_file_and_line() {
 fn a_broken_configuration_names_file_line_and_what_was_expected() {
     machine::test("broken configuration", |setup| {
         let run = setup.tarsier(RULE);
-        setup.write("auditd.conf", "log_format = RAW\nflush = PERHAPS\n");
+        let refuse = "rules_error = refuse\n";
+        let text = format!("log_format = RAW\nflush = PERHAPS\n{refuse}");
+        setup.write("auditd.conf", &text);
         refused(
             &run.finish(),
             &["auditd.conf:2", "PERHAPS", "incremental_async"],
         );
         let run = setup.tarsier(RULE);
-        setup.write("auditd.conf", "num_log = 5\n");
+        setup.write("auditd.conf", &format!("num_log = 5\n{refuse}"));
         refused(&run.finish(), &["auditd.conf:1", "num_logs"]);
     });
 }
@@ -97,7 +99,9 @@ fn rules_that_are_not_there_are_an_error() {
 fn what_others_can_change_is_not_obeyed_and_the_remedy_is_named() {
     machine::test("files of others", |setup| {
         for name in ["test.rules", "auditd.conf"] {
+            // Nothing is read of a file that others can change, not even `rules_error`; whoever gives a command is there.
             let run = setup.tarsier(RULE).refusing_wrong_rules();
+            let run = run.command(&[&"true"]);
             let path = setup.path(name);
             let mode = |mode| {
                 let mode = std::fs::Permissions::from_mode(mode);

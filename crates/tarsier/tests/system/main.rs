@@ -15,6 +15,7 @@ mod arguments;
 mod at_rest;
 mod auditctl;
 mod boot;
+mod boot_settings;
 mod bounded;
 mod chaos;
 mod confinement;
