@@ -2,8 +2,8 @@
 //! and the other options of `tarsier search` alone.
 
 use super::conditions::{Conditions, Workloads};
-use super::json::{Json, JsonForm};
-use super::options::SearchOptions;
+use super::json::{Json, JsonForm, Mapped, Objects};
+use super::options::{Format, SearchOptions};
 use super::users;
 use query::expr::Expr;
 use query::index::Needed;
@@ -42,7 +42,7 @@ pub(super) struct Asked {
     timeline: Option<Timeline>,
     touched: Option<TouchedSearch>,
     tree: Option<Tree>,
-    json: Option<Json>,
+    objects: Option<Objects>,
     /// Nodes of ausearch's `-n`; none: all.
     nodes: Vec<Vec<u8>>,
     interpreter: Interpreter,
@@ -96,8 +96,12 @@ pub(super) enum Taken {
     Printed,
 }
 
+/// Formats in which an event is an object.
+const OBJECT_FORMATS: [&str; 4] = ["json", "jsonl", "ecs", "ocsf"];
+
 /// Options with a value.
-const VALUES: [&str; 6] = [
+const VALUES: [&str; 7] = [
+    "--as-host",
     "--touched",
     "--tree",
     "--timeline",
@@ -118,7 +122,7 @@ impl Asked {
             timeline: None,
             touched: None,
             tree: None,
-            json: None,
+            objects: None,
             nodes: Vec::new(),
             interpreter: Interpreter::new(Dialect::Own, Escape::Raw, names),
         }
@@ -134,6 +138,7 @@ impl Asked {
             return Ok((asked, words.to_vec()));
         }
         let (mut others, mut at) = (Vec::new(), 0);
+        let (mut format, mut host) = (None::<String>, None::<String>);
         while let Some(word) = words.get(at) {
             let next = words.get(at + 1).map(String::as_str);
             at += 1;
@@ -141,14 +146,17 @@ impl Asked {
                 ("--no-index", _) => asked.reading.use_index = UseIndex::No,
                 ("--build-index", _) => asked.reading.build_index = true,
                 ("--follow", _) => asked.reading.follow = true,
-                ("--format", Some(form @ ("json" | "jsonl"))) => {
-                    let form = if form == "json" {
-                        JsonForm::Array
-                    } else {
-                        JsonForm::Lines
-                    };
-                    asked.json = Some(Json::new(form));
+                ("--format", Some(form)) if OBJECT_FORMATS.contains(&form) => {
+                    format = Some(form.to_owned());
                     at += 1;
+                }
+                ("--as-host", Some(name)) if !name.is_empty() => {
+                    host = Some(name.to_owned());
+                    at += 1;
+                }
+                ("--since" | "--until", _) => {
+                    let name = if word == "--since" { "-ts" } else { "-te" };
+                    others.push(name.to_owned());
                 }
                 (option, Some(value)) if VALUES.contains(&option) => {
                     asked.set(option, value)?;
@@ -160,6 +168,7 @@ impl Asked {
                 _ => others.push(word.clone()),
             }
         }
+        asked.set_format(format.as_deref(), host.as_deref())?;
         let whole = [asked.touched.is_some(), asked.tree.is_some()]
             .into_iter()
             .filter(|is_it| *is_it)
@@ -170,6 +179,20 @@ impl Asked {
             );
         }
         Ok((asked, others))
+    }
+
+    /// Sets the format of objects. `host`: the host of events without `node=`.
+    fn set_format(&mut self, format: Option<&str>, host: Option<&str>) -> Result<(), String> {
+        self.objects = match format {
+            None => None,
+            Some("json") => Some(Objects::Json(Json::new(JsonForm::Array))),
+            Some("jsonl") => Some(Objects::Json(Json::new(JsonForm::Lines))),
+            Some(name) => Mapped::new(name, host.unwrap_or_default()).map(Objects::Mapped),
+        };
+        match (&self.objects, host) {
+            (Some(Objects::Mapped(_)), _) | (_, None) => Ok(()),
+            (_, Some(_)) => Err("tarsier: search: --as-host goes with --format ecs or ocsf".into()),
+        }
     }
 
     fn set(&mut self, option: &str, value: &str) -> Result<(), String> {
@@ -208,11 +231,18 @@ impl Asked {
     }
 
     /// Puts into ausearch's options what they can express.
-    pub(super) fn complete(&mut self, options: &mut SearchOptions) {
+    ///
+    /// # Errors
+    /// The message about options that exclude each other.
+    pub(super) fn complete(&mut self, options: &mut SearchOptions) -> Result<(), String> {
+        if self.objects.is_some() && options.output.format != Format::Default {
+            return Err("Multiple output formats, use only 1".to_owned());
+        }
         self.nodes.clone_from(&options.filter.nodes);
         let Timeline { session, pid } = self.timeline.unwrap_or_default();
         options.filter.session = session.or(options.filter.session);
         options.filter.pid = pid.or(options.filter.pid);
+        Ok(())
     }
 
     /// Whether all events have to be seen, not only those that match.
@@ -242,14 +272,14 @@ impl Asked {
         if is_more {
             return None;
         }
-        let json = match &self.json {
-            Some(json) => Some(json.of_lines()?),
+        let objects = match &self.objects {
+            Some(objects) => Some(objects.of_thread()?),
             None => None,
         };
         Some(OfEvents {
             workloads: self.conditions.workloads.clone(),
             has_timeline: self.timeline.is_some(),
-            json,
+            objects,
             interpreter: Asked::nothing().interpreter,
         })
     }
@@ -291,7 +321,7 @@ impl Asked {
         if !is_match {
             return Taken::No;
         }
-        if self.timeline.is_some() && self.json.is_none() {
+        if self.timeline.is_some() && self.objects.is_none() {
             told.write_line(event, out);
             return Taken::Printed;
         }
@@ -300,13 +330,13 @@ impl Asked {
 
     /// Whether events are printed in the format of the search.
     pub(super) fn is_printed_by_format(&self) -> bool {
-        self.json.is_none() && self.timeline.is_none()
+        self.objects.is_none() && self.timeline.is_none()
     }
 
     fn print(&mut self, event: &Event, out: &mut Vec<u8>) -> Taken {
-        match &mut self.json {
-            Some(json) => {
-                json.write(event, out);
+        match &mut self.objects {
+            Some(objects) => {
+                objects.write(event, out);
                 Taken::Printed
             }
             None => Taken::Print,
@@ -322,8 +352,8 @@ impl Asked {
 
     /// Ends the output. Returns whether it prints events.
     pub(super) fn end(&mut self, out: &mut Vec<u8>) -> bool {
-        if let Some(json) = &mut self.json {
-            json.end(out);
+        if let Some(objects) = &mut self.objects {
+            objects.end(out);
         }
         self.tree.as_ref().is_some_and(|tree| tree.write(out))
     }
@@ -333,7 +363,7 @@ impl Asked {
 pub(super) struct OfEvents {
     workloads: Workloads,
     has_timeline: bool,
-    json: Option<Json>,
+    objects: Option<Objects>,
     interpreter: Interpreter,
 }
 
@@ -343,8 +373,8 @@ impl OfEvents {
         if !self.workloads.hold(event) {
             return Taken::No;
         }
-        if let Some(json) = &mut self.json {
-            json.write(event, out);
+        if let Some(objects) = &mut self.objects {
+            objects.write(event, out);
             return Taken::Printed;
         }
         if self.has_timeline {

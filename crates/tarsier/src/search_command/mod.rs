@@ -75,7 +75,10 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
     };
     match SearchOptions::parse(&words, dialect) {
         Ok(mut options) => {
-            asked.complete(&mut options);
+            if let Err(message) = asked.complete(&mut options) {
+                say!("{message}");
+                return Ok(NOTHING);
+            }
             Search::new(options, dialect, asked).run()
         }
         Err(Instead::Help) => {
