@@ -108,6 +108,12 @@ impl<'e> EventView<'e> {
             .find_map(|names| crate::facts::nth_value(names, field, 0))
     }
 
+    /// [`EventView::name_of`] without quotes, or decoded.
+    pub(crate) fn names_value(&self, field: &[u8]) -> Option<Vec<u8>> {
+        let value = self.name_of(field)?;
+        Some(crate::interpret::escaped(value, crate::Dialect::Own))
+    }
+
     /// The interpretations by which ids have names: those of a single record, or of SYSCALL at the beginning.
     pub fn names(&self) -> Option<&'e [u8]> {
         let first = self.records().next()?;

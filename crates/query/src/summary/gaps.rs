@@ -37,7 +37,7 @@ pub struct Silence {
 
 /// Finds gaps of serial numbers. Events may come a little out of order.
 #[derive(Debug, Default)]
-pub(super) struct Serials {
+pub(crate) struct Serials {
     /// Runs by node, and by whether the numbers are Tarsier's or the kernel's.
     runs: HashMap<(Box<[u8]>, bool), Run>,
     has_unfollowed: bool,
@@ -53,7 +53,7 @@ struct Run {
 }
 
 impl Serials {
-    pub(super) fn add(&mut self, node: &[u8], serial: u64, time_ms: u64) {
+    pub(crate) fn add(&mut self, node: &[u8], serial: u64, time_ms: u64) {
         let kind = serial >= OURS;
         let known = (Box::<[u8]>::from(node), kind);
         if self.runs.len() >= NODES_MAX && !self.runs.contains_key(&known) {
@@ -64,7 +64,7 @@ impl Serials {
     }
 
     /// The gaps, latest last, and the sum of missing numbers.
-    pub(super) fn gaps(&self) -> (Vec<SerialGap>, u64) {
+    pub(crate) fn gaps(&self) -> (Vec<SerialGap>, u64) {
         let mut gaps = Vec::new();
         let mut sum = 0;
         for ((node, _), run) in &self.runs {
@@ -81,6 +81,12 @@ impl Serials {
         }
         gaps.sort_by_key(|gap| (gap.time_ms, gap.first));
         (gaps, sum)
+    }
+
+    /// Missing numbers of a node that are in no gap of [`Serials::gaps`].
+    pub(crate) fn dropped(&self, node: &[u8]) -> u64 {
+        let its = self.runs.iter().filter(|((of, _), _)| **of == *node);
+        its.map(|(_, run)| run.dropped).sum()
     }
 
     /// Whether there were too many nodes to follow all.
