@@ -12,6 +12,7 @@ use anyhow::Result;
 use cli::report::REPORT_USAGE;
 use daemon::stderr::say;
 use options::{Extra, Instead, ReportOptions};
+use query::overview::Overview;
 use query::report::news::Appearances;
 use query::report::top::{Field, Top};
 use query::report::{Kind, List, Summary, NONE_FOUND};
@@ -140,6 +141,7 @@ enum Target {
     List(Box<List>),
     Top(Box<Top>),
     News(Box<Appearances>),
+    Overview(Box<Overview>),
     /// Nothing but the event's time counts.
     Log,
 }
@@ -171,6 +173,7 @@ impl<'o> Reader<'o> {
                 (Some(Extra::Changes { .. }), _) => {
                     Target::News(Box::new(Appearances::new(request)))
                 }
+                (Some(Extra::Overview), _) => Target::Overview(Box::default()),
                 (None, Kind::Log) => Target::Log,
                 (None, _) if request.is_summary => {
                     Target::Summary(Box::new(Summary::new(request, 0)))
@@ -265,6 +268,7 @@ impl<'o> Reader<'o> {
             }
             (Target::Top(top), Made::Top(part)) => top.merge(*part),
             (Target::News(seen), Made::News(part)) => seen.merge(*part),
+            (Target::Overview(overview), Made::Overview(part)) => overview.merge(*part),
             _ => {}
         }
         if self.out.len() >= OUTPUT_BYTES {
@@ -308,6 +312,9 @@ impl<'o> Reader<'o> {
             (Target::News(seen), Some(Extra::Changes { since_s })) => {
                 rows::write_news(seen.finish(*since_s), format, escape, &mut self.out);
             }
+            (Target::Overview(overview), _) => {
+                rows::write_overview(overview.finish(), format, escape, &mut self.out);
+            }
             _ => {}
         }
         0
@@ -337,6 +344,7 @@ impl<'o> Reader<'o> {
             Target::List(list) => self.is_found |= list.add(event, &mut self.out),
             Target::Top(top) => top.add(event),
             Target::News(seen) => seen.add(event),
+            Target::Overview(overview) => overview.add(event),
             Target::Log => {}
         }
     }
@@ -388,6 +396,7 @@ enum Made {
     Lines(Vec<u8>, Vec<usize>),
     Top(Box<Top>),
     News(Box<Appearances>),
+    Overview(Box<Overview>),
     /// It was counted.
     Nothing,
 }
@@ -417,6 +426,16 @@ impl<'o> Counter<'o> {
                 let mut seen = Appearances::new(request());
                 batch.events().for_each(|event| seen.add(event));
                 Made::News(Box::new(seen))
+            }
+            Some(Extra::Overview) => {
+                let mut overview = Overview::default();
+                let nodes = &self.options.request.nodes;
+                let is_asked_for = |event: &EventView<'_>| {
+                    nodes.is_empty() || nodes.iter().any(|node| event.node() == Some(node))
+                };
+                let events = batch.events().filter(is_asked_for);
+                events.for_each(|event| overview.add(event));
+                Made::Overview(Box::new(overview))
             }
             None => self.count(batch),
         };
