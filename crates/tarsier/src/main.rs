@@ -10,6 +10,7 @@ mod kernel_memory;
 mod last_command;
 mod migrate_command;
 mod plan_command;
+mod progress;
 mod report_command;
 mod report_html;
 mod rules_command;

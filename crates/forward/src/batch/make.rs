@@ -262,7 +262,7 @@ impl Maker<'_> {
                 self.bytes.truncate(begin);
                 self.refused.push(Refusal {
                     at: Position {
-                        offset: given.start + event.lines.len() as u64,
+                        offset: base.offset + (event.start + event.lines.len()) as u64,
                         ..base
                     },
                     reason: refused.0,

@@ -179,7 +179,8 @@ pub struct Overview {
 pub struct Shown {
     /// The section.
     pub section: Section,
-    /// Rows: failures and the earliest first, except for hosts, which are in the order of their names.
+    /// Rows: of logins and denials those with the most events first, hosts in the order of their names, all others in
+    /// the order of time.
     pub rows: Vec<(Values, Hits)>,
     /// Events whose rows had no room.
     pub unkept_hits: u64,
@@ -286,7 +287,13 @@ impl Overview {
             let is_shown =
                 |row: &(Values, Hits)| section.name != "programs" || row.1.first.0 >= new_since_s;
             let mut shown: Vec<_> = rows.rows.into_iter().filter(is_shown).collect();
-            shown.sort_unstable_by(|a, b| (a.1.first, &a.0).cmp(&(b.1.first, &b.0)));
+            let is_counted = ["logins", "denials"].contains(&section.name);
+            shown.sort_unstable_by(|a, b| {
+                let by_hits = b.1.hits.cmp(&a.1.hits).then(a.1.first.cmp(&b.1.first));
+                let by_time = a.1.first.cmp(&b.1.first);
+                let order = if is_counted { by_hits } else { by_time };
+                order.then_with(|| a.0.cmp(&b.0))
+            });
             sections.push(Shown {
                 section,
                 rows: shown,

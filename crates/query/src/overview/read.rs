@@ -194,10 +194,10 @@ impl Told<'_, '_> {
         };
         let acct = || self.field(b"acct").filter(|acct| **acct != *b"(unknown)");
         let group = || self.field(b"grp");
-        acct()
-            .or_else(group)
-            .or_else(|| name(b"id"))
-            .or_else(|| self.field(b"id").map(|id| [&b"id "[..], &id].concat().into()))
+        acct().or_else(group).or_else(|| name(b"id")).or_else(|| {
+            self.field(b"id")
+                .map(|id| [&b"id "[..], &id].concat().into())
+        })
     }
 
     fn program(&self) -> Option<Box<[u8]>> {
@@ -323,12 +323,7 @@ fn value<'e>(field: &Field<'e>) -> Option<Text<'e>> {
 }
 
 /// Denials of security modules.
-fn denials(
-    event: EventView<'_>,
-    facts: &Facts<'_>,
-    host: &Option<Box<[u8]>>,
-    put: Put<'_>,
-) {
+fn denials(event: EventView<'_>, facts: &Facts<'_>, host: &Option<Box<[u8]>>, put: Put<'_>) {
     let is_permissive = event.records().any(|record| {
         matches!(record.kind, AVC | USER_AVC)
             && memchr::memmem::find(record.text, b"permissive=1").is_some()

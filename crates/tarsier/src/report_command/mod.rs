@@ -5,6 +5,7 @@ mod parts;
 mod rows;
 
 use crate::dialect;
+use crate::progress::Progress;
 use crate::search_command::logs::{self, Defaults, Input, ReadEnd, Source, Step};
 use crate::search_command::pipeline;
 use crate::shown;
@@ -85,7 +86,9 @@ fn report(options: ReportOptions) -> Result<u8> {
             request.dialect,
         );
         return match input {
-            Ok(input) => Reader::new(&options, &defaults, out).run(&input),
+            Ok(input) => watched(&input, request.dialect, || {
+                Reader::new(&options, &defaults, out).run(&input)
+            }),
             Err(message) => {
                 say!("{message}");
                 Ok(NOTHING)
@@ -119,8 +122,29 @@ fn report(options: ReportOptions) -> Result<u8> {
             return Ok(NOTHING);
         }
     };
+    watched(&input, request.dialect, || {
+        print(&options, &defaults, &input, out)
+    })
+}
+
+/// Runs `read` with its progress on a terminal. Returns the exit status.
+fn watched(input: &Input, dialect: Dialect, read: impl FnOnce() -> Result<u8>) -> Result<u8> {
+    let is_watched = !dialect.is_peer();
+    let progress = is_watched.then(|| Progress::of(input)).transpose()?;
+    let status = read()?;
+    Ok(progress.and_then(Progress::end).unwrap_or(status))
+}
+
+/// Prints the report on `input` behind `out`. Returns the exit status.
+fn print(
+    options: &ReportOptions,
+    defaults: &Defaults,
+    input: &Input,
+    mut out: Vec<u8>,
+) -> Result<u8> {
+    let request = &options.request;
     if request.is_summary {
-        if let Some(parts) = parts::summary(&options, &input, &defaults)? {
+        if let Some(parts) = parts::summary(options, input, defaults)? {
             if parts.last == (0, 0) && request.dialect == Dialect::Own {
                 out.extend_from_slice(NONE_FOUND.as_bytes());
                 shown::write(&out)?;
@@ -132,7 +156,7 @@ fn report(options: ReportOptions) -> Result<u8> {
             return Ok(0);
         }
     }
-    Reader::new(&options, &defaults, out).run(&input)
+    Reader::new(options, defaults, out).run(input)
 }
 
 /// Destination of an event.
@@ -200,7 +224,7 @@ impl<'o> Reader<'o> {
             }
             self.events(assembler)?;
             match step {
-                Step::Line(_) => say_bad_times(assembler),
+                Step::Line => say_bad_times(assembler),
                 Step::End {
                     source, is_last, ..
                 } => {

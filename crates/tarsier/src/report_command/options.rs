@@ -256,7 +256,10 @@ impl Said {
             "--format" => {
                 let name = word.value()?;
                 if extra.is_none() {
-                    return Err(misplaced("--top FIELD, --changes or --overview", "--format"));
+                    return Err(misplaced(
+                        "--top FIELD, --changes or --overview",
+                        "--format",
+                    ));
                 }
                 self.options.format = Format::from_name(name).ok_or_else(|| {
                     let known = "text, csv, json or jsonl";

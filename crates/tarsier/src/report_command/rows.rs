@@ -130,8 +130,16 @@ const COUNTS: [&str; 4] = ["hits", "failures", "first", "last"];
 
 /// Appends the overview: a table for each section as text; as CSV one table with the columns of all sections; as JSON an
 /// object with an array for each section, or an object with its section for each row.
-pub(crate) fn write_overview(finished: Finished, format: Format, escape: Escape, out: &mut Vec<u8>) {
-    let tables = finished.sections.iter().map(|shown| (shown, table_of(shown)));
+pub(crate) fn write_overview(
+    finished: Finished,
+    format: Format,
+    escape: Escape,
+    out: &mut Vec<u8>,
+) {
+    let tables = finished
+        .sections
+        .iter()
+        .map(|shown| (shown, table_of(shown)));
     match format {
         Format::Text => {
             for (shown, mut table) in tables {
@@ -186,7 +194,10 @@ fn table_of(shown: &Shown) -> Table {
 /// All sections in one table, whose columns are those of all.
 fn whole(finished: &Finished) -> Table {
     let mut columns = [&["section"], &COUNTS[..]].concat();
-    for name in overview::SECTIONS.iter().flat_map(|section| section.columns) {
+    for name in overview::SECTIONS
+        .iter()
+        .flat_map(|section| section.columns)
+    {
         if !columns.contains(name) {
             columns.push(name);
         }
@@ -198,7 +209,9 @@ fn whole(finished: &Finished) -> Table {
             cells.extend(counts(hits));
             for column in &columns[1 + COUNTS.len()..] {
                 let own = shown.section.columns.iter().zip(values);
-                let value = own.filter(|(name, _)| *name == column).find_map(|(_, value)| value.as_deref());
+                let value = own
+                    .filter(|(name, _)| *name == column)
+                    .find_map(|(_, value)| value.as_deref());
                 cells.push(text_cell(value));
             }
             rows.push(cells);

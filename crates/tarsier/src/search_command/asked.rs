@@ -1,14 +1,16 @@
 //! Questions that ausearch does not have: `--touched`, `--tree`, `--timeline`, `--unit`, `--container`, `--where`,
 //! and the other options of `tarsier search` alone.
 
-use super::conditions::{Conditions, Workloads};
+use super::conditions::Conditions;
 use super::json::{Json, JsonForm, Mapped, Objects};
 use super::options::{Format, SearchOptions};
 use super::users;
 use query::expr::Expr;
 use query::index::Needed;
 use query::time::{self, Bound};
-use query::{Dialect, Escape, Event, Interpreter, MachineNames, Matcher, Told, Touched, Tree};
+use query::{
+    Dialect, Escape, Event, EventView, Interpreter, MachineNames, Matcher, Told, Touched, Tree,
+};
 
 /// Whether indexes are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -66,7 +68,7 @@ impl TouchedSearch {
     }
 
     /// Whether the event is to be shown. While the search learns, none is.
-    fn takes(&mut self, event: &Event, told: &Told) -> bool {
+    fn takes(&mut self, event: EventView<'_>, told: &Told) -> bool {
         if self.is_learning {
             self.has_learnt |= self.touched.learn(event, told);
             return false;
@@ -206,7 +208,7 @@ impl Asked {
             _ => {
                 let expr = Expr::parse(value)
                     .map_err(|error| format!("tarsier: search: --where: {error}"))?;
-                self.conditions.exprs.push(expr);
+                self.conditions.exprs.push((value.to_owned(), expr));
             }
         }
         Ok(())
@@ -265,11 +267,9 @@ impl Asked {
         }
     }
 
-    /// What is asked of an event alone, for another thread. `None` if it depends on other events, or on an expression,
-    /// whose patterns stay in their thread.
+    /// What is asked of an event alone, for another thread. `None` if it depends on other events.
     pub(super) fn of_events(&self) -> Option<OfEvents> {
-        let is_more = self.needs_all() || self.reading.follow || !self.conditions.exprs.is_empty();
-        if is_more {
+        if self.needs_all() || self.reading.follow {
             return None;
         }
         let objects = match &self.objects {
@@ -277,16 +277,27 @@ impl Asked {
             None => None,
         };
         Some(OfEvents {
-            workloads: self.conditions.workloads.clone(),
+            conditions: self.conditions.again()?,
             has_timeline: self.timeline.is_some(),
             objects,
             interpreter: Asked::nothing().interpreter,
         })
     }
 
-    fn is_of_nodes(&self, event: &Event) -> bool {
-        let node = event.key().node.as_deref();
-        self.nodes.is_empty() || self.nodes.iter().any(|wanted| Some(&wanted[..]) == node)
+    fn is_of_nodes(&self, event: EventView<'_>) -> bool {
+        is_of(&self.nodes, event)
+    }
+
+    /// What a thread of its own looks up for [`Asked::seen`]. `None` if no question is about all events.
+    pub(super) fn of_all(&self) -> Option<OfAll> {
+        if !self.needs_all() || self.reading.follow {
+            return None;
+        }
+        Some(OfAll {
+            conditions: self.conditions.again()?,
+            nodes: self.nodes.clone(),
+            interpreter: Asked::nothing().interpreter,
+        })
     }
 
     /// Takes an event. `is_match` tells whether it matches ausearch's options.
@@ -302,20 +313,30 @@ impl Asked {
             return self.print(event, out);
         }
         // What another host did says nothing about the processes and files of this one.
-        if self.needs_all() && !self.is_of_nodes(event) {
+        if self.needs_all() && !self.is_of_nodes(event.view()) {
             return Taken::No;
         }
         let told = Told::of(event, &self.interpreter);
+        let is_match = is_match && (!self.needs_all() || is_asked_for(self));
+        self.follow(event, &told, is_match, out)
+    }
+
+    /// Takes an event that another thread has looked at.
+    pub(super) fn seen(&mut self, event: &Event, seen: &Seen, out: &mut Vec<u8>) -> Taken {
+        self.follow(event, &seen.told, seen.is_match, out)
+    }
+
+    /// Follows files and processes through an event. `is_match`: it is to be printed if it belongs to them.
+    fn follow(&mut self, event: &Event, told: &Told, is_match: bool, out: &mut Vec<u8>) -> Taken {
         let is_touched = self
             .touched
             .as_mut()
-            .is_none_or(|touched| touched.takes(event, &told));
+            .is_none_or(|touched| touched.takes(event.view(), told));
         if !is_touched {
             return Taken::No;
         }
-        let is_match = is_match && (!self.needs_all() || is_asked_for(self));
         if let Some(tree) = &mut self.tree {
-            tree.add(event, &told, is_match);
+            tree.add(event.view(), told, is_match);
             return Taken::No;
         }
         if !is_match {
@@ -359,9 +380,37 @@ impl Asked {
     }
 }
 
+/// Whether an event is of one of the nodes, if there are any.
+fn is_of(nodes: &[Vec<u8>], event: EventView<'_>) -> bool {
+    nodes.is_empty() || nodes.iter().any(|node| Some(&node[..]) == event.node())
+}
+
+/// What a question about all events has to know of one.
+pub(super) struct Seen {
+    told: Told,
+    is_match: bool,
+}
+
+/// Looks at events for a question about all of them.
+pub(super) struct OfAll {
+    conditions: Conditions,
+    nodes: Vec<Vec<u8>>,
+    interpreter: Interpreter,
+}
+
+impl OfAll {
+    /// What has to be known of an event; `None` if nothing. `is_match` tells whether it matches ausearch's options.
+    pub(super) fn see(&self, event: &Event, is_match: bool) -> Option<Seen> {
+        is_of(&self.nodes, event.view()).then(|| Seen {
+            told: Told::of(event, &self.interpreter),
+            is_match: is_match && self.conditions.hold(event, &self.interpreter),
+        })
+    }
+}
+
 /// What is asked of each event alone.
 pub(super) struct OfEvents {
-    workloads: Workloads,
+    conditions: Conditions,
     has_timeline: bool,
     objects: Option<Objects>,
     interpreter: Interpreter,
@@ -370,7 +419,7 @@ pub(super) struct OfEvents {
 impl OfEvents {
     /// Takes an event that matches ausearch's options.
     pub(super) fn event(&mut self, event: &Event, out: &mut Vec<u8>) -> Taken {
-        if !self.workloads.hold(event) {
+        if !self.conditions.hold(event, &self.interpreter) {
             return Taken::No;
         }
         if let Some(objects) = &mut self.objects {

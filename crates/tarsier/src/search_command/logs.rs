@@ -1,5 +1,6 @@
 //! Logs to read: files, directories, rotated sets, archives, standard input.
 
+use crate::progress::is_interrupted;
 use anyhow::Result;
 use daemon::stderr::say;
 pub(crate) use logs::Log as Source;
@@ -51,8 +52,8 @@ pub(crate) struct Input {
 
 /// Step of reading logs.
 pub(crate) enum Step<'s> {
-    /// A line of so many bytes was read.
-    Line(u64),
+    /// A line was read.
+    Line,
     /// A log is at its end.
     End {
         number: usize,
@@ -205,7 +206,7 @@ impl Input {
             let mut feed = Feed::of_host(self.host(number));
             let mut lines = Lines::new(text, dialect.line_bytes_max());
             let mut bytes = 0;
-            loop {
+            while !is_interrupted() {
                 let line = match lines.next_line() {
                     Ok(Some(line)) => line,
                     Ok(None) => break,
@@ -221,7 +222,7 @@ impl Input {
                 };
                 bytes += line.len() as u64;
                 feed.add(line, assembler);
-                if each(assembler, Step::Line(line.len() as u64))?.is_break() {
+                if each(assembler, Step::Line)?.is_break() {
                     return Ok(end);
                 }
             }
@@ -237,9 +238,9 @@ impl Input {
             let step = Step::End {
                 number,
                 source,
-                is_last: number + 1 == self.sources.len(),
+                is_last: number + 1 == self.sources.len() || is_interrupted(),
             };
-            if each(assembler, step)?.is_break() {
+            if each(assembler, step)?.is_break() || is_interrupted() {
                 return Ok(end);
             }
         }
