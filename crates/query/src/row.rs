@@ -79,16 +79,18 @@ impl<'e> Row<'e> {
     /// [`Row::read`] for an event that is borrowed.
     pub fn of(event: EventView<'e>) -> Row<'e> {
         let facts = Facts::read_view(event, &WANTED, Dialect::Own).unwrap_or_default();
-        let name = |field: &[u8]| event.name_of(field).and_then(value_at);
+        let [auid_name, unit, container] = event
+            .names_of([b"auid", b"unit", b"container"])
+            .map(|name| name.and_then(value_at));
         let (sec, msec, serial) = event.time();
         Row {
             time_ms: sec.saturating_mul(1000).saturating_add(msec.into()),
             serial,
             node: event.node(),
             kind: event.kind(),
-            auid_name: name(b"auid"),
-            unit: name(b"unit"),
-            container: name(b"container"),
+            auid_name,
+            unit,
+            container,
             call: call(event, &facts),
             facts,
         }

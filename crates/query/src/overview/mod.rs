@@ -7,9 +7,13 @@
 mod read;
 
 use crate::event::EventView;
+use crate::facts::{Facts, Wanted};
 use crate::summary::Serials;
+use crate::Dialect;
 use std::collections::HashMap;
 
+/// Facts that the table of programs needs.
+const EXE: Wanted = read::EXE;
 /// Seconds of the end of the log in which programs count as new.
 pub const DAY_S: u64 = 24 * 60 * 60;
 /// Bytes that a section's rows may take.
@@ -169,7 +173,6 @@ pub struct Overview {
     /// Host, serial number and milliseconds of events, as they come.
     waiting: Vec<(Box<[u8]>, u64, u64)>,
     serials: Serials,
-    reader: read::Reader,
     first: Option<Time>,
     last: Time,
 }
@@ -200,6 +203,12 @@ pub struct Finished {
 impl Overview {
     /// Takes an event.
     pub fn add(&mut self, event: EventView<'_>) {
+        let facts = Facts::read_view(event, &EXE, Dialect::Own).unwrap_or_default();
+        self.add_known(event, facts.exe.as_deref(), facts.call.success == 0);
+    }
+
+    /// Takes an event whose program is known, and whether it failed.
+    pub fn add_known(&mut self, event: EventView<'_>, exe: Option<&[u8]>, is_failure: bool) {
         let (sec, msec, serial) = event.time();
         let time = (sec, msec);
         self.first = Some(self.first.map_or(time, |first| first.min(time)));
@@ -215,7 +224,14 @@ impl Overview {
             };
             rows[section].add(values, hits);
         };
-        self.reader.read(event, &mut lost, &mut put);
+        if let Some(exe) = exe {
+            put(
+                PROGRAMS,
+                vec![read::boxed(event.node()), read::boxed(Some(exe))],
+                is_failure,
+            );
+        }
+        read::read(event, &mut lost, &mut put);
 
         let node = event.node().unwrap_or_default();
         let hits = Hits {

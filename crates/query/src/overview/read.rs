@@ -1,6 +1,6 @@
 //! What an event says for the overview.
 
-use super::{Values, ACCOUNTS, AUDIT, DENIALS, ELEVATIONS, LOGINS, PROGRAMS};
+use super::{Values, ACCOUNTS, AUDIT, DENIALS, ELEVATIONS, LOGINS};
 use crate::event::{EventView, Record};
 use crate::facts::{Facts, Wanted, NO_ID, NO_LOGIN};
 use crate::fields::{Field, Fields};
@@ -90,7 +90,7 @@ const WANTED: Wanted = Wanted {
 };
 
 /// Facts that the table of programs needs, which every event is asked for.
-const EXE: Wanted = Wanted {
+pub(super) const EXE: Wanted = Wanted {
     auid: false,
     comm: false,
     host: false,
@@ -99,47 +99,34 @@ const EXE: Wanted = Wanted {
     ..WANTED
 };
 
-/// Reads events.
-#[derive(Debug, Default)]
-pub(super) struct Reader;
-
 type Put<'p> = &'p mut dyn FnMut(usize, Values, bool);
 
-impl Reader {
-    /// Gives the rows of an event to `put`: section, values, and whether it failed. `lost`: the events that it says
-    /// were lost.
-    pub(super) fn read(&mut self, event: EventView<'_>, lost: &mut u64, put: Put<'_>) {
-        let is_special = event
-            .records()
-            .any(|record| sections_of(record.kind) != Sections::None);
-        let wanted = if is_special { &WANTED } else { &EXE };
-        let facts = Facts::read_view(event, wanted, Dialect::Own).unwrap_or_default();
-        let host = boxed(event.node());
-        if let Some(exe) = &facts.exe {
-            let values = vec![host.clone(), boxed(Some(exe))];
-            put(PROGRAMS, values, facts.call.success == 0);
-        }
-        if !is_special {
-            return;
-        }
-        let user = user(event, &facts);
-        for record in event.records() {
-            let told = Told {
-                record,
-                facts: &facts,
-                host: &host,
-                user: &user,
-            };
-            match sections_of(record.kind) {
-                Sections::None | Sections::Denials => {}
-                Sections::Logins => told.login(put),
-                Sections::Command => told.elevation(put),
-                Sections::Accounts => told.account(put),
-                Sections::Audit => told.change(lost, put),
-            }
-        }
-        denials(event, &facts, &host, put);
+/// Gives the rows of an event to `put`, but for its program: section, values, and whether it failed. `lost`: the events
+/// that it says were lost.
+pub(super) fn read(event: EventView<'_>, lost: &mut u64, put: Put<'_>) {
+    let mut kinds = event.records().map(|record| record.kind);
+    if kinds.all(|kind| sections_of(kind) == Sections::None) {
+        return;
     }
+    let facts = Facts::read_view(event, &WANTED, Dialect::Own).unwrap_or_default();
+    let host = boxed(event.node());
+    let user = user(event, &facts);
+    for record in event.records() {
+        let told = Told {
+            record,
+            facts: &facts,
+            host: &host,
+            user: &user,
+        };
+        match sections_of(record.kind) {
+            Sections::None | Sections::Denials => {}
+            Sections::Logins => told.login(put),
+            Sections::Command => told.elevation(put),
+            Sections::Accounts => told.account(put),
+            Sections::Audit => told.change(lost, put),
+        }
+    }
+    denials(event, &facts, &host, put);
 }
 
 /// Sections to which records of a type belong.
@@ -379,6 +366,6 @@ fn result(facts: &Facts<'_>) -> Option<&'static [u8]> {
     }
 }
 
-fn boxed(text: Option<&[u8]>) -> Option<Box<[u8]>> {
+pub(super) fn boxed(text: Option<&[u8]>) -> Option<Box<[u8]>> {
     text.map(Into::into)
 }

@@ -2,6 +2,7 @@
 //! the log.
 
 use super::{keys, word_of, Labels, DAEMON_ABORT, DAEMON_END, DAEMON_ERR, DAEMON_START};
+use crate::overview::Overview;
 use crate::row::Row;
 use crate::EventView;
 
@@ -45,18 +46,20 @@ pub(super) struct Digest {
 }
 
 impl Digests {
-    /// Digests of these events.
-    pub fn of<'e>(events: impl Iterator<Item = EventView<'e>>) -> Digests {
+    /// Digests of these events, which also go to `overview`.
+    pub fn of<'e>(events: impl Iterator<Item = EventView<'e>>, overview: &mut Overview) -> Digests {
         let mut digests = Digests::default();
         for event in events {
-            digests.add(event);
+            let row = Row::of(event);
+            overview.add_known(event, row.facts.exe.as_deref(), row.facts.call.success == 0);
+            digests.add(event, &row);
         }
         digests
     }
 
-    fn add(&mut self, event: EventView<'_>) {
-        let row = Row::of(event);
-        let labels = Labels::of(&row);
+    /// Adds the digest of an event.
+    pub(super) fn add(&mut self, event: EventView<'_>, row: &Row<'_>) {
+        let labels = Labels::of(row);
         let is_failure = row.is_failure();
         let start = self.lists.len() as u32;
         for key in keys(&row.facts) {
@@ -82,7 +85,7 @@ impl Digests {
             session: self.text(&labels.session),
             process: self.text(&labels.process),
             error: match is_failure {
-                true => self.text(&labels.error(&row)),
+                true => self.text(&labels.error(row)),
                 false => Span::default(),
             },
             exe: row.facts.exe.as_deref().map(|exe| self.text(exe)),

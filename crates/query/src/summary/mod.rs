@@ -144,7 +144,9 @@ struct Labels {
 impl Summary {
     /// Counts an event.
     pub fn add(&mut self, event: &Event) {
-        self.count_all(&Digests::of([event.view()].into_iter()));
+        let mut digests = Digests::default();
+        digests.add(event.view(), &Row::read(event));
+        self.count_all(&digests);
     }
 
     /// Counts the events that come next in the log.

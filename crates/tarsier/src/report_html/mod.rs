@@ -76,8 +76,8 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
         || (),
         |(), batch| {
             let mut overview = Overview::default();
-            batch.events().for_each(|event| overview.add(event));
-            (Digests::of(batch.events()), overview)
+            let digests = Digests::of(batch.events(), &mut overview);
+            (digests, overview)
         },
         |(digests, part), _| {
             summary.count_all(&digests);
