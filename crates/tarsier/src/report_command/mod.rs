@@ -74,7 +74,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
     }
 }
 
-fn report(options: ReportOptions) -> Result<u8> {
+fn report(mut options: ReportOptions) -> Result<u8> {
     let request = &options.request;
     let defaults = logs::defaults(request.dialect)?;
     let mut out = Vec::new();
@@ -122,9 +122,12 @@ fn report(options: ReportOptions) -> Result<u8> {
             return Ok(NOTHING);
         }
     };
-    watched(&input, request.dialect, || {
-        print(&options, &defaults, &input, out)
-    })
+    let dialect = request.dialect;
+    if !dialect.is_peer() && !request.is_summary && input.names_hosts() {
+        options.request.has_hosts = true;
+        out = options.request.title().unwrap_or_default().into_bytes();
+    }
+    watched(&input, dialect, || print(&options, &defaults, &input, out))
 }
 
 /// Runs `read` with its progress on a terminal. Returns the exit status.

@@ -135,6 +135,7 @@ impl ReportOptions {
                     end_s: 0,
                     dialect,
                     user_name: crate::search_command::users::user_name,
+                    has_hosts: false,
                 },
                 inputs: Vec::new(),
                 use_logs: false,

@@ -11,6 +11,9 @@ use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+/// Lines at the beginning of a file that may name its host.
+const FIRST_LINES: usize = 32;
+
 /// Settings of auditd.conf(5).
 pub(crate) struct Defaults {
     /// `log_file`.
@@ -164,6 +167,31 @@ impl Input {
     /// The host that is the node of a source's records.
     pub(crate) fn host(&self, number: usize) -> Option<&str> {
         self.hosts.get(number)?.as_deref()
+    }
+
+    /// Whether the beginning of a file names the host of its records. Standard input can be read only once.
+    pub(crate) fn names_hosts(&self) -> bool {
+        let names_host = |(number, source): (usize, &Source)| {
+            if *source == Source::Stdin {
+                return false;
+            }
+            let Ok(text) = source.open() else {
+                return false;
+            };
+            let mut assembler = Assembler::new(Dialect::Own, 2, query::TimeRange::default());
+            let mut feed = Feed::of_host(self.host(number));
+            let mut lines = Lines::new(text, None);
+            for _ in 0..FIRST_LINES {
+                match lines.next_line() {
+                    Ok(Some(line)) => feed.add(line, &mut assembler),
+                    _ => break,
+                }
+            }
+            feed.end(&mut assembler);
+            assembler.finish();
+            std::iter::from_fn(|| assembler.pop()).any(|event| event.key().node.is_some())
+        };
+        self.sources.iter().enumerate().any(names_host)
     }
 
     /// Gives each event of `range` to `take`, in the order in which they are complete. The inner error is the message for a
