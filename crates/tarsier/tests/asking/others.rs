@@ -71,7 +71,7 @@ fn a_file_of_another_kind_is_an_error_that_names_it_or_its_events_are_found() {
     let count = std::env::var("TARSIER_FILES")
         .ok()
         .and_then(|count| count.parse().ok());
-    for number in 0..count.unwrap_or(64) {
+    for number in 0..count.unwrap_or(32) {
         let dir = TempDir::new().expect("a directory");
         let (bytes, has_event) = file(number, dir.path());
         let path = dir.path().join("some.file");

@@ -97,11 +97,16 @@ fn forms(
         }
     }
 
-    // As a collector gets it: each record late by its own time, which no search without a longer timeout puts together.
-    let mut late: Vec<(u64, &Record)> = records
-        .iter()
-        .map(|record| (record.at_ms + numbers.below(LATE_MS), record))
-        .collect();
+    // As a collector gets it: each record late by its own time, but behind those before it in its event, and so late
+    // that no search without a longer timeout puts the event together.
+    let mut last: BTreeMap<&Id, u64> = BTreeMap::new();
+    let mut late = Vec::new();
+    for record in records {
+        let at_ms = record.at_ms + numbers.below(LATE_MS);
+        let before = last.entry(&record.event).or_insert(0);
+        *before = at_ms.max(*before);
+        late.push((*before, record));
+    }
     late.sort_by_key(|(at_ms, _)| *at_ms);
     fs::write(
         path("late.log"),
@@ -205,7 +210,7 @@ fn every_form_of_a_log_gives_the_events_of_a_slow_reader() {
     let questions = questions::all();
     assert!(questions.len() >= 60, "{}", questions.len());
     let mut answers = 0;
-    for seed in 1..=logs.unwrap_or(2) {
+    for seed in 1..=logs.unwrap_or(1) {
         answers += check(seed, &questions);
     }
     assert!(answers > 1000, "{answers} events were found");

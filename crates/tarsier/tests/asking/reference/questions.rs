@@ -136,7 +136,7 @@ fn calls() -> Vec<Question> {
         of_call("--arch x86_64 -sc execve", "syscall", "59"),
         of_call("-sc 87", "syscall", "87"),
         of_call("-e -13", "exit", "-13"),
-        of_call("-e ENOENT", "exit", "-2"),
+        of_call("-e -ENOENT", "exit", "-2"),
         of_call("-e 3", "exit", "3"),
         question("-sv yes", move |event| succeeds(event) == Some(true)),
         question("-sv no", move |event| succeeds(event) == Some(false)),
