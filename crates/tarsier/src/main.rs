@@ -6,6 +6,7 @@ mod ctl;
 mod dialect;
 mod doctor_command;
 mod finding;
+mod interrupt;
 mod kernel_memory;
 mod last_command;
 mod migrate_command;

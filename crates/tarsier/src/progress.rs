@@ -1,12 +1,12 @@
 //! How far a command is that reads logs, on a terminal, if it takes longer than a second; and its end by SIGINT, with
 //! what was found until then.
 
+use crate::interrupt::is_interrupted;
 use crate::search_command::logs::{Input, Source};
 use daemon::stderr::say;
 use std::io::{self, IsTerminal, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -17,17 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Time between two lines.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Set by the first SIGINT.
-static INTERRUPT: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 /// Whether the line is on the terminal.
 static IS_SHOWN: Mutex<bool> = Mutex::new(false);
-
-/// Whether the command was interrupted: reading ends as if the logs ended here.
-pub(crate) fn is_interrupted() -> bool {
-    INTERRUPT
-        .get()
-        .is_some_and(|flag| flag.load(Ordering::Relaxed))
-}
 
 /// Removes the line from the terminal, before something else is written there.
 pub(crate) fn hide() {
@@ -59,7 +50,7 @@ impl Progress {
             true => input.sources.iter().map(length).sum(),
             false => 0,
         };
-        let flag = INTERRUPT.get_or_init(Arc::default);
+        let flag = crate::interrupt::flag();
         let signal = signal_hook::consts::SIGINT;
         signal_hook::flag::register_conditional_shutdown(
             signal,

@@ -2,7 +2,6 @@
 //! the log.
 
 use super::{keys, word_of, Labels, DAEMON_ABORT, DAEMON_END, DAEMON_ERR, DAEMON_START};
-use crate::overview::Overview;
 use crate::row::Row;
 use crate::EventView;
 
@@ -46,12 +45,15 @@ pub(super) struct Digest {
 }
 
 impl Digests {
-    /// Digests of these events, which also go to `overview`.
-    pub fn of<'e>(events: impl Iterator<Item = EventView<'e>>, overview: &mut Overview) -> Digests {
+    /// Digests of these events. Each goes to `also`, too, with its program, and whether it failed.
+    pub fn of<'e>(
+        events: impl Iterator<Item = EventView<'e>>,
+        mut also: impl FnMut(EventView<'e>, Option<&[u8]>, bool),
+    ) -> Digests {
         let mut digests = Digests::default();
         for event in events {
             let row = Row::of(event);
-            overview.add_known(event, row.facts.exe.as_deref(), row.facts.call.success == 0);
+            also(event, row.facts.exe.as_deref(), row.is_failure());
             digests.add(event, &row);
         }
         digests

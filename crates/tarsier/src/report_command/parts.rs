@@ -4,7 +4,7 @@
 //! them from beginning to end.
 
 use super::options::ReportOptions;
-use crate::progress::is_interrupted;
+use crate::interrupt::is_interrupted;
 use crate::search_command::logs::{Defaults, Input};
 use crate::search_command::pieces::{pieces, plain_files, processors, Failed, Piece};
 use anyhow::{Context, Result};

@@ -76,7 +76,9 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
         || (),
         |(), batch| {
             let mut overview = Overview::default();
-            let digests = Digests::of(batch.events(), &mut overview);
+            let digests = Digests::of(batch.events(), |event, exe, is_failure| {
+                overview.add_known(event, exe, is_failure);
+            });
             (digests, overview)
         },
         |(digests, part), _| {

@@ -5,7 +5,7 @@ use super::logs::{failed, open, Input, Source};
 use super::pieces::{plain_file, plain_files, read_at};
 use super::results::Results;
 use super::{index_file, scan};
-use crate::progress::is_interrupted;
+use crate::interrupt::is_interrupted;
 use anyhow::Result;
 use daemon::stderr::say;
 use query::index::{steps, Answer, Block, Needed, Step};

@@ -1,6 +1,6 @@
 //! Logs to read: files, directories, rotated sets, archives, standard input.
 
-use crate::progress::is_interrupted;
+use crate::interrupt::is_interrupted;
 use anyhow::Result;
 use daemon::stderr::say;
 pub(crate) use logs::Log as Source;

@@ -3,7 +3,7 @@
 use super::logs::Input;
 use super::pieces::{pieces, plain_files, processors, Failed, Piece};
 use super::results::{Results, Worker};
-use crate::progress::is_interrupted;
+use crate::interrupt::is_interrupted;
 use anyhow::{Context, Result};
 use daemon::stderr::say;
 use query::report::runs::{Extent, Part, Reading};
