@@ -1,18 +1,19 @@
 //! Data sent off the host: the forms of events, and the messages that a store holds.
 
 use super::logs::Scratch;
-use forward::format::{format, ForwardEvent, Stamp, FORMATS};
-use forward::position::Series;
+use forward::format::{format, LogEvent, Place, Stamp, FORMATS};
 use forward::verify::{print, to_json, verdict, verify, KeySource, Origin, Request};
 use std::path::Path;
 
 /// Lines of an event. Every format but `raw` makes one JSON object on one line of them, whatever they are.
 pub(crate) fn mapping(data: &[u8]) {
-    let event = ForwardEvent {
+    let event = LogEvent {
         lines: data,
-        series: Series(1),
-        file: 1,
-        start: 0,
+        place: Some(Place {
+            series: 1,
+            file: 1,
+            start: 0,
+        }),
         host: "fuzz",
         stamp: Stamp {
             sec: 1_795_229_630,

@@ -83,5 +83,6 @@ fn request(which: u8, dialect: Dialect) -> Request {
         end_s: 0,
         dialect,
         user_name: |_| None,
+        has_hosts: false,
     }
 }

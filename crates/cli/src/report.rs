@@ -41,6 +41,9 @@ reports that aureport does not have
     --rows N                at most N rows; 20 if it is not given
   --changes                 programs, users, destinations and units that are new
     --since [DATE] [TIME]   new since then; by default a week before the end
+  --overview                what comes first: logins by address and result, sudo and su, accounts,
+                            audit rules and daemon changed, denials of SELinux and AppArmor,
+                            programs new in the last day, gaps and losses of each host
   --format text|csv|json|jsonl   format of these
 
 which events
@@ -51,7 +54,10 @@ which events
   -ts, --start [DATE] [TIME]   from this time
   -te, --end [DATE] [TIME]     until this time
                             dates as the locale writes them, or: now recent boot today
-                            yesterday this-week week-ago this-month this-year
+                            yesterday this-week week-ago this-month this-year;
+                            not with --dialect: 2h, 30m, 7d before now; seconds since 1970;
+                            2026-11-14T22:13:20Z, without or with time and zone
+  --since, --until          -ts, -te; not with --dialect
 
 which logs
   -if, --input PATH         file, or directory with audit.log and its rotated files

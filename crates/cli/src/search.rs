@@ -40,9 +40,12 @@ what to look for
   -te, --end [DATE] [TIME]     until this time
                             dates as the locale writes them, or: now recent boot today
                             yesterday this-week week-ago this-month this-year;
-                            -ts checkpoint: from the time in --checkpoint FILE
+                            -ts checkpoint: from the time in --checkpoint FILE;
+                            not with --dialect: 2h, 30m, 7d before now; seconds since 1970;
+                            2026-11-14T22:13:20Z, without or with time and zone
 
 more conditions (not with --dialect)
+  --since, --until TIME     -ts, -te
   --touched PATH            events of a file, by any of its names
   --tree PID[@TIME]         what a process and its descendants did, as a tree
   --timeline WHAT           ses:N, pid:N or unit:NAME; a line for each event
@@ -55,7 +58,9 @@ how to print
   --format FORMAT           raw: lines of the log; default: with times, last record first;
                             interpret: values with their meaning; csv: a line of columns
                             for each event; text: a sentence for each event; not with
-                            --dialect: json: an array, jsonl: a line for each event
+                            --dialect: json: an array, jsonl: a line for each event,
+                            ecs, ocsf: a line of Elastic Common Schema or OCSF
+  --as-host NAME            ecs, ocsf: the host of events whose log does not name one
   -i, --interpret           --format interpret
   --extra-keys, --extra-labels, --extra-obj2, --extra-time
                             more columns of csv

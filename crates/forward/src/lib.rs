@@ -16,7 +16,8 @@ pub mod config;
 pub mod cursor;
 pub mod events;
 pub mod filter;
-pub mod format;
+/// What an event looks like at the far side.
+pub use formats as format;
 mod http;
 pub mod likeness;
 mod mark;

@@ -12,7 +12,7 @@ mod sniff;
 
 pub use decode::decoded;
 pub use find::{find, set, Found, LeftOut};
-pub use log::Log;
+pub use log::{bytes_read, count_read, Log};
 pub use sniff::{check, no_records, Contents};
 
 use std::path::PathBuf;

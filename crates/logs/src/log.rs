@@ -6,11 +6,36 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, Read};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes before the name `ustar` in the header of a tar archive.
 const TAR_MAGIC_AT: usize = 257;
 /// Bytes by which a tar archive is told.
 pub(crate) const TAR_BYTES: usize = TAR_MAGIC_AT + 5;
+
+/// Bytes of files and of standard input that this process has read as logs.
+static BYTES_READ: AtomicU64 = AtomicU64::new(0);
+
+/// Bytes of files and of standard input that this process has read as logs, before they were decompressed.
+pub fn bytes_read() -> u64 {
+    BYTES_READ.load(Ordering::Relaxed)
+}
+
+/// Counts bytes that were read, or need not be read, without [`Log::open`].
+pub fn count_read(bytes: u64) {
+    BYTES_READ.fetch_add(bytes, Ordering::Relaxed);
+}
+
+/// A file whose bytes count.
+struct Counted<R>(R);
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let count = self.0.read(out)?;
+        count_read(count as u64);
+        Ok(count)
+    }
+}
 
 /// A log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,9 +70,9 @@ impl Log {
     /// The log cannot be read.
     pub fn open(&self) -> io::Result<Box<dyn BufRead + Send>> {
         match self {
-            Log::File(path) => Ok(decoded(File::open(path)?)?.0),
+            Log::File(path) => Ok(decoded(Counted(File::open(path)?))?.0),
             Log::Stdin => {
-                let (start, text) = peek(decoded(io::stdin())?.0, TAR_BYTES);
+                let (start, text) = peek(decoded(Counted(io::stdin()))?.0, TAR_BYTES);
                 match is_tar(&start) {
                     true => Ok(members_of(text)),
                     false => Ok(text),
@@ -66,7 +91,7 @@ pub(crate) fn is_tar(start: &[u8]) -> bool {
 /// One file of an archive.
 fn member(archive: PathBuf, name: String) -> io::Result<Box<dyn BufRead + Send>> {
     let text = Ahead::made_by(move |out| {
-        let mut archive = tar::Archive::new(decoded(File::open(archive)?)?.0);
+        let mut archive = tar::Archive::new(decoded(Counted(File::open(archive)?))?.0);
         for entry in archive.entries()? {
             let mut entry = entry?;
             if entry.path()?.to_string_lossy() == name {

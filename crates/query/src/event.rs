@@ -108,6 +108,33 @@ impl<'e> EventView<'e> {
             .find_map(|names| crate::facts::nth_value(names, field, 0))
     }
 
+    /// [`EventView::name_of`] of several fields, in one reading.
+    pub(crate) fn names_of<const N: usize>(&self, fields: [&[u8]; N]) -> [Option<&'e [u8]>; N] {
+        let mut found = [None; N];
+        let is_call = |record: &Record<'e>| crate::kind::is_of_call(record.kind);
+        let calls = self.records().filter(is_call);
+        let others = self.records().filter(|record| !is_call(record));
+        for names in calls.chain(others).filter_map(|record| record.names) {
+            for word in names.split(|byte| *byte == b' ') {
+                // A name in the log is as long as its field's.
+                let place = fields.iter().position(|field| {
+                    word.get(field.len()) == Some(&b'=')
+                        && word[..field.len()].eq_ignore_ascii_case(field)
+                });
+                if let Some(place) = place.filter(|place| found[*place].is_none()) {
+                    found[place] = Some(&word[fields[place].len() + 1..]);
+                }
+            }
+        }
+        found
+    }
+
+    /// [`EventView::name_of`] without quotes, or decoded.
+    pub(crate) fn names_value(&self, field: &[u8]) -> Option<Vec<u8>> {
+        let value = self.name_of(field)?;
+        Some(crate::interpret::escaped(value, crate::Dialect::Own))
+    }
+
     /// The interpretations by which ids have names: those of a single record, or of SYSCALL at the beginning.
     pub fn names(&self) -> Option<&'e [u8]> {
         let first = self.records().next()?;

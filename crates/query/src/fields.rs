@@ -41,7 +41,7 @@ impl<'e> Iterator for Fields<'e> {
     fn next(&mut self) -> Option<Field<'e>> {
         loop {
             let text = self.text;
-            let equals = self.at + memchr(b'=', &text[self.at..])?;
+            let equals = self.at + near(b'=', &text[self.at..])?;
             let is_end = |byte: &u8| matches!(byte, b' ' | b'\'' | b'(' | b',' | b'\t' | b'\n');
             let name_bytes = text[self.at..equals].iter().rev();
             let name_start = equals - name_bytes.take_while(|byte| !is_end(byte)).count();
@@ -54,12 +54,12 @@ impl<'e> Iterator for Fields<'e> {
                 }
                 Some(b'"') => {
                     let rest = &text[at + 1..];
-                    let end = memchr(b'"', rest).unwrap_or(rest.trim_ascii_end().len());
+                    let end = near(b'"', rest).unwrap_or(rest.trim_ascii_end().len());
                     (&rest[..end], true, (at + end + 2).min(text.len()))
                 }
                 _ => {
                     let rest = &text[at..];
-                    let end = memchr(b' ', rest).unwrap_or(rest.len());
+                    let end = near(b' ', rest).unwrap_or(rest.len());
                     (trimmed(&rest[..end]), false, at + end)
                 }
             };
@@ -75,6 +75,22 @@ impl<'e> Iterator for Fields<'e> {
             }
         }
     }
+}
+
+/// Bytes that are looked at one by one.
+const NEAR_BYTES: usize = 12;
+
+/// The first place of a byte, which is mostly near: a call of [`memchr`] takes longer than a few bytes.
+#[inline]
+fn near(byte: u8, text: &[u8]) -> Option<usize> {
+    let near = text
+        .iter()
+        .take(NEAR_BYTES)
+        .position(|other| *other == byte);
+    if near.is_some() || text.len() <= NEAR_BYTES {
+        return near;
+    }
+    memchr(byte, &text[NEAR_BYTES..]).map(|at| at + NEAR_BYTES)
 }
 
 /// A word without what ends messages.

@@ -48,6 +48,7 @@ mod literal;
 mod messages;
 mod number;
 mod output;
+pub mod overview;
 mod own;
 mod prefix;
 mod read;

@@ -9,9 +9,13 @@ use crate::facts::{add_keys, Facts, Labels, Number, TextOf, User, Wanted, AUID, 
 use crate::fields::{Field, Fields};
 use crate::walk::{Text, Walk};
 use crate::{calls, kind, Dialect};
+use code::{of as code, *};
 use std::borrow::Cow;
 
+const PATH: i32 = 1302;
 const SOCKADDR: i32 = 1306;
+const CWD: i32 = 1307;
+const EXECVE: i32 = 1309;
 const NETFILTER_PKT: i32 = 1324;
 const KERN_MODULE: i32 = 1330;
 const SECCOMP: i32 = 1326;
@@ -80,6 +84,58 @@ pub(crate) fn read<'e>(event: EventView<'e>, wanted: &Wanted) -> Facts<'e> {
     facts
 }
 
+/// Names of fields as numbers, which are compared at once.
+mod code {
+    /// The bytes of a name of at most eight bytes as a number; 0 for a longer one.
+    pub(super) const fn of(name: &[u8]) -> u64 {
+        if name.len() > 8 {
+            return 0;
+        }
+        let (mut code, mut at) = (0, 0);
+        while at < name.len() {
+            code |= (name[at] as u64) << (8 * at);
+            at += 1;
+        }
+        // A zero in a name is no end of it.
+        match name.len() {
+            8 => code,
+            length => code | ((length as u64) << 56),
+        }
+    }
+
+    pub(super) const PID: u64 = of(b"pid");
+    pub(super) const PPID: u64 = of(b"ppid");
+    pub(super) const AUID_NAME: u64 = of(b"auid");
+    pub(super) const LOGINUID: u64 = of(b"loginuid");
+    pub(super) const UID_NAME: u64 = of(b"uid");
+    pub(super) const EUID_NAME: u64 = of(b"euid");
+    pub(super) const SUID: u64 = of(b"suid");
+    pub(super) const FSUID: u64 = of(b"fsuid");
+    pub(super) const GID: u64 = of(b"gid");
+    pub(super) const EGID: u64 = of(b"egid");
+    pub(super) const SGID: u64 = of(b"sgid");
+    pub(super) const FSGID: u64 = of(b"fsgid");
+    pub(super) const ID: u64 = of(b"id");
+    pub(super) const SES: u64 = of(b"ses");
+    pub(super) const TTY: u64 = of(b"tty");
+    pub(super) const TERMINAL: u64 = of(b"terminal");
+    pub(super) const COMM: u64 = of(b"comm");
+    pub(super) const EXE: u64 = of(b"exe");
+    pub(super) const ACCT: u64 = of(b"acct");
+    pub(super) const KEY: u64 = of(b"key");
+    pub(super) const ARCH: u64 = of(b"arch");
+    pub(super) const SYSCALL: u64 = of(b"syscall");
+    pub(super) const SUCCESS: u64 = of(b"success");
+    pub(super) const EXIT: u64 = of(b"exit");
+    pub(super) const RES: u64 = of(b"res");
+    pub(super) const RESULT: u64 = of(b"result");
+    pub(super) const ITEMS: u64 = of(b"items");
+    pub(super) const A0: u64 = of(b"a0");
+    pub(super) const A1: u64 = of(b"a1");
+    pub(super) const A2: u64 = of(b"a2");
+    pub(super) const A3: u64 = of(b"a3");
+}
+
 /// Adds the facts of one record.
 struct Reader<'f, 'e> {
     facts: &'f mut Facts<'e>,
@@ -120,7 +176,13 @@ impl<'f, 'e> Reader<'f, 'e> {
         if self.record.kind == SOCKADDR {
             return self.socket_address();
         }
-        if self.record.kind == kind::PROCTITLE {
+        let has_facts = match self.record.kind {
+            kind::PROCTITLE | EXECVE => false,
+            CWD => self.wanted.files,
+            PATH => self.wanted.files || self.wanted.object,
+            _ => true,
+        };
+        if !has_facts {
             return;
         }
         if self.is_of_access() {
@@ -159,37 +221,40 @@ impl<'f, 'e> Reader<'f, 'e> {
 
     fn field(&mut self, field: &Field<'e>) {
         let wanted = self.wanted;
-        match field.name {
-            b"pid" if wanted.pid => self.number(Number::Pid, field),
-            b"ppid" if wanted.ppid => self.number(Number::Ppid, field),
-            b"auid" | b"loginuid" if wanted.auid && !field.follows(b"old ") => {
+        match code(field.name) {
+            PID if wanted.pid => self.number(Number::Pid, field),
+            PPID if wanted.ppid => self.number(Number::Ppid, field),
+            AUID_NAME | LOGINUID if wanted.auid && !field.follows(b"old ") => {
                 self.user(AUID, field);
             }
-            b"uid" if wanted.uid => self.user(UID, field),
-            b"euid" if wanted.euid => self.user(EUID, field),
-            b"gid" if wanted.gid => self.number(Number::Gid, field),
-            b"id" if wanted.gid && GROUPS.contains(&self.record.kind) => {
+            UID_NAME if wanted.uid => self.user(UID, field),
+            EUID_NAME if wanted.euid => self.user(EUID, field),
+            GID if wanted.gid => self.number(Number::Gid, field),
+            ID if wanted.gid && GROUPS.contains(&self.record.kind) => {
                 self.number(Number::Gid, field);
             }
-            b"egid" if wanted.egid => self.number(Number::Egid, field),
-            b"ses" if wanted.session && !field.follows(b"old ") => {
+            EGID if wanted.egid => self.number(Number::Egid, field),
+            SES if wanted.session && !field.follows(b"old ") => {
                 self.number(Number::Session, field);
             }
-            b"tty" | b"terminal" if wanted.terminal => {
+            TTY | TERMINAL if wanted.terminal => {
                 let text = field.word().map(Cow::Borrowed);
                 self.text(TextOf::Terminal, text);
             }
-            b"comm" if wanted.comm => self.text(TextOf::Comm, field.text()),
-            b"exe" if wanted.exe => self.text(TextOf::Exe, field.text()),
-            b"acct" => {
+            COMM if wanted.comm => self.text(TextOf::Comm, field.text()),
+            EXE if wanted.exe => self.text(TextOf::Exe, field.text()),
+            ACCT => {
                 let acct = field.text();
                 self.facts.acct = self.facts.acct.take().or(acct);
             }
-            b"key" if wanted.keys => {
+            KEY if wanted.keys => {
                 let _ = add_keys(&mut self.facts.keys, Walk::new(self.record.text), field.at);
             }
-            b"arch" | b"syscall" | b"success" | b"exit" => self.of_call(field),
-            b"res" | b"result" if wanted.success => self.result(field.value),
+            ARCH | SYSCALL | SUCCESS | EXIT => self.of_call(field),
+            RES | RESULT if wanted.success => self.result(field.value),
+            // Most fields of a call, of which nothing is asked.
+            A0 | A1 | A2 | A3 | ITEMS | PID | PPID | UID_NAME | GID | SUID | SGID | FSUID
+            | FSGID | EUID_NAME | EGID | AUID_NAME | SES | TTY | COMM | EXE => {}
             _ => self.rarer(field),
         }
     }

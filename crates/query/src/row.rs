@@ -3,7 +3,7 @@
 use crate::facts::{Facts, Wanted};
 use crate::number::unescape;
 use crate::walk::{find_from, Text};
-use crate::{kind, own, Dialect, Event};
+use crate::{kind, own, Dialect, Event, EventView};
 use std::borrow::Cow;
 
 /// The [`Facts`] that a row needs. Files come from [`Row::paths`], which knows their directories.
@@ -73,18 +73,24 @@ pub struct Row<'e> {
 impl<'e> Row<'e> {
     /// Reads `event`. Fields that are missing or damaged are absent.
     pub fn read(event: &'e Event) -> Row<'e> {
-        let key = event.key();
-        let facts = Facts::read(event, &WANTED, Dialect::Own).unwrap_or_default();
-        let view = event.view();
-        let name = |field: &[u8]| view.name_of(field).and_then(value_at);
+        Row::of(event.view())
+    }
+
+    /// [`Row::read`] for an event that is borrowed.
+    pub fn of(event: EventView<'e>) -> Row<'e> {
+        let facts = Facts::read_view(event, &WANTED, Dialect::Own).unwrap_or_default();
+        let [auid_name, unit, container] = event
+            .names_of([b"auid", b"unit", b"container"])
+            .map(|name| name.and_then(value_at));
+        let (sec, msec, serial) = event.time();
         Row {
-            time_ms: key.sec.saturating_mul(1000).saturating_add(key.msec.into()),
-            serial: key.serial,
-            node: key.node.as_deref(),
+            time_ms: sec.saturating_mul(1000).saturating_add(msec.into()),
+            serial,
+            node: event.node(),
             kind: event.kind(),
-            auid_name: name(b"auid"),
-            unit: name(b"unit"),
-            container: name(b"container"),
+            auid_name,
+            unit,
+            container,
             call: call(event, &facts),
             facts,
         }
@@ -97,6 +103,11 @@ impl<'e> Row<'e> {
 
     /// Files of PATH and other records, each once and without the directories that are only parents.
     pub fn paths(event: &'e Event) -> Vec<PathItem<'e>> {
+        Row::paths_of(event.view())
+    }
+
+    /// [`Row::paths`] of an event that is borrowed.
+    pub fn paths_of(event: EventView<'e>) -> Vec<PathItem<'e>> {
         let mut cwd: Option<Text<'e>> = None;
         let mut items: Vec<PathItem<'e>> = Vec::new();
         for record in event.records() {
@@ -134,6 +145,11 @@ impl<'e> Row<'e> {
 
     /// The command line of EXECVE records, arguments separated by blanks.
     pub fn command(event: &Event) -> Option<Vec<u8>> {
+        Row::command_of(event.view())
+    }
+
+    /// [`Row::command`] of an event that is borrowed.
+    pub fn command_of(event: EventView<'_>) -> Option<Vec<u8>> {
         let record = event.records().find(|record| record.kind == EXECVE)?;
         let mut line = Vec::new();
         for number in 0..ARGUMENTS_MAX {
@@ -196,7 +212,7 @@ fn word<'e>(text: &'e [u8], field: &[u8]) -> Option<&'e [u8]> {
     Some(&rest[..end])
 }
 
-fn call(event: &Event, facts: &Facts<'_>) -> Option<Cow<'static, str>> {
+fn call(event: EventView<'_>, facts: &Facts<'_>) -> Option<Cow<'static, str>> {
     for record in event.records() {
         match record.kind {
             kind::SYSCALL => {

@@ -5,7 +5,7 @@
 //! a new file. Inodes and names are those of one host: those of another node are others.
 
 use crate::told::{absolute, Item, Told};
-use crate::Event;
+use crate::EventView;
 use std::collections::{HashMap, HashSet};
 
 /// Most inodes whose creation is remembered. Beyond that, one inode number counts as one file.
@@ -87,7 +87,7 @@ impl Touched {
 
     /// First reading: learns the inodes of the name. Returns whether something new was learnt: then another first
     /// reading may find more.
-    pub fn learn(&mut self, event: &Event, told: &Told) -> bool {
+    pub fn learn(&mut self, event: EventView<'_>, told: &Told) -> bool {
         let node = node(event);
         self.begin(&node, told);
         let known = (self.of_interest.len(), self.names.len());
@@ -121,7 +121,7 @@ impl Touched {
     }
 
     /// Second reading: whether the event touched the file.
-    pub fn is_touched(&mut self, event: &Event, told: &Told) -> bool {
+    pub fn is_touched(&mut self, event: EventView<'_>, told: &Told) -> bool {
         let node = node(event);
         self.begin(&node, told);
         told.items
@@ -130,8 +130,8 @@ impl Touched {
     }
 }
 
-fn node(event: &Event) -> Node {
-    event.key().node.clone().unwrap_or_default()
+fn node(event: EventView<'_>) -> Node {
+    event.node().unwrap_or_default().into()
 }
 
 fn inode(node: &Node, item: &Item) -> Option<Inode> {

@@ -8,7 +8,7 @@
 //! children name it.
 
 use crate::told::{write_shown, Told};
-use crate::{time, Event};
+use crate::{time, EventView};
 use std::collections::HashMap;
 
 /// Most processes that are remembered, and most lines that are kept.
@@ -71,12 +71,12 @@ impl Tree {
     }
 
     /// Takes an event. `is_shown`: it gets a line if its process belongs to the tree.
-    pub fn add(&mut self, event: &Event, told: &Told, is_shown: bool) {
+    pub fn add(&mut self, event: EventView<'_>, told: &Told, is_shown: bool) {
         let Some(pid) = told.pid else {
             return;
         };
-        let moment = (event.key().sec, event.key().msec);
-        let Some(node) = self.node(event.key().node.as_deref().unwrap_or_default()) else {
+        let moment = (event.sec, event.msec);
+        let Some(node) = self.node(event.node().unwrap_or_default()) else {
             self.forgotten += 1;
             return;
         };
@@ -85,7 +85,7 @@ impl Tree {
             return;
         };
         if self.processes[number].is_member && is_shown {
-            self.add_line(number, event, told);
+            self.add_line(number, moment, told);
         }
         let process = &mut self.processes[number];
         if process.ppid == 0 {
@@ -120,7 +120,7 @@ impl Tree {
         known
     }
 
-    fn add_line(&mut self, number: usize, event: &Event, told: &Told) {
+    fn add_line(&mut self, number: usize, moment: Moment, told: &Told) {
         let process = &mut self.processes[number];
         if self.lines >= LINES_MAX {
             process.left_out += 1;
@@ -128,7 +128,7 @@ impl Tree {
         }
         self.lines += 1;
         let mut line = Vec::new();
-        write_moment((event.key().sec, event.key().msec), &mut line);
+        write_moment(moment, &mut line);
         line.push(b' ');
         told.write_action(&mut line);
         process.parts.push(Part::Line(line));

@@ -19,6 +19,7 @@ fn request(kind: Kind, dialect: Dialect, range: TimeRange) -> Request {
         end_s: range.end_s,
         dialect,
         user_name: |_| None,
+        has_hosts: false,
     }
 }
 

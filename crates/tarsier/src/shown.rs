@@ -11,6 +11,7 @@ pub(crate) fn write(text: &[u8]) -> io::Result<()> {
     if !stdout.is_terminal() {
         return stdout.write_all(text);
     }
+    crate::progress::hide();
     stdout.write_all(&for_terminal(text))
 }
 

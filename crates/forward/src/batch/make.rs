@@ -10,7 +10,7 @@ use super::source::Source;
 use super::{Batch, Kind, Message, Recipe};
 use crate::cursor::Cursor;
 use crate::events::{EventLines, Events};
-use crate::format::{format, Format, ForwardEvent, Stamp};
+use crate::format::{format, Format, LogEvent, Place, Stamp};
 use crate::mark::{Mark, Marks};
 use crate::position::{Position, Series};
 use crate::spool::Files;
@@ -246,11 +246,13 @@ impl Maker<'_> {
 
     fn formatted(&mut self, base: Position, event: EventLines<'_>) -> Fate {
         let begin = self.bytes.len();
-        let given = ForwardEvent {
+        let given = LogEvent {
             lines: event.lines,
-            series: self.series,
-            file: base.file,
-            start: base.offset + event.start as u64,
+            place: Some(Place {
+                series: self.series.0,
+                file: base.file,
+                start: base.offset + event.start as u64,
+            }),
             host: &self.recipe.host,
             stamp: event.stamp,
         };
@@ -260,7 +262,7 @@ impl Maker<'_> {
                 self.bytes.truncate(begin);
                 self.refused.push(Refusal {
                     at: Position {
-                        offset: given.start + event.lines.len() as u64,
+                        offset: base.offset + (event.start + event.lines.len()) as u64,
                         ..base
                     },
                     reason: refused.0,
@@ -344,11 +346,13 @@ impl Maker<'_> {
             self.at,
         );
         let begin = self.bytes.len();
-        let event = ForwardEvent {
+        let event = LogEvent {
             lines: line.as_bytes(),
-            series: self.series,
-            file: self.at.file,
-            start: self.at.offset,
+            place: Some(Place {
+                series: self.series.0,
+                file: self.at.file,
+                start: self.at.offset,
+            }),
             host: &self.recipe.host,
             stamp: Stamp {
                 sec: now / 1000,

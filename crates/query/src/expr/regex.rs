@@ -6,6 +6,9 @@ use std::mem::MaybeUninit;
 /// A compiled expression.
 pub(super) struct Regex(Box<libc::regex_t>);
 
+// SAFETY: what regcomp(3) makes is memory of its own, which belongs to no thread.
+unsafe impl Send for Regex {}
+
 impl Regex {
     /// Compiles `text`.
     ///

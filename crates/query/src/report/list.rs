@@ -93,7 +93,7 @@ impl List {
             _ => {
                 self.begin(event, out);
                 let words = self.words(event, &facts);
-                self.end(words, out);
+                self.end(event, words, out);
             }
         }
         true
@@ -117,7 +117,11 @@ impl List {
         out.push(b' ');
     }
 
-    fn end(&self, words: Vec<Word>, out: &mut Vec<u8>) {
+    /// Ends a line of an event with its words.
+    fn end(&self, event: EventView<'_>, mut words: Vec<Word>, out: &mut Vec<u8>) {
+        if self.request.has_hosts {
+            words.push(plain(event.node().unwrap_or(b"?")));
+        }
         for (number, word) in words.iter().enumerate() {
             if number > 0 {
                 out.push(b' ');
@@ -280,7 +284,7 @@ impl List {
                 plain(verdict),
                 plain(event.serial.to_string()),
             ];
-            self.end(words, out);
+            self.end(event, words, out);
         }
     }
 
@@ -312,7 +316,7 @@ impl List {
             Word::Text(facts.comm.as_deref().unwrap_or(b"?").to_vec()),
             plain(typed),
         ];
-        self.end(words, out);
+        self.end(event, words, out);
         true
     }
 }

@@ -127,6 +127,8 @@ pub struct Request {
     pub dialect: Dialect,
     /// Gives names to user ids that have none in the log.
     pub user_name: UserName,
+    /// Whether the lines of a list end with the host, `?` where it is not known.
+    pub has_hosts: bool,
 }
 
 impl Request {

@@ -84,7 +84,10 @@ pub(super) fn title(request: &Request) -> Option<String> {
         let head = format!("\n{name}\n{}\n", line(lengths[0]));
         return Some(match columns {
             "" => head,
-            _ => format!("{head}# date time {columns}\n{}\n", line(lengths[1])),
+            _ => {
+                let host = if request.has_hosts { " node" } else { "" };
+                format!("{head}# date time {columns}{host}\n{}\n", line(lengths[1]))
+            }
         });
     }
     let which = match request.success {

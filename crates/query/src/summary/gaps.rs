@@ -37,9 +37,9 @@ pub struct Silence {
 
 /// Finds gaps of serial numbers. Events may come a little out of order.
 #[derive(Debug, Default)]
-pub(super) struct Serials {
-    /// Runs by node, and by whether the numbers are Tarsier's or the kernel's.
-    runs: HashMap<(Box<[u8]>, bool), Run>,
+pub(crate) struct Serials {
+    /// Runs by node, of the kernel's numbers and of Tarsier's.
+    runs: [HashMap<Box<[u8]>, Run>; 2],
     has_unfollowed: bool,
 }
 
@@ -53,21 +53,26 @@ struct Run {
 }
 
 impl Serials {
-    pub(super) fn add(&mut self, node: &[u8], serial: u64, time_ms: u64) {
+    pub(crate) fn add(&mut self, node: &[u8], serial: u64, time_ms: u64) {
         let kind = serial >= OURS;
-        let known = (Box::<[u8]>::from(node), kind);
-        if self.runs.len() >= NODES_MAX && !self.runs.contains_key(&known) {
+        let runs = &mut self.runs[usize::from(kind)];
+        if let Some(run) = runs.get_mut(node) {
+            return run.add(serial, time_ms);
+        }
+        if runs.len() >= NODES_MAX {
             self.has_unfollowed = true;
             return;
         }
-        self.runs.entry(known).or_default().add(serial, time_ms);
+        let mut run = Run::default();
+        run.add(serial, time_ms);
+        runs.insert(node.into(), run);
     }
 
     /// The gaps, latest last, and the sum of missing numbers.
-    pub(super) fn gaps(&self) -> (Vec<SerialGap>, u64) {
+    pub(crate) fn gaps(&self) -> (Vec<SerialGap>, u64) {
         let mut gaps = Vec::new();
         let mut sum = 0;
-        for ((node, _), run) in &self.runs {
+        for (node, run) in self.runs.iter().flatten() {
             sum += run.dropped;
             for (first, (last, time_ms)) in &run.missing {
                 sum += last - first + 1;
@@ -81,6 +86,12 @@ impl Serials {
         }
         gaps.sort_by_key(|gap| (gap.time_ms, gap.first));
         (gaps, sum)
+    }
+
+    /// Missing numbers of a node that are in no gap of [`Serials::gaps`].
+    pub(crate) fn dropped(&self, node: &[u8]) -> u64 {
+        let its = self.runs.iter().filter_map(|runs| runs.get(node));
+        its.map(|run| run.dropped).sum()
     }
 
     /// Whether there were too many nodes to follow all.

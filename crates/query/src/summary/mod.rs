@@ -1,11 +1,13 @@
 //! Contents of a log, counted for a report: events over time, nested tables, process trees, losses and gaps. Memory is
 //! bounded for any log; everything left out is counted.
 
+mod digest;
 mod gaps;
 mod processes;
 mod series;
 mod tree;
 
+pub use digest::Digests;
 pub use gaps::{SerialGap, Silence};
 pub use processes::{Branch, Forest, Process};
 pub use series::{Bucket, Row as SeriesRow, Rows as SeriesRows};
@@ -15,7 +17,9 @@ use crate::facts::{Facts, NO_LOGIN};
 use crate::row::Row;
 use crate::walk::find_from;
 use crate::Event;
-use gaps::{Serials, Silences};
+use digest::Digest;
+pub(crate) use gaps::Serials;
+use gaps::Silences;
 use processes::{Processes, Seen};
 use series::{Scale, Series};
 use tree::Tree;
@@ -135,64 +139,62 @@ struct Labels {
     user: Vec<u8>,
     session: Vec<u8>,
     process: Vec<u8>,
-    error: Vec<u8>,
 }
 
 impl Summary {
     /// Counts an event.
     pub fn add(&mut self, event: &Event) {
-        let row = Row::read(event);
-        let node = row.node.unwrap_or_default();
-        self.all.count.add(row.time_ms, row.is_failure());
-        self.all.with_result += u64::from(row.facts.call.success >= 0);
+        let mut digests = Digests::default();
+        digests.add(event.view(), &Row::read(event));
+        self.count_all(&digests);
+    }
+
+    /// Counts the events that come next in the log.
+    pub fn count_all(&mut self, digests: &Digests) {
+        for digest in &digests.events {
+            self.count_one(digests, digest);
+        }
+    }
+
+    fn count_one(&mut self, digests: &Digests, digest: &Digest) {
+        let node = digests.get(digest.node);
+        let time_ms = digest.time_ms;
+        self.all.count.add(time_ms, digest.is_failure);
+        self.all.with_result += u64::from(digest.has_result);
         if self.nodes.len() < 64 && self.nodes.iter().all(|known| **known != *node) {
             self.nodes.push(node.into());
         }
-        self.serials.add(node, row.serial, row.time_ms);
-        self.silences.add(row.time_ms, SILENCES_MAX);
-        self.daemon(event, &row);
-        self.over_time(&row);
-        self.in_tables(event, &row);
-        let command = Row::command(event);
-        self.processes.add(&Seen {
-            node,
-            pid: row.facts.ids.pid,
-            ppid: row.facts.ids.ppid,
-            exe: row.facts.exe.as_deref().unwrap_or_default(),
-            command: command.as_deref(),
-            time_ms: row.time_ms,
-            is_failure: row.is_failure(),
-        });
-    }
-
-    /// Records of the daemon itself: losses, start and end.
-    fn daemon(&mut self, event: &Event, row: &Row<'_>) {
-        if matches!(row.kind, DAEMON_START | DAEMON_END | DAEMON_ABORT) {
+        self.serials.add(node, digest.serial, time_ms);
+        self.silences.add(time_ms, SILENCES_MAX);
+        if digest.is_mark() {
             self.marks.add(DaemonMark {
-                time_ms: row.time_ms,
-                kind: row.kind,
+                time_ms,
+                kind: digest.kind,
             });
         }
-        if row.kind != DAEMON_ERR {
-            return;
+        if let Some((lost, cause)) = digest.loss {
+            self.lost = self.lost.saturating_add(lost);
+            self.losses.add(Loss {
+                time_ms,
+                lost,
+                cause: digests.get(cause).into(),
+            });
         }
-        let Some(text) = event.records().next().map(|record| record.text) else {
-            return;
-        };
-        if word_of(text, b"op=") != Some(b"events-lost") {
-            return;
-        }
-        let lost = word_of(text, b" lost=").and_then(number).unwrap_or(0);
-        self.lost = self.lost.saturating_add(lost);
-        self.losses.add(Loss {
-            time_ms: row.time_ms,
-            lost,
-            cause: word_of(text, b" cause=").unwrap_or_default().into(),
+        self.over_time(digests, digest);
+        self.in_tables(digests, digest);
+        self.processes.add(&Seen {
+            node,
+            pid: digest.pid,
+            ppid: digest.ppid,
+            exe: digest.exe.map_or(&[], |exe| digests.get(exe)),
+            command: digest.command.map(|command| digests.get(command)),
+            time_ms,
+            is_failure: digest.is_failure,
         });
     }
 
-    fn over_time(&mut self, row: &Row<'_>) {
-        let time_s = row.time_ms / 1000;
+    fn over_time(&mut self, digests: &Digests, digest: &Digest) {
+        let time_s = digest.time_ms / 1000;
         let scale = *self.scale.get_or_insert(Scale::at(time_s));
         let bucket = match scale.bucket(time_s) {
             Some(bucket) => bucket,
@@ -206,40 +208,48 @@ impl Summary {
                 wider.bucket(time_s).unwrap_or(0)
             }
         };
-        let is_failure = row.is_failure();
-        let keys: Vec<&[u8]> = keys(&row.facts);
-        self.series[By::Key as usize].add(bucket, is_failure, &keys);
-        let user = user(row);
-        self.series[By::User as usize].add(bucket, is_failure, &[&user]);
-        if let Some(unit) = &row.unit {
-            self.series[By::Unit as usize].add(bucket, is_failure, &[unit]);
+        let is_failure = digest.is_failure;
+        let mut add = |by: By, label: &[u8]| {
+            self.series[by as usize].add(bucket, is_failure, label);
+        };
+        for key in digests.list(digest.keys) {
+            add(By::Key, key);
+        }
+        add(By::User, digests.get(digest.user));
+        if let Some(unit) = digest.unit {
+            add(By::Unit, digests.get(unit));
         }
     }
 
-    fn in_tables(&mut self, event: &Event, row: &Row<'_>) {
-        let labels = Labels::of(row);
-        let items = Row::paths(event);
-        let files: Vec<&[u8]> = items.iter().map(|item| &*item.path).collect();
-        let program = row.facts.exe.as_deref().unwrap_or(b"(no program)");
-        let (time_ms, failed) = (row.time_ms, row.is_failure());
+    fn in_tables(&mut self, digests: &Digests, digest: &Digest) {
+        let files = || digests.list(digest.files);
+        let user = digests.get(digest.user);
+        let program: &[u8] = digest.exe.map_or(b"(no program)", |exe| digests.get(exe));
+        let (time_ms, failed) = (digest.time_ms, digest.is_failure);
         let tables = &mut self.tables;
-        let path = [&labels.user[..], &labels.session, &labels.process];
-        tables[Table::User as usize].add(time_ms, failed, &path, &files);
-        for key in keys(&row.facts) {
-            tables[Table::Key as usize].add(time_ms, failed, &[key, program], &files);
+        let path = [
+            user,
+            digests.get(digest.session),
+            digests.get(digest.process),
+        ];
+        tables[Table::User as usize].add(time_ms, failed, &path, files());
+        for key in digests.list(digest.keys) {
+            tables[Table::Key as usize].add(time_ms, failed, &[key, program], files());
         }
-        if let Some(unit) = &row.unit {
-            tables[Table::Unit as usize].add(time_ms, failed, &[unit, program], &files);
+        if let Some(unit) = digest.unit {
+            let path = [digests.get(unit), program];
+            tables[Table::Unit as usize].add(time_ms, failed, &path, files());
         }
-        if row.facts.exe.is_some() {
-            tables[Table::Program as usize].add(time_ms, failed, &[program], &files);
+        if digest.exe.is_some() {
+            tables[Table::Program as usize].add(time_ms, failed, &[program], files());
         }
-        for file in &files {
-            tables[Table::File as usize].add(time_ms, failed, &[file], &[program]);
+        for file in files() {
+            tables[Table::File as usize].add(time_ms, failed, &[file], [program].into_iter());
         }
         if failed {
-            let path = [&labels.error[..], &labels.user, program];
-            tables[Table::Failure as usize].add(time_ms, failed, &path, &[]);
+            let path = [digests.get(digest.error), user, program];
+            let none = std::iter::empty();
+            tables[Table::Failure as usize].add(time_ms, failed, &path, none);
         }
     }
 
@@ -325,6 +335,16 @@ impl Labels {
         if facts.ids.pid >= 0 {
             process.extend_from_slice(format!(" [{}]", facts.ids.pid).as_bytes());
         }
+        Labels {
+            user: user(row),
+            session,
+            process,
+        }
+    }
+
+    /// The error and the call.
+    fn error(&self, row: &Row<'_>) -> Vec<u8> {
+        let facts = &row.facts;
         let errno = facts
             .call
             .exit
@@ -342,12 +362,7 @@ impl Labels {
             error.extend_from_slice(b" of ");
             error.extend_from_slice(call.as_bytes());
         }
-        Labels {
-            user: user(row),
-            session,
-            process,
-            error,
-        }
+        error
     }
 }
 

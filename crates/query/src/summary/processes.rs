@@ -3,6 +3,9 @@
 use super::tree::Count;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+/// Hashes of names and numbers, with a seed of each run.
+type Fast = foldhash::fast::RandomState;
+
 /// Processes that are held before those with the fewest events are forgotten.
 const PROCESSES_MAX: usize = 60_000;
 /// Bytes of a command line that are kept.
@@ -72,7 +75,7 @@ pub(super) struct Processes {
     entries: BTreeMap<u32, Entry>,
     next: u32,
     /// The last process with each id, by node.
-    by_pid: HashMap<Box<[u8]>, HashMap<i32, u32>>,
+    by_pid: HashMap<Box<[u8]>, HashMap<i32, u32, Fast>, Fast>,
     is_pruned: bool,
 }
 
@@ -82,7 +85,7 @@ impl Processes {
             return;
         }
         if !self.by_pid.contains_key(seen.node) {
-            self.by_pid.insert(seen.node.into(), HashMap::new());
+            self.by_pid.insert(seen.node.into(), HashMap::default());
         }
         let number = match self.current(seen.node, seen.pid) {
             Some(number) if self.is_same(number, seen.ppid) => number,
@@ -97,7 +100,7 @@ impl Processes {
         if !seen.exe.is_empty() && *process.exe != *seen.exe {
             process.exe = cut(seen.exe);
         }
-        if let Some(command) = seen.command {
+        if let Some(command) = seen.command.filter(|command| **command != *process.command) {
             process.command = cut(command);
         }
         if self.entries.len() > PROCESSES_MAX {

@@ -50,7 +50,7 @@ impl Scale {
 /// Events over time for each label.
 #[derive(Debug, Default)]
 pub(super) struct Series {
-    labels: HashMap<Box<[u8]>, Vec<Bucket>>,
+    labels: HashMap<Box<[u8]>, Vec<Bucket>, foldhash::fast::RandomState>,
     all: Vec<Bucket>,
     is_pruned: bool,
 }
@@ -94,20 +94,16 @@ fn sum(buckets: &[Bucket]) -> Bucket {
 }
 
 impl Series {
-    /// Counts an event of `labels` in an interval.
-    pub(super) fn add(&mut self, bucket: usize, is_failure: bool, labels: &[&[u8]]) {
+    /// Counts an event of `label` in an interval.
+    pub(super) fn add(&mut self, bucket: usize, is_failure: bool, label: &[u8]) {
         let add = [1, u64::from(is_failure)];
-        for label in labels {
-            put(&mut self.all, bucket, add);
-            match self.labels.get_mut(*label) {
-                Some(buckets) => put(buckets, bucket, add),
-                None => {
-                    let mut buckets = Vec::new();
-                    put(&mut buckets, bucket, add);
-                    self.labels.insert((*label).into(), buckets);
-                }
-            }
+        put(&mut self.all, bucket, add);
+        if let Some(buckets) = self.labels.get_mut(label) {
+            return put(buckets, bucket, add);
         }
+        let mut buckets = Vec::new();
+        put(&mut buckets, bucket, add);
+        self.labels.insert(label.into(), buckets);
         if self.labels.len() > LABELS_MAX {
             self.prune();
         }
@@ -194,7 +190,8 @@ mod tests {
         let mut series = Series::default();
         for label in 0..3 * LABELS_MAX {
             let label = label.to_string();
-            series.add(label.len(), false, &[label.as_bytes(), b"all"]);
+            series.add(label.len(), false, label.as_bytes());
+            series.add(label.len(), false, b"all");
         }
         let rows = series.rows(1);
         assert_eq!(&*rows.rows[0].label, b"all");
@@ -208,7 +205,7 @@ mod tests {
     fn rescaling_loses_no_event() {
         let (from, mut series) = (Scale::at(1001), Series::default());
         for bucket in 0..BUCKETS_MAX {
-            series.add(bucket, bucket % 2 == 0, &[b"a"]);
+            series.add(bucket, bucket % 2 == 0, b"a");
         }
         let to = from.fitted(17, 1240);
         series.rescale(from, to);

@@ -35,7 +35,7 @@ impl Count {
 #[derive(Debug, Default)]
 struct Node {
     count: Count,
-    children: HashMap<Box<[u8]>, Node>,
+    children: HashMap<Box<[u8]>, Node, foldhash::fast::RandomState>,
 }
 
 /// Counts by path of labels.
@@ -72,7 +72,13 @@ pub struct Lines {
 
 impl Tree {
     /// Counts an event along `path`, and under each of `leaves` at its end.
-    pub(super) fn add(&mut self, time_ms: u64, is_failure: bool, path: &[&[u8]], leaves: &[&[u8]]) {
+    pub(super) fn add<'l>(
+        &mut self,
+        time_ms: u64,
+        is_failure: bool,
+        path: &[&[u8]],
+        leaves: impl Iterator<Item = &'l [u8]>,
+    ) {
         self.root.count.add(time_ms, is_failure);
         let mut made = 0;
         let mut node = &mut self.root;
@@ -181,7 +187,12 @@ mod tests {
         let mut tree = Tree::default();
         for (user, file, times) in [("a", "x", 5), ("a", "y", 2), ("b", "x", 3), ("c", "z", 1)] {
             for time in 0..times {
-                tree.add(time, time == 0, &[user.as_bytes()], &[file.as_bytes()]);
+                tree.add(
+                    time,
+                    time == 0,
+                    &[user.as_bytes()],
+                    [file.as_bytes()].into_iter(),
+                );
             }
         }
         let lines = tree.lines(&[2, 1]);
@@ -200,7 +211,12 @@ mod tests {
         let mut tree = Tree::default();
         for number in 0..3 * NODES_MAX as u64 {
             let rare = number.to_string();
-            tree.add(number, false, &[b"user"], &[rare.as_bytes(), b"frequent"]);
+            tree.add(
+                number,
+                false,
+                &[b"user"],
+                [rare.as_bytes(), b"frequent"].into_iter(),
+            );
         }
         assert!(tree.root.size() <= NODES_MAX);
         let lines = tree.lines(&[1, 1]);

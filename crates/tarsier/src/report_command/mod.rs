@@ -5,6 +5,7 @@ mod parts;
 mod rows;
 
 use crate::dialect;
+use crate::progress::Progress;
 use crate::search_command::logs::{self, Defaults, Input, ReadEnd, Source, Step};
 use crate::search_command::pipeline;
 use crate::shown;
@@ -12,6 +13,7 @@ use anyhow::Result;
 use cli::report::REPORT_USAGE;
 use daemon::stderr::say;
 use options::{Extra, Instead, ReportOptions};
+use query::overview::Overview;
 use query::report::news::Appearances;
 use query::report::top::{Field, Top};
 use query::report::{Kind, List, Summary, NONE_FOUND};
@@ -72,7 +74,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
     }
 }
 
-fn report(options: ReportOptions) -> Result<u8> {
+fn report(mut options: ReportOptions) -> Result<u8> {
     let request = &options.request;
     let defaults = logs::defaults(request.dialect)?;
     let mut out = Vec::new();
@@ -84,7 +86,9 @@ fn report(options: ReportOptions) -> Result<u8> {
             request.dialect,
         );
         return match input {
-            Ok(input) => Reader::new(&options, &defaults, out).run(&input),
+            Ok(input) => watched(&input, request.dialect, || {
+                Reader::new(&options, &defaults, out).run(&input)
+            }),
             Err(message) => {
                 say!("{message}");
                 Ok(NOTHING)
@@ -118,8 +122,32 @@ fn report(options: ReportOptions) -> Result<u8> {
             return Ok(NOTHING);
         }
     };
+    let dialect = request.dialect;
+    if !dialect.is_peer() && !request.is_summary && input.names_hosts() {
+        options.request.has_hosts = true;
+        out = options.request.title().unwrap_or_default().into_bytes();
+    }
+    watched(&input, dialect, || print(&options, &defaults, &input, out))
+}
+
+/// Runs `read` with its progress on a terminal. Returns the exit status.
+fn watched(input: &Input, dialect: Dialect, read: impl FnOnce() -> Result<u8>) -> Result<u8> {
+    let is_watched = !dialect.is_peer();
+    let progress = is_watched.then(|| Progress::of(input)).transpose()?;
+    let status = read()?;
+    Ok(progress.and_then(Progress::end).unwrap_or(status))
+}
+
+/// Prints the report on `input` behind `out`. Returns the exit status.
+fn print(
+    options: &ReportOptions,
+    defaults: &Defaults,
+    input: &Input,
+    mut out: Vec<u8>,
+) -> Result<u8> {
+    let request = &options.request;
     if request.is_summary {
-        if let Some(parts) = parts::summary(&options, &input, &defaults)? {
+        if let Some(parts) = parts::summary(options, input, defaults)? {
             if parts.last == (0, 0) && request.dialect == Dialect::Own {
                 out.extend_from_slice(NONE_FOUND.as_bytes());
                 shown::write(&out)?;
@@ -131,7 +159,7 @@ fn report(options: ReportOptions) -> Result<u8> {
             return Ok(0);
         }
     }
-    Reader::new(&options, &defaults, out).run(&input)
+    Reader::new(options, defaults, out).run(input)
 }
 
 /// Destination of an event.
@@ -140,6 +168,7 @@ enum Target {
     List(Box<List>),
     Top(Box<Top>),
     News(Box<Appearances>),
+    Overview(Box<Overview>),
     /// Nothing but the event's time counts.
     Log,
 }
@@ -171,6 +200,7 @@ impl<'o> Reader<'o> {
                 (Some(Extra::Changes { .. }), _) => {
                     Target::News(Box::new(Appearances::new(request)))
                 }
+                (Some(Extra::Overview), _) => Target::Overview(Box::default()),
                 (None, Kind::Log) => Target::Log,
                 (None, _) if request.is_summary => {
                     Target::Summary(Box::new(Summary::new(request, 0)))
@@ -197,7 +227,7 @@ impl<'o> Reader<'o> {
             }
             self.events(assembler)?;
             match step {
-                Step::Line(_) => say_bad_times(assembler),
+                Step::Line => say_bad_times(assembler),
                 Step::End {
                     source, is_last, ..
                 } => {
@@ -265,6 +295,7 @@ impl<'o> Reader<'o> {
             }
             (Target::Top(top), Made::Top(part)) => top.merge(*part),
             (Target::News(seen), Made::News(part)) => seen.merge(*part),
+            (Target::Overview(overview), Made::Overview(part)) => overview.merge(*part),
             _ => {}
         }
         if self.out.len() >= OUTPUT_BYTES {
@@ -308,6 +339,9 @@ impl<'o> Reader<'o> {
             (Target::News(seen), Some(Extra::Changes { since_s })) => {
                 rows::write_news(seen.finish(*since_s), format, escape, &mut self.out);
             }
+            (Target::Overview(overview), _) => {
+                rows::write_overview(overview.finish(), format, escape, &mut self.out);
+            }
             _ => {}
         }
         0
@@ -337,6 +371,7 @@ impl<'o> Reader<'o> {
             Target::List(list) => self.is_found |= list.add(event, &mut self.out),
             Target::Top(top) => top.add(event),
             Target::News(seen) => seen.add(event),
+            Target::Overview(overview) => overview.add(event),
             Target::Log => {}
         }
     }
@@ -388,6 +423,7 @@ enum Made {
     Lines(Vec<u8>, Vec<usize>),
     Top(Box<Top>),
     News(Box<Appearances>),
+    Overview(Box<Overview>),
     /// It was counted.
     Nothing,
 }
@@ -417,6 +453,16 @@ impl<'o> Counter<'o> {
                 let mut seen = Appearances::new(request());
                 batch.events().for_each(|event| seen.add(event));
                 Made::News(Box::new(seen))
+            }
+            Some(Extra::Overview) => {
+                let mut overview = Overview::default();
+                let nodes = &self.options.request.nodes;
+                let is_asked_for = |event: &EventView<'_>| {
+                    nodes.is_empty() || nodes.iter().any(|node| event.node() == Some(node))
+                };
+                let events = batch.events().filter(is_asked_for);
+                events.for_each(|event| overview.add(event));
+                Made::Overview(Box::new(overview))
             }
             None => self.count(batch),
         };

@@ -25,6 +25,7 @@ pub(crate) struct ReportOptions {
 pub(crate) enum Extra {
     Top { fields: Vec<Field>, rows_max: usize },
     Changes { since_s: Option<u64> },
+    Overview,
 }
 
 /// Rows of `--top`.
@@ -134,6 +135,7 @@ impl ReportOptions {
                     end_s: 0,
                     dialect,
                     user_name: crate::search_command::users::user_name,
+                    has_hosts: false,
                 },
                 inputs: Vec::new(),
                 use_logs: false,
@@ -154,7 +156,8 @@ impl ReportOptions {
         }
         let mut options = said.options;
         if said.kind.is_some() && options.extra.is_some() {
-            let message = "tarsier: report: --top and --changes are reports of their own; leave out the other";
+            let message = "tarsier: report: --top, --changes and --overview are reports of their own; leave out \
+                           the other";
             return Err(Instead::Refuse(message.to_owned()));
         }
         options.request.kind = said.kind.unwrap_or(Kind::Main);
@@ -241,12 +244,23 @@ impl Said {
                 Some(Extra::Changes { since_s }) => {
                     *since_s = u64::try_from(time_of(word, Bound::Start, Dialect::Own)?).ok();
                 }
-                _ => return Err(misplaced("--changes", "--since")),
+                _ => {
+                    let request = &mut self.options.request;
+                    request.start_s = time_of(word, Bound::Start, Dialect::Own)?;
+                }
             },
+            "--until" => {
+                let request = &mut self.options.request;
+                request.end_s = time_of(word, Bound::End, Dialect::Own)?;
+            }
+            "--overview" => *extra = Some(Extra::Overview),
             "--format" => {
                 let name = word.value()?;
                 if extra.is_none() {
-                    return Err(misplaced("--top FIELD or --changes", "--format"));
+                    return Err(misplaced(
+                        "--top FIELD, --changes or --overview",
+                        "--format",
+                    ));
                 }
                 self.options.format = Format::from_name(name).ok_or_else(|| {
                     let known = "text, csv, json or jsonl";

@@ -4,6 +4,7 @@
 //! them from beginning to end.
 
 use super::options::ReportOptions;
+use crate::interrupt::is_interrupted;
 use crate::search_command::logs::{Defaults, Input};
 use crate::search_command::pieces::{pieces, plain_files, processors, Failed, Piece};
 use anyhow::{Context, Result};
@@ -105,7 +106,7 @@ fn count(
     let mut extents = Vec::new();
     let mut part = Part::default();
     let mut buffer = Vec::new();
-    while !is_over.load(Ordering::Relaxed) {
+    while !is_over.load(Ordering::Relaxed) && !is_interrupted() {
         let number = next.fetch_add(1, Ordering::Relaxed);
         let Some(piece) = pieces.get(number) else {
             break;

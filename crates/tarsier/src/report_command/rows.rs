@@ -1,5 +1,6 @@
-//! The forms in which `--top` and `--changes` are printed.
+//! The forms in which `--top`, `--changes` and `--overview` are printed.
 
+use query::overview::{self, Finished, Hits, Shown, Values};
 use query::report::news::News;
 use query::report::top::{Rows, Time};
 use query::Escape;
@@ -122,6 +123,119 @@ pub(crate) fn write_news(news: News, format: Format, escape: Escape, out: &mut V
             .collect(),
     };
     table.write(format, escape, out);
+}
+
+/// Columns of counts in the overview.
+const COUNTS: [&str; 4] = ["hits", "failures", "first", "last"];
+
+/// Appends the overview: a table for each section as text; as CSV one table with the columns of all sections; as JSON an
+/// object with an array for each section, or an object with its section for each row.
+pub(crate) fn write_overview(
+    finished: Finished,
+    format: Format,
+    escape: Escape,
+    out: &mut Vec<u8>,
+) {
+    let tables = finished
+        .sections
+        .iter()
+        .map(|shown| (shown, table_of(shown)));
+    match format {
+        Format::Text => {
+            for (shown, mut table) in tables {
+                out.extend_from_slice(format!("\n{}\n\n", shown.section.title).as_bytes());
+                if shown.section.name == "programs" && !finished.has_before {
+                    table.rows.clear();
+                    let note = "the log is not longer than a day: no program is known to be new";
+                    table.notes.push(("", Value::Null, Some(note.to_owned())));
+                }
+                table.write(Format::Text, escape, out);
+            }
+        }
+        Format::Csv => whole(&finished).write(Format::Csv, escape, out),
+        Format::Json => {
+            let mut object = Map::new();
+            object.insert("new_since".to_owned(), seconds((finished.new_since_s, 0)));
+            object.insert("has_before".to_owned(), finished.has_before.into());
+            for (shown, table) in tables {
+                let rows = table.rows.iter().map(|row| table.object(row)).collect();
+                object.insert(shown.section.name.to_owned(), Value::Array(rows));
+            }
+            out.extend_from_slice(format!("{:#}\n", Value::Object(object)).as_bytes());
+        }
+        Format::Jsonl => {
+            for (shown, table) in tables {
+                for row in &table.rows {
+                    let mut object = Map::new();
+                    object.insert("section".to_owned(), shown.section.name.into());
+                    if let Value::Object(rest) = table.object(row) {
+                        object.extend(rest);
+                    }
+                    out.extend_from_slice(format!("{}\n", Value::Object(object)).as_bytes());
+                }
+            }
+        }
+    }
+}
+
+fn table_of(shown: &Shown) -> Table {
+    let cells = |(values, hits): &(Values, Hits)| {
+        let texts = values.iter().map(|value| text_cell(value.as_deref()));
+        counts(hits).into_iter().chain(texts).collect()
+    };
+    Table {
+        name: shown.section.name,
+        columns: [&COUNTS, shown.section.columns].concat(),
+        rows: shown.rows.iter().map(cells).collect(),
+        notes: vec![unkept(shown.unkept_hits)],
+    }
+}
+
+/// All sections in one table, whose columns are those of all.
+fn whole(finished: &Finished) -> Table {
+    let mut columns = [&["section"], &COUNTS[..]].concat();
+    for name in overview::SECTIONS
+        .iter()
+        .flat_map(|section| section.columns)
+    {
+        if !columns.contains(name) {
+            columns.push(name);
+        }
+    }
+    let mut rows = Vec::new();
+    for shown in &finished.sections {
+        for (values, hits) in &shown.rows {
+            let mut cells = vec![text_cell(Some(shown.section.name.as_bytes()))];
+            cells.extend(counts(hits));
+            for column in &columns[1 + COUNTS.len()..] {
+                let own = shown.section.columns.iter().zip(values);
+                let value = own
+                    .filter(|(name, _)| *name == column)
+                    .find_map(|(_, value)| value.as_deref());
+                cells.push(text_cell(value));
+            }
+            rows.push(cells);
+        }
+    }
+    Table {
+        name: "overview",
+        columns,
+        rows,
+        notes: Vec::new(),
+    }
+}
+
+fn text_cell(text: Option<&[u8]>) -> Cell {
+    Cell::Text(text.map(<[u8]>::to_vec))
+}
+
+fn counts(hits: &Hits) -> [Cell; 4] {
+    [
+        Cell::Number(hits.hits),
+        Cell::Number(hits.failures),
+        Cell::Time(hits.first),
+        Cell::Time(hits.last),
+    ]
 }
 
 fn unkept(hits: u64) -> (&'static str, Value, Option<String>) {

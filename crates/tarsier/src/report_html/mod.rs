@@ -2,6 +2,7 @@
 
 mod chart;
 mod escape;
+mod first;
 mod options;
 mod page;
 mod tables;
@@ -9,17 +10,20 @@ mod tables;
 mod tests;
 mod text;
 
+use crate::progress::Progress;
 use crate::seal_command;
-use crate::search_command::logs::{self, Input, Source};
+use crate::search_command::logs::{self, Input, ReadEnd, Source};
+use crate::search_command::pipeline;
 use anyhow::{Context, Result};
 use cli::VerifyArgs;
 use daemon::stderr::{reasons, say};
 use journal::seal::verify::End;
 use options::PageOptions;
 use page::{About, Seal};
-use query::summary::Summary;
+use query::overview::Overview;
+use query::summary::{Digests, Summary};
 use query::time::{use_environment, Locale};
-use query::Dialect;
+use query::{Assembler, Dialect};
 use rustix::fs::{Mode, OFlags};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -63,21 +67,47 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
             return Ok(FAILED);
         }
     };
-    let mut summary = Summary::default();
-    let read = input.each_event(defaults.timeout_s, options.range, |event| {
-        summary.add(event);
-    });
-    if let Err(message) = read? {
-        say!("{message}");
-        return Ok(FAILED);
+    let progress = Progress::of(&input)?;
+    let (mut summary, mut overview) = (Summary::default(), Overview::default());
+    let assembler = Assembler::new(Dialect::Own, defaults.timeout_s, options.range);
+    let read = pipeline::run(
+        &input,
+        assembler,
+        || (),
+        |(), batch| {
+            let mut overview = Overview::default();
+            let digests = Digests::of(batch.events(), |event, exe, is_failure| {
+                overview.add_known(event, exe, is_failure);
+            });
+            (digests, overview)
+        },
+        |(digests, part), _| {
+            summary.count_all(&digests);
+            overview.merge(part);
+            Ok(())
+        },
+    )?;
+    match read.end {
+        ReadEnd::Done => {}
+        ReadEnd::Refused(message) => {
+            say!("{message}");
+            return Ok(FAILED);
+        }
+        ReadEnd::Damaged => {
+            say!("tarsier: not all of the logs could be read");
+            return Ok(FAILED);
+        }
     }
     let about = About {
         logs: input.sources.iter().map(ToString::to_string).collect(),
         seal: seal(&input.sources, options.key.as_deref()),
         made_ms: now_ms(),
     };
-    write(&options.html, &page::page(&summary, &about))?;
-    Ok(0)
+    write(
+        &options.html,
+        &page::page(&summary, &overview.finish(), &about),
+    )?;
+    Ok(progress.end().unwrap_or(0))
 }
 
 fn now_ms() -> u64 {

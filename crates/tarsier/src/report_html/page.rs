@@ -1,7 +1,8 @@
 //! The page: its head, the state of the log, and the order of the rest.
 
 use super::text::{grouped, range, span_text, stamp};
-use super::{chart, escape, tables};
+use super::{chart, escape, first, tables};
+use query::overview::Finished;
 use query::summary::{By, Summary, Table};
 use std::fmt::Write as _;
 
@@ -39,10 +40,11 @@ pub(super) struct About {
 }
 
 /// The whole page.
-pub(super) fn page(summary: &Summary, about: &About) -> String {
+pub(super) fn page(summary: &Summary, overview: &Finished, about: &About) -> String {
     let mut out = String::with_capacity(1 << 20);
     head(&mut out, summary, about);
     state(&mut out, summary, about);
+    first::tables(&mut out, overview);
     over_time(&mut out, summary);
     all_tables(&mut out, summary);
     out.push_str(
@@ -80,7 +82,7 @@ fn head(out: &mut String, summary: &Summary, about: &About) {
          <title>Audit report</title>\n<style>{STYLE}</style></head>\n<body>\
          <a class=skip href=#state>Skip to the state of the log</a><header><h1>Audit report</h1>\
          <p class=soft>{logs}{}<br>{}</p><nav aria-label=Sections><ul>\
-         <li><a href=#state>State of the log</a></li><li><a href=#time>Events over time</a></li>\
+         <li><a href=#state>State of the log</a></li><li><a href=#first>What to look at first</a></li><li><a href=#time>Events over time</a></li>\
          <li><a href=#tables>Tables</a></li><li><a href=#processes>Processes</a></li></ul></nav></header>\n<main>",
         hosts(summary),
         match count.events {

@@ -1,24 +1,33 @@
 //! The page's structure, its size, and that text of a log stays text.
 
-use super::page::{page, About, Seal};
+use super::page::{self, About, Seal};
 use crate::search_command::logs::take_complete;
+use query::overview::{Finished, Overview};
 use query::summary::Summary;
-use query::{Assembler, Dialect};
+use query::{Assembler, Dialect, Event};
 
 const BYTES_MAX: usize = 2_000_000;
 /// Elements without an end.
 const VOID: [&str; 1] = ["meta"];
 
-fn summary(log: &str) -> Summary {
+fn summary(log: &str) -> (Summary, Finished) {
     let mut assembler = Assembler::new(Dialect::Own, 2, Default::default());
-    let mut summary = Summary::default();
+    let (mut summary, mut overview) = (Summary::default(), Overview::default());
+    let mut add = |event: &Event| {
+        summary.add(event);
+        overview.add(event.view());
+    };
     for line in log.lines() {
         assembler.add(line.as_bytes());
-        take_complete(&mut assembler, |event| summary.add(event));
+        take_complete(&mut assembler, &mut add);
     }
     assembler.finish();
-    take_complete(&mut assembler, |event| summary.add(event));
-    summary
+    take_complete(&mut assembler, &mut add);
+    (summary, overview.finish())
+}
+
+fn page((summary, overview): &(Summary, Finished), about: &About) -> String {
+    page::page(summary, overview, about)
 }
 
 fn about(log: &str) -> About {

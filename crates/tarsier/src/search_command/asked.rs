@@ -1,14 +1,16 @@
 //! Questions that ausearch does not have: `--touched`, `--tree`, `--timeline`, `--unit`, `--container`, `--where`,
 //! and the other options of `tarsier search` alone.
 
-use super::conditions::{Conditions, Workloads};
-use super::json::{Json, JsonForm};
-use super::options::SearchOptions;
+use super::conditions::Conditions;
+use super::json::{Json, JsonForm, Mapped, Objects};
+use super::options::{Format, SearchOptions};
 use super::users;
 use query::expr::Expr;
 use query::index::Needed;
 use query::time::{self, Bound};
-use query::{Dialect, Escape, Event, Interpreter, MachineNames, Matcher, Told, Touched, Tree};
+use query::{
+    Dialect, Escape, Event, EventView, Interpreter, MachineNames, Matcher, Told, Touched, Tree,
+};
 
 /// Whether indexes are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,7 +44,7 @@ pub(super) struct Asked {
     timeline: Option<Timeline>,
     touched: Option<TouchedSearch>,
     tree: Option<Tree>,
-    json: Option<Json>,
+    objects: Option<Objects>,
     /// Nodes of ausearch's `-n`; none: all.
     nodes: Vec<Vec<u8>>,
     interpreter: Interpreter,
@@ -66,7 +68,7 @@ impl TouchedSearch {
     }
 
     /// Whether the event is to be shown. While the search learns, none is.
-    fn takes(&mut self, event: &Event, told: &Told) -> bool {
+    fn takes(&mut self, event: EventView<'_>, told: &Told) -> bool {
         if self.is_learning {
             self.has_learnt |= self.touched.learn(event, told);
             return false;
@@ -96,8 +98,12 @@ pub(super) enum Taken {
     Printed,
 }
 
+/// Formats in which an event is an object.
+const OBJECT_FORMATS: [&str; 4] = ["json", "jsonl", "ecs", "ocsf"];
+
 /// Options with a value.
-const VALUES: [&str; 6] = [
+const VALUES: [&str; 7] = [
+    "--as-host",
     "--touched",
     "--tree",
     "--timeline",
@@ -118,7 +124,7 @@ impl Asked {
             timeline: None,
             touched: None,
             tree: None,
-            json: None,
+            objects: None,
             nodes: Vec::new(),
             interpreter: Interpreter::new(Dialect::Own, Escape::Raw, names),
         }
@@ -134,6 +140,7 @@ impl Asked {
             return Ok((asked, words.to_vec()));
         }
         let (mut others, mut at) = (Vec::new(), 0);
+        let (mut format, mut host) = (None::<String>, None::<String>);
         while let Some(word) = words.get(at) {
             let next = words.get(at + 1).map(String::as_str);
             at += 1;
@@ -141,14 +148,17 @@ impl Asked {
                 ("--no-index", _) => asked.reading.use_index = UseIndex::No,
                 ("--build-index", _) => asked.reading.build_index = true,
                 ("--follow", _) => asked.reading.follow = true,
-                ("--format", Some(form @ ("json" | "jsonl"))) => {
-                    let form = if form == "json" {
-                        JsonForm::Array
-                    } else {
-                        JsonForm::Lines
-                    };
-                    asked.json = Some(Json::new(form));
+                ("--format", Some(form)) if OBJECT_FORMATS.contains(&form) => {
+                    format = Some(form.to_owned());
                     at += 1;
+                }
+                ("--as-host", Some(name)) if !name.is_empty() => {
+                    host = Some(name.to_owned());
+                    at += 1;
+                }
+                ("--since" | "--until", _) => {
+                    let name = if word == "--since" { "-ts" } else { "-te" };
+                    others.push(name.to_owned());
                 }
                 (option, Some(value)) if VALUES.contains(&option) => {
                     asked.set(option, value)?;
@@ -160,6 +170,7 @@ impl Asked {
                 _ => others.push(word.clone()),
             }
         }
+        asked.set_format(format.as_deref(), host.as_deref())?;
         let whole = [asked.touched.is_some(), asked.tree.is_some()]
             .into_iter()
             .filter(|is_it| *is_it)
@@ -170,6 +181,20 @@ impl Asked {
             );
         }
         Ok((asked, others))
+    }
+
+    /// Sets the format of objects. `host`: the host of events without `node=`.
+    fn set_format(&mut self, format: Option<&str>, host: Option<&str>) -> Result<(), String> {
+        self.objects = match format {
+            None => None,
+            Some("json") => Some(Objects::Json(Json::new(JsonForm::Array))),
+            Some("jsonl") => Some(Objects::Json(Json::new(JsonForm::Lines))),
+            Some(name) => Mapped::new(name, host.unwrap_or_default()).map(Objects::Mapped),
+        };
+        match (&self.objects, host) {
+            (Some(Objects::Mapped(_)), _) | (_, None) => Ok(()),
+            (_, Some(_)) => Err("tarsier: search: --as-host goes with --format ecs or ocsf".into()),
+        }
     }
 
     fn set(&mut self, option: &str, value: &str) -> Result<(), String> {
@@ -183,7 +208,7 @@ impl Asked {
             _ => {
                 let expr = Expr::parse(value)
                     .map_err(|error| format!("tarsier: search: --where: {error}"))?;
-                self.conditions.exprs.push(expr);
+                self.conditions.exprs.push((value.to_owned(), expr));
             }
         }
         Ok(())
@@ -208,11 +233,18 @@ impl Asked {
     }
 
     /// Puts into ausearch's options what they can express.
-    pub(super) fn complete(&mut self, options: &mut SearchOptions) {
+    ///
+    /// # Errors
+    /// The message about options that exclude each other.
+    pub(super) fn complete(&mut self, options: &mut SearchOptions) -> Result<(), String> {
+        if self.objects.is_some() && options.output.format != Format::Default {
+            return Err("Multiple output formats, use only 1".to_owned());
+        }
         self.nodes.clone_from(&options.filter.nodes);
         let Timeline { session, pid } = self.timeline.unwrap_or_default();
         options.filter.session = session.or(options.filter.session);
         options.filter.pid = pid.or(options.filter.pid);
+        Ok(())
     }
 
     /// Whether all events have to be seen, not only those that match.
@@ -235,28 +267,37 @@ impl Asked {
         }
     }
 
-    /// What is asked of an event alone, for another thread. `None` if it depends on other events, or on an expression,
-    /// whose patterns stay in their thread.
+    /// What is asked of an event alone, for another thread. `None` if it depends on other events.
     pub(super) fn of_events(&self) -> Option<OfEvents> {
-        let is_more = self.needs_all() || self.reading.follow || !self.conditions.exprs.is_empty();
-        if is_more {
+        if self.needs_all() || self.reading.follow {
             return None;
         }
-        let json = match &self.json {
-            Some(json) => Some(json.of_lines()?),
+        let objects = match &self.objects {
+            Some(objects) => Some(objects.of_thread()?),
             None => None,
         };
         Some(OfEvents {
-            workloads: self.conditions.workloads.clone(),
+            conditions: self.conditions.again()?,
             has_timeline: self.timeline.is_some(),
-            json,
+            objects,
             interpreter: Asked::nothing().interpreter,
         })
     }
 
-    fn is_of_nodes(&self, event: &Event) -> bool {
-        let node = event.key().node.as_deref();
-        self.nodes.is_empty() || self.nodes.iter().any(|wanted| Some(&wanted[..]) == node)
+    fn is_of_nodes(&self, event: EventView<'_>) -> bool {
+        is_of(&self.nodes, event)
+    }
+
+    /// What a thread of its own looks up for [`Asked::seen`]. `None` if no question is about all events.
+    pub(super) fn of_all(&self) -> Option<OfAll> {
+        if !self.needs_all() || self.reading.follow {
+            return None;
+        }
+        Some(OfAll {
+            conditions: self.conditions.again()?,
+            nodes: self.nodes.clone(),
+            interpreter: Asked::nothing().interpreter,
+        })
     }
 
     /// Takes an event. `is_match` tells whether it matches ausearch's options.
@@ -272,26 +313,36 @@ impl Asked {
             return self.print(event, out);
         }
         // What another host did says nothing about the processes and files of this one.
-        if self.needs_all() && !self.is_of_nodes(event) {
+        if self.needs_all() && !self.is_of_nodes(event.view()) {
             return Taken::No;
         }
         let told = Told::of(event, &self.interpreter);
+        let is_match = is_match && (!self.needs_all() || is_asked_for(self));
+        self.follow(event, &told, is_match, out)
+    }
+
+    /// Takes an event that another thread has looked at.
+    pub(super) fn seen(&mut self, event: &Event, seen: &Seen, out: &mut Vec<u8>) -> Taken {
+        self.follow(event, &seen.told, seen.is_match, out)
+    }
+
+    /// Follows files and processes through an event. `is_match`: it is to be printed if it belongs to them.
+    fn follow(&mut self, event: &Event, told: &Told, is_match: bool, out: &mut Vec<u8>) -> Taken {
         let is_touched = self
             .touched
             .as_mut()
-            .is_none_or(|touched| touched.takes(event, &told));
+            .is_none_or(|touched| touched.takes(event.view(), told));
         if !is_touched {
             return Taken::No;
         }
-        let is_match = is_match && (!self.needs_all() || is_asked_for(self));
         if let Some(tree) = &mut self.tree {
-            tree.add(event, &told, is_match);
+            tree.add(event.view(), told, is_match);
             return Taken::No;
         }
         if !is_match {
             return Taken::No;
         }
-        if self.timeline.is_some() && self.json.is_none() {
+        if self.timeline.is_some() && self.objects.is_none() {
             told.write_line(event, out);
             return Taken::Printed;
         }
@@ -300,13 +351,13 @@ impl Asked {
 
     /// Whether events are printed in the format of the search.
     pub(super) fn is_printed_by_format(&self) -> bool {
-        self.json.is_none() && self.timeline.is_none()
+        self.objects.is_none() && self.timeline.is_none()
     }
 
     fn print(&mut self, event: &Event, out: &mut Vec<u8>) -> Taken {
-        match &mut self.json {
-            Some(json) => {
-                json.write(event, out);
+        match &mut self.objects {
+            Some(objects) => {
+                objects.write(event, out);
                 Taken::Printed
             }
             None => Taken::Print,
@@ -322,29 +373,57 @@ impl Asked {
 
     /// Ends the output. Returns whether it prints events.
     pub(super) fn end(&mut self, out: &mut Vec<u8>) -> bool {
-        if let Some(json) = &mut self.json {
-            json.end(out);
+        if let Some(objects) = &mut self.objects {
+            objects.end(out);
         }
         self.tree.as_ref().is_some_and(|tree| tree.write(out))
     }
 }
 
+/// Whether an event is of one of the nodes, if there are any.
+fn is_of(nodes: &[Vec<u8>], event: EventView<'_>) -> bool {
+    nodes.is_empty() || nodes.iter().any(|node| Some(&node[..]) == event.node())
+}
+
+/// What a question about all events has to know of one.
+pub(super) struct Seen {
+    told: Told,
+    is_match: bool,
+}
+
+/// Looks at events for a question about all of them.
+pub(super) struct OfAll {
+    conditions: Conditions,
+    nodes: Vec<Vec<u8>>,
+    interpreter: Interpreter,
+}
+
+impl OfAll {
+    /// What has to be known of an event; `None` if nothing. `is_match` tells whether it matches ausearch's options.
+    pub(super) fn see(&self, event: &Event, is_match: bool) -> Option<Seen> {
+        is_of(&self.nodes, event.view()).then(|| Seen {
+            told: Told::of(event, &self.interpreter),
+            is_match: is_match && self.conditions.hold(event, &self.interpreter),
+        })
+    }
+}
+
 /// What is asked of each event alone.
 pub(super) struct OfEvents {
-    workloads: Workloads,
+    conditions: Conditions,
     has_timeline: bool,
-    json: Option<Json>,
+    objects: Option<Objects>,
     interpreter: Interpreter,
 }
 
 impl OfEvents {
     /// Takes an event that matches ausearch's options.
     pub(super) fn event(&mut self, event: &Event, out: &mut Vec<u8>) -> Taken {
-        if !self.workloads.hold(event) {
+        if !self.conditions.hold(event, &self.interpreter) {
             return Taken::No;
         }
-        if let Some(json) = &mut self.json {
-            json.write(event, out);
+        if let Some(objects) = &mut self.objects {
+            objects.write(event, out);
             return Taken::Printed;
         }
         if self.has_timeline {

@@ -7,7 +7,8 @@ use query::{Dialect, Event, Interpreter, RecordFields};
 #[derive(Default)]
 pub(super) struct Conditions {
     pub(super) workloads: Workloads,
-    pub(super) exprs: Vec<Expr>,
+    /// Expressions with their texts.
+    pub(super) exprs: Vec<(String, Expr)>,
 }
 
 /// The units and containers of events.
@@ -20,11 +21,21 @@ pub(super) struct Workloads {
 }
 
 impl Conditions {
+    /// The same conditions for another thread; `None` if an expression cannot be compiled again.
+    pub(super) fn again(&self) -> Option<Conditions> {
+        let again = |text: &String| Some((text.clone(), Expr::parse(text).ok()?));
+        let exprs = self.exprs.iter().map(|(text, _)| again(text));
+        Some(Conditions {
+            workloads: self.workloads.clone(),
+            exprs: exprs.collect::<Option<_>>()?,
+        })
+    }
+
     /// Whether an event fulfils all conditions.
     pub(super) fn hold(&self, event: &Event, interpreter: &Interpreter) -> bool {
         self.exprs
             .iter()
-            .all(|expr| expr.matches(event, interpreter))
+            .all(|(_, expr)| expr.matches(event, interpreter))
             && self.workloads.hold(event)
     }
 }

@@ -3,9 +3,9 @@
 use super::asked::UseIndex;
 use super::logs::{failed, open, Input, Source};
 use super::pieces::{plain_file, plain_files, read_at};
-use super::progress::Progress;
 use super::results::Results;
 use super::{index_file, scan};
+use crate::interrupt::is_interrupted;
 use anyhow::Result;
 use daemon::stderr::say;
 use query::index::{steps, Answer, Block, Needed, Step};
@@ -36,7 +36,6 @@ impl Table {
 /// Searches the blocks that may hold an event that matches. False if all has to be read instead.
 pub(super) fn read_by_blocks(
     results: &mut Results,
-    progress: &mut Progress,
     input: &Input,
     assembler: &mut Assembler,
     range: TimeRange,
@@ -58,7 +57,7 @@ pub(super) fn read_by_blocks(
     for (source, table) in input.sources.iter().zip(&tables) {
         let (own, rest) = steps.split_at(table.blocks().len());
         steps = rest;
-        if read_blocks(results, progress, source, (table, own), assembler)?.is_break() {
+        if read_blocks(results, source, (table, own), assembler)?.is_break() {
             return Ok(true);
         }
     }
@@ -155,7 +154,6 @@ fn needed(results: &Results) -> Needed {
 
 fn read_blocks(
     results: &mut Results,
-    progress: &mut Progress,
     source: &Source,
     (table, steps): (&Table, &[Step]),
     assembler: &mut Assembler,
@@ -163,10 +161,13 @@ fn read_blocks(
     let mut reader: Option<BlockReader> = None;
     let mut text = Vec::new();
     for (block, step) in table.blocks().iter().zip(steps) {
-        progress.add(block.end - block.start);
+        if is_interrupted() {
+            break;
+        }
         match step {
-            Step::LeaveOut(None) => {}
+            Step::LeaveOut(None) => bytes_left_out(block),
             Step::LeaveOut(Some(sec)) => {
+                bytes_left_out(block);
                 assembler.leave_out(*sec);
                 if results.take(assembler)?.is_break() {
                     return Ok(ControlFlow::Break(()));
@@ -192,6 +193,11 @@ fn read_blocks(
         }
     }
     Ok(ControlFlow::Continue(()))
+}
+
+/// Counts a block for the progress.
+fn bytes_left_out(block: &Block) {
+    logs::count_read(block.end - block.start);
 }
 
 /// What is known of a block: the answer of an index, or whether it may hold an event that matches.

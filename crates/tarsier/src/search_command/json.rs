@@ -1,6 +1,8 @@
-//! Events as JSON, in the form of `log_format = JSON`.
+//! Events as JSON, in the form of `log_format = JSON`, and in ECS and OCSF.
 
-use event::{Encoder, Format, NoNames, Stamp};
+use daemon::stderr::say;
+use event::{Encoder, NoNames, Stamp};
+use formats::{Format, LogEvent};
 use query::{Event, Interpretations};
 use serde_json::{Map, Value};
 
@@ -24,18 +26,18 @@ impl Json {
     pub(super) fn new(form: JsonForm) -> Json {
         Json {
             form,
-            encoder: Encoder::new(Format::Json, Box::new(NoNames)),
+            encoder: Encoder::new(event::Format::Json, Box::new(NoNames)),
             count: 0,
         }
     }
 
     /// A writer of objects for another thread; `None` if it depends on what was written before.
-    pub(super) fn of_lines(&self) -> Option<Json> {
+    fn of_lines(&self) -> Option<Json> {
         (self.form == JsonForm::Lines).then(|| Json::new(JsonForm::Lines))
     }
 
     /// Appends an event.
-    pub(super) fn write(&mut self, event: &Event, out: &mut Vec<u8>) {
+    fn write(&mut self, event: &Event, out: &mut Vec<u8>) {
         if self.form == JsonForm::Array {
             out.extend_from_slice(if self.count == 0 { b"[" } else { b"," });
         }
@@ -64,7 +66,7 @@ impl Json {
     }
 
     /// Appends the end of the array.
-    pub(super) fn end(&mut self, out: &mut Vec<u8>) {
+    fn end(&mut self, out: &mut Vec<u8>) {
         if self.form == JsonForm::Array {
             out.extend_from_slice(if self.count == 0 { b"[]\n" } else { b"]\n" });
         }
@@ -124,4 +126,84 @@ fn write_names(event: &Event, out: &mut Vec<u8>) {
     }
     out.truncate(out.len() - 2);
     out.extend_from_slice(format!(",\"names\":{}}}\n", Value::Object(names)).as_bytes());
+}
+
+/// Writes events as objects.
+pub(super) enum Objects {
+    Json(Json),
+    Mapped(Mapped),
+}
+
+impl Objects {
+    /// A writer for another thread; `None` if it depends on what was written before.
+    pub(super) fn of_thread(&self) -> Option<Objects> {
+        match self {
+            Objects::Json(json) => json.of_lines().map(Objects::Json),
+            Objects::Mapped(mapped) => mapped.again().map(Objects::Mapped),
+        }
+    }
+
+    /// Appends an event.
+    pub(super) fn write(&mut self, event: &Event, out: &mut Vec<u8>) {
+        match self {
+            Objects::Json(json) => json.write(event, out),
+            Objects::Mapped(mapped) => mapped.write(event, out),
+        }
+    }
+
+    /// Appends what ends the output.
+    pub(super) fn end(&mut self, out: &mut Vec<u8>) {
+        if let Objects::Json(json) = self {
+            json.end(out);
+        }
+    }
+}
+
+/// Writes events in one of the formats of [`formats`], a line for each.
+pub(super) struct Mapped {
+    format: Box<dyn Format>,
+    /// Host of events without `node=`; empty if nobody said.
+    host: String,
+}
+
+impl Mapped {
+    /// The format of this name; `None` if there is none.
+    pub(super) fn new(name: &str, host: &str) -> Option<Mapped> {
+        Some(Mapped {
+            format: formats::format(name)?,
+            host: host.to_owned(),
+        })
+    }
+
+    /// A writer for another thread.
+    fn again(&self) -> Option<Mapped> {
+        Mapped::new(self.format.name(), &self.host)
+    }
+
+    /// Appends an event. One that has no form in the format is left out, which is said.
+    fn write(&mut self, event: &Event, out: &mut Vec<u8>) {
+        let key = event.key();
+        let node = key.node.as_deref().map(String::from_utf8_lossy);
+        let start = out.len();
+        let mapped = self.format.event(
+            &LogEvent {
+                lines: event.text(),
+                place: None,
+                host: node.as_deref().unwrap_or(&self.host),
+                stamp: formats::Stamp {
+                    sec: key.sec,
+                    msec: key.msec,
+                    serial: key.serial,
+                },
+            },
+            out,
+        );
+        match mapped {
+            Ok(()) => out.push(b'\n'),
+            Err(refused) => {
+                out.truncate(start);
+                say!("tarsier: event {}: {refused}", key.serial);
+            }
+        }
+    }
 }

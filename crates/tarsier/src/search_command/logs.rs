@@ -1,5 +1,6 @@
 //! Logs to read: files, directories, rotated sets, archives, standard input.
 
+use crate::interrupt::is_interrupted;
 use anyhow::Result;
 use daemon::stderr::say;
 pub(crate) use logs::Log as Source;
@@ -9,6 +10,9 @@ use std::io::{self, BufRead, BufReader};
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+
+/// Lines at the beginning of a file that may name its host.
+const FIRST_LINES: usize = 32;
 
 /// Settings of auditd.conf(5).
 pub(crate) struct Defaults {
@@ -51,8 +55,8 @@ pub(crate) struct Input {
 
 /// Step of reading logs.
 pub(crate) enum Step<'s> {
-    /// A line of so many bytes was read.
-    Line(u64),
+    /// A line was read.
+    Line,
     /// A log is at its end.
     End {
         number: usize,
@@ -165,6 +169,31 @@ impl Input {
         self.hosts.get(number)?.as_deref()
     }
 
+    /// Whether the beginning of a file names the host of its records. Standard input can be read only once.
+    pub(crate) fn names_hosts(&self) -> bool {
+        let names_host = |(number, source): (usize, &Source)| {
+            if *source == Source::Stdin {
+                return false;
+            }
+            let Ok(text) = source.open() else {
+                return false;
+            };
+            let mut assembler = Assembler::new(Dialect::Own, 2, query::TimeRange::default());
+            let mut feed = Feed::of_host(self.host(number));
+            let mut lines = Lines::new(text, None);
+            for _ in 0..FIRST_LINES {
+                match lines.next_line() {
+                    Ok(Some(line)) => feed.add(line, &mut assembler),
+                    _ => break,
+                }
+            }
+            feed.end(&mut assembler);
+            assembler.finish();
+            std::iter::from_fn(|| assembler.pop()).any(|event| event.key().node.is_some())
+        };
+        self.sources.iter().enumerate().any(names_host)
+    }
+
     /// Gives each event of `range` to `take`, in the order in which they are complete. The inner error is the message for a
     /// file that cannot be opened.
     pub(crate) fn each_event(
@@ -205,7 +234,7 @@ impl Input {
             let mut feed = Feed::of_host(self.host(number));
             let mut lines = Lines::new(text, dialect.line_bytes_max());
             let mut bytes = 0;
-            loop {
+            while !is_interrupted() {
                 let line = match lines.next_line() {
                     Ok(Some(line)) => line,
                     Ok(None) => break,
@@ -221,7 +250,7 @@ impl Input {
                 };
                 bytes += line.len() as u64;
                 feed.add(line, assembler);
-                if each(assembler, Step::Line(line.len() as u64))?.is_break() {
+                if each(assembler, Step::Line)?.is_break() {
                     return Ok(end);
                 }
             }
@@ -237,9 +266,9 @@ impl Input {
             let step = Step::End {
                 number,
                 source,
-                is_last: number + 1 == self.sources.len(),
+                is_last: number + 1 == self.sources.len() || is_interrupted(),
             };
-            if each(assembler, step)?.is_break() {
+            if each(assembler, step)?.is_break() || is_interrupted() {
                 return Ok(end);
             }
         }

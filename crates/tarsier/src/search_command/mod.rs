@@ -14,12 +14,12 @@ mod ordered;
 pub(crate) mod pieces;
 pub(crate) mod pipeline;
 mod printer;
-mod progress;
 mod results;
 mod scan;
 pub(crate) mod users;
 
 use crate::dialect;
+use crate::progress::Progress;
 use anyhow::Result;
 use asked::Asked;
 use checkpoint::Checkpoint;
@@ -28,11 +28,10 @@ use daemon::stderr::say;
 use logs::{Input, ReadEnd, Source, Step};
 use options::{Format, Instead, SearchOptions};
 use ordered::Outcome;
-use progress::Progress;
 use query::report::runs::Reading;
 use query::time::{use_environment, Locale};
 use query::{Assembler, Dialect};
-use results::{Results, Worker};
+use results::{Results, Watcher, Worker};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::Path;
@@ -75,7 +74,10 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
     };
     match SearchOptions::parse(&words, dialect) {
         Ok(mut options) => {
-            asked.complete(&mut options);
+            if let Err(message) = asked.complete(&mut options) {
+                say!("{message}");
+                return Ok(NOTHING);
+            }
             Search::new(options, dialect, asked).run()
         }
         Err(Instead::Help) => {
@@ -119,7 +121,6 @@ struct Search {
     options: SearchOptions,
     dialect: Dialect,
     results: Results,
-    progress: Progress,
     /// Number of the log that was read last.
     source: usize,
     /// Whether the end of a log could not be read.
@@ -132,7 +133,6 @@ impl Search {
             results: Results::new(&mut options, dialect, asked),
             options,
             dialect,
-            progress: Progress::new(None),
             source: 0,
             is_damaged: false,
         }
@@ -173,12 +173,15 @@ impl Search {
         if self.results.asked.reading.build_index {
             return index::build_all(&input);
         }
-        self.progress = Progress::new(Some(&input));
+        let is_watched = !self.dialect.is_peer() && !self.results.asked.reading.follow;
+        let progress = is_watched.then(|| Progress::of(&input)).transpose()?;
         if let Some(status) = self.search(&input, timeout_s)? {
             return Ok(status);
         }
-        self.progress.end();
         let is_found = self.results.end()?;
+        if let Some(status) = progress.and_then(Progress::end) {
+            return Ok(status);
+        }
         let missing = self
             .results
             .checkpoint
@@ -224,9 +227,12 @@ impl Search {
             } else if (self.has_to_read_all() || !self.read_by_blocks(input, &mut assembler)?)
                 && !self.read_in_order(input, timeout_s)?
             {
-                let status = match self.results.worker() {
-                    Some(_) => self.read_in_parallel(input, timeout_s)?,
-                    None => self.read(input, &mut assembler)?,
+                let status = if self.results.worker().is_some() {
+                    self.read_in_parallel(input, timeout_s)?
+                } else if self.results.watcher().is_some() {
+                    self.watch_in_parallel(input, timeout_s)?
+                } else {
+                    self.read(input, &mut assembler)?
                 };
                 if status.is_some() {
                     return Ok(status);
@@ -246,13 +252,7 @@ impl Search {
     /// Reads the blocks that may hold an event that matches. False if all has to be read instead.
     fn read_by_blocks(&mut self, input: &Input, assembler: &mut Assembler) -> Result<bool> {
         let range = self.options.range;
-        index::read_by_blocks(
-            &mut self.results,
-            &mut self.progress,
-            input,
-            assembler,
-            range,
-        )
+        index::read_by_blocks(&mut self.results, input, assembler, range)
     }
 
     /// Reads logs whose records stand together. False if the state machine has to read them.
@@ -262,7 +262,7 @@ impl Search {
             timeout_s,
             range: self.options.range,
         };
-        match ordered::read(&mut self.results, &mut self.progress, input, reading)? {
+        match ordered::read(&mut self.results, input, reading)? {
             Outcome::Done => Ok(true),
             Outcome::Again(printed) => {
                 self.results.read_again(printed);
@@ -277,16 +277,30 @@ impl Search {
         let workers = std::iter::from_fn(|| self.results.worker());
         let workers: Vec<Worker> = workers.take(pieces::processors()).collect();
         let mut workers = workers.into_iter();
-        let (results, progress) = (&mut self.results, &mut self.progress);
+        let results = &mut self.results;
         let finished = pipeline::run(
             input,
             assembler,
             || workers.next(),
             |worker, batch| worker.as_mut().map(|worker| worker.batch(batch)),
-            |printed, bytes| {
-                progress.add(bytes);
-                Ok(results.put_events(printed.unwrap_or_default())?)
-            },
+            |printed, _| Ok(results.put_events(printed.unwrap_or_default())?),
+        )?;
+        self.ended(finished.end)
+    }
+
+    /// Reads all files for a question about all events. Returns the exit status if one cannot be opened.
+    fn watch_in_parallel(&mut self, input: &Input, timeout_s: u64) -> Result<Option<u8>> {
+        let assembler = Assembler::new(self.dialect, timeout_s, self.options.range);
+        let watchers = std::iter::from_fn(|| self.results.watcher());
+        let watchers: Vec<Watcher> = watchers.take(pieces::processors()).collect();
+        let mut watchers = watchers.into_iter();
+        let results = &mut self.results;
+        let finished = pipeline::run(
+            input,
+            assembler,
+            || watchers.next(),
+            |watcher, batch| watcher.as_mut().map(|watcher| watcher.batch(batch)),
+            |seen, batch| Ok(results.put_seen(batch, &seen.unwrap_or_default())?),
         )?;
         self.ended(finished.end)
     }
@@ -295,7 +309,7 @@ impl Search {
     fn read(&mut self, input: &Input, assembler: &mut Assembler) -> Result<Option<u8>> {
         let end = input.read(assembler, |assembler, step| {
             match step {
-                Step::Line(bytes) => self.progress.add(bytes),
+                Step::Line => {}
                 Step::End {
                     number, is_last, ..
                 } => {

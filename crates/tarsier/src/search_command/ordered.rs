@@ -2,8 +2,8 @@
 
 use super::logs::Input;
 use super::pieces::{pieces, plain_files, processors, Failed, Piece};
-use super::progress::Progress;
 use super::results::{Results, Worker};
+use crate::interrupt::is_interrupted;
 use anyhow::{Context, Result};
 use daemon::stderr::say;
 use query::report::runs::{Extent, Part, Reading};
@@ -29,12 +29,7 @@ pub(super) enum Outcome {
 ///
 /// # Errors
 /// A log cannot be read, or the output not written.
-pub(super) fn read(
-    results: &mut Results,
-    progress: &mut Progress,
-    input: &Input,
-    reading: Reading,
-) -> Result<Outcome> {
+pub(super) fn read(results: &mut Results, input: &Input, reading: Reading) -> Result<Outcome> {
     let Some(files) = plain_files(input)? else {
         return Ok(Outcome::Again(0));
     };
@@ -55,20 +50,18 @@ pub(super) fn read(
                 work(queue, worker, reading);
             });
         }
-        gather(results, progress, queue, reading)
+        gather(results, queue, reading)
     })
 }
 
 /// Writes what the threads find, in the order of the log.
-fn gather(
-    results: &mut Results,
-    progress: &mut Progress,
-    queue: &Queue<'_>,
-    reading: Reading,
-) -> Result<Outcome> {
+fn gather(results: &mut Results, queue: &Queue<'_>, reading: Reading) -> Result<Outcome> {
     let mut order = InOrder::new(reading.timeout_s);
     let mut extent = Extent::default();
-    for (number, piece) in queue.pieces.iter().enumerate() {
+    for number in 0..queue.pieces.len() {
+        if is_interrupted() {
+            break;
+        }
         let (found, next) = match queue.take(number) {
             Some(Ok(searched)) => searched,
             Some(Err(Failed::Io(error))) => return Err(error).context("cannot read the log"),
@@ -77,7 +70,6 @@ fn gather(
         if extent.append(next).is_err() {
             return Ok(Outcome::Again(order.count()));
         }
-        progress.add(piece.bytes());
         order.add(found, results)?;
     }
     order.end(results)?;

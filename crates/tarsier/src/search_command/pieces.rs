@@ -89,11 +89,6 @@ pub(crate) fn pieces(files: &[(File, u64)], piece_bytes: u64) -> Vec<Piece<'_>> 
 }
 
 impl Piece<'_> {
-    /// Length in bytes, before its ends are moved.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.end - self.start
-    }
-
     /// The whole events that begin in this piece.
     ///
     /// # Errors
@@ -164,7 +159,10 @@ pub(crate) fn read_at(file: &File, start: u64, end: u64, buffer: &mut Vec<u8>) -
     while done < length {
         match file.read_at(&mut buffer[done..], start + done as u64) {
             Ok(0) => break,
-            Ok(count) => done += count,
+            Ok(count) => {
+                done += count;
+                ::logs::count_read(count as u64);
+            }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }

@@ -33,7 +33,7 @@ struct Made<T> {
 }
 
 /// Gives the events of all logs to threads. `worker` makes the state of a thread, `work` looks at a batch, `take` takes
-/// the results in order, each with the bytes of its batch.
+/// the results in order, each with its batch.
 ///
 /// # Errors
 /// A log cannot be read, or the error of `take`.
@@ -42,7 +42,7 @@ pub(crate) fn run<W: Send, T: Send>(
     assembler: Assembler,
     mut worker: impl FnMut() -> W,
     work: impl Fn(&mut W, &Batch) -> T + Sync,
-    mut take: impl FnMut(T, u64) -> Result<()>,
+    mut take: impl FnMut(T, &Batch) -> Result<()>,
 ) -> Result<Finished<W>> {
     let threads = processors();
     let batches = threads * BATCHES_PER_THREAD + 1;
@@ -104,14 +104,14 @@ fn next(waiting: &Mutex<Receiver<(usize, Batch)>>) -> Option<(usize, Batch)> {
 fn in_order<T>(
     results: &Receiver<Made<T>>,
     free: &SyncSender<Batch>,
-    take: &mut impl FnMut(T, u64) -> Result<()>,
+    take: &mut impl FnMut(T, &Batch) -> Result<()>,
 ) -> Result<()> {
     let (mut early, mut at) = (BTreeMap::new(), 0);
     for made in results {
         early.insert(made.number, made);
         while let Some(mut made) = early.remove(&at) {
             at += 1;
-            take(made.result, made.batch.bytes() as u64)?;
+            take(made.result, &made.batch)?;
             made.batch.clear();
             let _ = free.send(made.batch);
         }

@@ -1,6 +1,6 @@
 //! Takes the events of a log: prints those asked for, and notes them in the checkpoint.
 
-use super::asked::{Asked, OfEvents, Taken};
+use super::asked::{Asked, OfAll, OfEvents, Seen, Taken};
 use super::checkpoint::{Checkpoint, Decision};
 use super::options::{OutputOptions, SearchOptions};
 use super::printer::Printer;
@@ -111,7 +111,13 @@ impl Results {
     /// Prints an event if it is asked for; `is_match` tells what ausearch's options say. Returns whether it was printed.
     fn print(&mut self, event: &Event, is_match: bool) -> io::Result<bool> {
         let start = self.out.len();
-        let messages = match self.asked.event(event, is_match, &mut self.out) {
+        let taken = self.asked.event(event, is_match, &mut self.out);
+        self.put_taken(event, taken, start)
+    }
+
+    /// Ends the printing of an event, whose text begins at `start`. Returns whether it was printed.
+    fn put_taken(&mut self, event: &Event, taken: Taken, start: usize) -> io::Result<bool> {
+        let messages = match taken {
             Taken::No => return Ok(false),
             Taken::Print => self.printer.print(event, self.dialect, &mut self.out),
             Taken::Printed => Vec::new(),
@@ -142,6 +148,33 @@ impl Results {
             asked: self.asked.of_events()?,
             printer,
         })
+    }
+
+    /// What looks at events in a thread for a question about all of them; `None` if there is no such question.
+    pub(super) fn watcher(&self) -> Option<Watcher> {
+        if self.just_one || self.checkpoint.is_some() || self.dialect.is_peer() {
+            return None;
+        }
+        Some(Watcher {
+            matcher: self.matcher.clone(),
+            asked: self.asked.of_all()?,
+            event: Event::default(),
+        })
+    }
+
+    /// Takes the events of a batch, of which a watcher has `seen` what has to be known.
+    pub(super) fn put_seen(&mut self, batch: &Batch, seen: &[Option<Seen>]) -> io::Result<()> {
+        let mut event = Event::default();
+        for (view, seen) in batch.events().zip(seen) {
+            let Some(seen) = seen else {
+                continue;
+            };
+            event.set(view);
+            let start = self.out.len();
+            let taken = self.asked.seen(&event, seen, &mut self.out);
+            self.put_taken(&event, taken, start)?;
+        }
+        Ok(())
     }
 
     /// Writes events that a worker has printed, except those that were printed before the log was read again.
@@ -193,6 +226,25 @@ impl Results {
 fn printer(output: OutputOptions, dialect: Dialect, matcher: &Matcher) -> Printer {
     let interpreter = Interpreter::new(dialect, output.escape, users::names());
     Printer::new(output, matcher.is_by_name(), interpreter)
+}
+
+/// Looks at events in a thread, for a question about all of them.
+pub(super) struct Watcher {
+    matcher: Matcher,
+    asked: OfAll,
+    event: Event,
+}
+
+impl Watcher {
+    /// What has to be known of each event of a batch.
+    pub(super) fn batch(&mut self, batch: &Batch) -> Vec<Option<Seen>> {
+        let see = |view| {
+            let is_match = self.matcher.matches_view(view);
+            self.event.set(view);
+            self.asked.see(&self.event, is_match)
+        };
+        batch.events().map(see).collect()
+    }
 }
 
 /// Events of a batch that are printed.

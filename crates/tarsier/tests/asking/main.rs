@@ -4,6 +4,8 @@ mod follow;
 mod forms;
 mod indexes;
 mod made;
+mod others;
 mod questions;
+mod reference;
 mod threads;
 mod truth;

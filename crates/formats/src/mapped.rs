@@ -1,11 +1,11 @@
 //! Formats that map each event to one JSON object.
 
 use super::parsed::Reader;
-use super::{Format, ForwardEvent, Refused};
+use super::{Format, LogEvent, Refused};
 use serde_json::Value;
 
 /// Makes the object of an event.
-type Map = fn(&mut Reader, &ForwardEvent<'_>) -> Value;
+type Map = fn(&mut Reader, &LogEvent<'_>) -> Value;
 
 /// One object per event.
 pub(super) struct Mapped {
@@ -33,7 +33,7 @@ impl Format for Mapped {
         "application/x-ndjson"
     }
 
-    fn event(&mut self, event: &ForwardEvent<'_>, out: &mut Vec<u8>) -> Result<(), Refused> {
+    fn event(&mut self, event: &LogEvent<'_>, out: &mut Vec<u8>) -> Result<(), Refused> {
         let document = (self.map)(&mut self.reader, event);
         serde_json::to_writer(out, &document).map_err(|error| Refused(error.to_string()))
     }

@@ -2,7 +2,7 @@
 
 use super::direct::Direct;
 use super::parsed::{Object, Reader};
-use super::{Format, ForwardEvent, Refused};
+use super::{Format, LogEvent, Refused};
 use serde_json::{Number, Value};
 
 /// One object per event, as `log_format = JSON` writes it, whatever the log's own format is. ENRICHED's names of
@@ -22,7 +22,7 @@ impl Format for Json {
         "application/x-ndjson"
     }
 
-    fn event(&mut self, event: &ForwardEvent<'_>, out: &mut Vec<u8>) -> Result<(), Refused> {
+    fn event(&mut self, event: &LogEvent<'_>, out: &mut Vec<u8>) -> Result<(), Refused> {
         let line = event.lines.strip_suffix(b"\n").unwrap_or(event.lines);
         let is_object = line.first() == Some(&b'{') && memchr::memchr(b'\n', line).is_none();
         let text = is_object.then(|| std::str::from_utf8(line).ok()).flatten();
@@ -38,7 +38,7 @@ impl Format for Json {
     }
 }
 
-fn document(reader: &mut Reader, event: &ForwardEvent<'_>) -> Value {
+fn document(reader: &mut Reader, event: &LogEvent<'_>) -> Value {
     let parsed = reader.read(event.lines);
     let stamp = event.stamp;
     let mut out = Object::new();
@@ -69,8 +69,7 @@ fn document(reader: &mut Reader, event: &ForwardEvent<'_>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::Events;
-    use crate::position::Series;
+    use query::{Assembler, Dialect};
 
     const CORPORA: [&str; 4] = [
         "../event/tests/corpus",
@@ -83,20 +82,31 @@ mod tests {
     /// are written directly, and the number of all.
     fn compare(text: &[u8], direct: &mut Direct, reader: &mut Reader) -> (usize, usize) {
         let (mut written, mut all) = (0, 0);
-        for event in Events::of_whole(text) {
-            let given = ForwardEvent {
-                lines: event.lines,
-                series: Series(7),
-                file: 1,
-                start: 0,
+        let mut assembler = Assembler::new(Dialect::Own, 2, Default::default());
+        text.split_inclusive(|byte| *byte == b'\n')
+            .for_each(|line| {
+                assembler.add(line);
+            });
+        assembler.finish();
+        while let Some(event) = assembler.pop() {
+            let key = event.key();
+            let stamp = crate::Stamp {
+                sec: key.sec,
+                msec: key.msec,
+                serial: key.serial,
+            };
+            let lines = event.text();
+            let given = LogEvent {
+                lines,
+                place: None,
                 host: "web1",
-                stamp: event.stamp,
+                stamp,
             };
             let mut out = Vec::new();
             all += 1;
-            if direct.event(event.lines, event.stamp, &mut out) {
+            if direct.event(lines, stamp, &mut out) {
                 written += 1;
-                let lines = String::from_utf8_lossy(event.lines);
+                let lines = String::from_utf8_lossy(lines);
                 let object: Value = serde_json::from_slice(&out).expect("JSON");
                 assert_eq!(object, document(reader, &given), "{lines}");
             } else {
@@ -131,7 +141,7 @@ mod tests {
         let (mut direct, mut reader) = (Direct::default(), Reader::default());
         assert_eq!(compare(line, &mut direct, &mut reader), (1, 1));
         let mut out = Vec::new();
-        let stamp = super::super::Stamp {
+        let stamp = crate::Stamp {
             sec: 7,
             msec: 4,
             serial: 9,

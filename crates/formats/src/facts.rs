@@ -3,7 +3,7 @@
 use super::act::{call, Act};
 use super::item::{self, Items};
 use super::parsed::{kind_of, text_of, Object, Parsed};
-use super::ForwardEvent;
+use super::LogEvent;
 use serde_json::{json, Value};
 
 /// An event with what follows from its records.
@@ -17,7 +17,7 @@ pub(crate) struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    pub(crate) fn of(event: &ForwardEvent<'_>, parsed: &'a Parsed) -> Facts<'a> {
+    pub(crate) fn of(event: &LogEvent<'_>, parsed: &'a Parsed) -> Facts<'a> {
         let act = Act::of(parsed);
         let outcome = outcome(parsed);
         let mut derived = Object::new();
@@ -94,7 +94,7 @@ fn is_object(kind: &str) -> bool {
     )
 }
 
-fn about(event: &ForwardEvent<'_>, parsed: &Parsed) -> Object {
+fn about(event: &LogEvent<'_>, parsed: &Parsed) -> Object {
     let mut about = Object::new();
     let stamp = event.stamp;
     let ms = stamp.sec.saturating_mul(1000);
@@ -103,11 +103,9 @@ fn about(event: &ForwardEvent<'_>, parsed: &Parsed) -> Object {
         ms.saturating_add(stamp.msec.into()).into(),
     );
     about.insert("serial".into(), stamp.serial.into());
-    about.insert("uid".into(), event.uid().into());
-    about.insert(
-        "host".into(),
-        parsed.node.as_deref().unwrap_or(event.host).into(),
-    );
+    let host = parsed.node.as_deref().unwrap_or(event.host);
+    about.insert("uid".into(), event.uid(host).into());
+    about.insert("host".into(), host.into());
     about.insert("original".into(), parsed.original.as_str().into());
     if let Some(hex) = &parsed.original_hex {
         about.insert("original_hex".into(), hex.as_str().into());

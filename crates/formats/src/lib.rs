@@ -1,7 +1,7 @@
-//! Forms of events at the far side.
+//! Forms of events for other programs: ECS, OCSF, JSON.
 //!
-//! A format is a pure function from the lines of one event to bytes: the same lines give the same
-//! bytes, since a batch that was interrupted is made again from the log.
+//! A format is a pure function from the lines of one event to bytes: the same lines give the same bytes, since a batch
+//! that the forwarder could not send is made again from the log.
 
 mod act;
 mod direct;
@@ -18,31 +18,41 @@ mod row;
 pub use json::Json;
 pub use raw::Raw;
 
-use crate::position::Series;
 use mapped::Mapped;
 
 /// One event of the log.
 #[derive(Clone, Copy, Debug)]
-pub struct ForwardEvent<'a> {
+pub struct LogEvent<'a> {
     /// Lines of the event as in the log (RAW, ENRICHED or JSON), each with its newline.
     pub lines: &'a [u8],
-    /// The series of the file.
-    pub series: Series,
-    /// Number of the log file in the series.
-    pub file: u64,
-    /// First byte of the event in its file.
-    pub start: u64,
-    /// Name of the host, as configured.
+    /// Place of the event, if the log is one that positions are kept for.
+    pub place: Option<Place>,
+    /// Name of the host if no line has `node=`; empty if it is not known.
     pub host: &'a str,
     /// Time and serial of the event.
     pub stamp: Stamp,
 }
 
-impl ForwardEvent<'_> {
-    /// Identifier of the event that no other event of any host has.
-    pub fn uid(&self) -> String {
-        format!("{}/{}/{}", self.series, self.file, self.start)
+impl LogEvent<'_> {
+    /// Identifier of the event that no other event of any host has: its place, else its host, time and serial.
+    fn uid(&self, host: &str) -> String {
+        let Stamp { sec, msec, serial } = self.stamp;
+        match self.place {
+            Some(place) => format!("{:016x}/{}/{}", place.series, place.file, place.start),
+            None => format!("{host}/{sec}.{msec:03}:{serial}"),
+        }
     }
+}
+
+/// Place of an event in the numbered log files of a host.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// The series of the file: one numbering of log files.
+    pub series: u64,
+    /// Number of the log file in the series.
+    pub file: u64,
+    /// First byte of the event in its file.
+    pub start: u64,
 }
 
 /// Time and serial of an event: `msg=audit(SEC.MSEC:SERIAL)`.
@@ -78,7 +88,7 @@ pub trait Format: Send {
     ///
     /// # Errors
     /// The event cannot be expressed. What was appended is taken away by the caller.
-    fn event(&mut self, event: &ForwardEvent<'_>, out: &mut Vec<u8>) -> Result<(), Refused>;
+    fn event(&mut self, event: &LogEvent<'_>, out: &mut Vec<u8>) -> Result<(), Refused>;
 }
 
 /// Names of the formats, as `format =` takes them.

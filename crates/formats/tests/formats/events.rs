@@ -1,7 +1,6 @@
 //! Events of log files.
 
-use forward::format::{format, Format, ForwardEvent, Stamp, FORMATS as FORMAT_NAMES};
-use forward::position::Series;
+use formats::{format, Format, LogEvent, Place, Stamp, FORMATS as FORMAT_NAMES};
 use query::{Assembler, Dialect};
 use serde_json::Value;
 use std::cell::RefCell;
@@ -34,11 +33,13 @@ impl Sample {
 
     /// The event in the format of this name.
     pub(crate) fn map(&self, name: &str) -> Value {
-        let event = ForwardEvent {
+        let event = LogEvent {
             lines: &self.lines,
-            series: Series(7),
-            file: 1,
-            start: 520,
+            place: Some(Place {
+                series: 7,
+                file: 1,
+                start: 520,
+            }),
             host: "web1",
             stamp: self.stamp,
         };

@@ -10,12 +10,12 @@ use super::act::Act;
 use super::facts::Facts;
 use super::parsed::{Object, Reader};
 use super::row::{apply, put};
-use super::ForwardEvent;
+use super::LogEvent;
 use classes::Class;
 use serde_json::{json, Value};
 
 /// The event as OCSF 1.8 describes it.
-pub(super) fn map(reader: &mut Reader, event: &ForwardEvent<'_>) -> Value {
+pub(super) fn map(reader: &mut Reader, event: &LogEvent<'_>) -> Value {
     let parsed = reader.read(event.lines);
     let facts = Facts::of(event, &parsed);
     let (class, activity) = classes::what(&facts);

@@ -10,11 +10,11 @@ use super::act::Act;
 use super::facts::Facts;
 use super::parsed::{Object, Reader};
 use super::row::{apply, put};
-use super::ForwardEvent;
+use super::LogEvent;
 use serde_json::{json, Value};
 
 /// The event as ECS 9.4 describes it. Of its fields only `process.group` is not in 8.11.
-pub(super) fn map(reader: &mut Reader, event: &ForwardEvent<'_>) -> Value {
+pub(super) fn map(reader: &mut Reader, event: &LogEvent<'_>) -> Value {
     let parsed = reader.read(event.lines);
     let facts = Facts::of(event, &parsed);
     let mut out = Object::new();

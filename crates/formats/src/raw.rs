@@ -1,6 +1,6 @@
 //! The log's own bytes.
 
-use super::{Format, ForwardEvent, Refused};
+use super::{Format, LogEvent, Refused};
 
 /// The lines of an event as they are in the log, with newlines between them.
 pub struct Raw;
@@ -18,7 +18,7 @@ impl Format for Raw {
         true
     }
 
-    fn event(&mut self, event: &ForwardEvent<'_>, out: &mut Vec<u8>) -> Result<(), Refused> {
+    fn event(&mut self, event: &LogEvent<'_>, out: &mut Vec<u8>) -> Result<(), Refused> {
         out.extend_from_slice(event.lines.strip_suffix(b"\n").unwrap_or(event.lines));
         Ok(())
     }
