@@ -6,6 +6,7 @@
 #include "addresses.h"
 #include "arch.h"
 #include "base.h"
+#include "executables.h"
 #include "maps.h"
 #include "marks.h"
 #include "objects.h"

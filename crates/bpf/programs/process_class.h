@@ -9,7 +9,7 @@
 #define TARSIER_PROCESS_CLASS_H
 
 #include "base.h"
-#include "marks.h"
+#include "executables.h"
 #include "rows.h"
 #include "shared.h"
 #include "walk.h"

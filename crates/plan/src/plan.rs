@@ -243,16 +243,8 @@ impl Plan {
         if nr as usize >= tables::CALLS {
             return None;
         }
-        match self.call_row(entry, nr).gate & !tables::GATE_LATER {
-            0 => None,
-            row => self.gate_at(row),
-        }
-    }
-
-    /// The gate in two rows; `None` for one that admits any call.
-    fn gate_at(&self, row: u32) -> Option<Gate> {
-        let rows = self.rows.get(row as usize..row as usize + 2)?;
-        Gate::from_words([rows[0].a, rows[0].b, rows[1].a, rows[1].b])
+        let row = self.call_row(entry, nr).gate & !tables::GATE_LATER;
+        Gate::at(&self.rows, row).filter(|_| row != 0)
     }
 
     /// The rules that the first stage left undecided, given the candidate list, pages and masks of an
@@ -292,7 +284,7 @@ impl Plan {
         };
         let row = self.call_row(facts.entry, facts.nr);
         let mut values = self.values(facts, &call.shape, identities);
-        let without_mark = self.gate_at((row.spec & !tables::SPEC_ONLY_MARKED) + 1);
+        let without_mark = Gate::at(&self.rows, (row.spec & !tables::SPEC_ONLY_MARKED) + 1);
         let value = |fact: crate::Fact| values.fact[fact as usize];
         if gate::lacks_mark(&row, without_mark, value, seen.as_ref(), facts.result) {
             return Decision::Drop;
@@ -493,9 +485,9 @@ impl Planner {
     fn gate(&mut self, gate: Gate) -> u32 {
         let builder = &mut self.builder;
         let row = *self.by_gate.entry(gate).or_insert_with(|| {
-            let [a, b, c, d] = gate.words();
-            let row = builder.push(Row { a, b });
-            builder.push(Row { a: c, b: d });
+            let [first, second] = Gate::rows(Some(gate));
+            let row = builder.push(first);
+            builder.push(second);
             row
         });
         match gate.asks_workload() {
@@ -516,9 +508,9 @@ impl Planner {
             a: word(0),
             b: word(8),
         });
-        let [a, b, c, d] = without_mark.map_or([0; 4], |gate| gate.words());
-        self.builder.push(Row { a, b });
-        self.builder.push(Row { a: c, b: d });
+        for row in Gate::rows(without_mark) {
+            self.builder.push(row);
+        }
         self.by_spec.insert(key, row);
         row
     }

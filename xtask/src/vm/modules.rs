@@ -7,8 +7,6 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::output_of;
-
 /// The modules. A kernel may have some of them built in, and lack others.
 const MODULES: [&str; 11] = [
     "null_blk", "dm_mod", "dm_delay", "ext4", "xfs", "btrfs", "vfat", "overlay", "fuse", "nfsd",

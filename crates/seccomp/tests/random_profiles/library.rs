@@ -27,6 +27,19 @@ pub struct Library {
     pub version: (u32, u32, u32),
 }
 
+/// A function of the library.
+///
+/// # Safety
+/// `handle` is open, and `F` is the function's type.
+unsafe fn function<F>(handle: *mut libc::c_void, name: &CStr) -> F {
+    // SAFETY: the handle is open and the name ends with NUL.
+    let symbol = unsafe { libc::dlsym(handle, name.as_ptr()) };
+    assert!(!symbol.is_null(), "{name:?}");
+    assert_eq!(size_of::<F>(), size_of_val(&symbol));
+    // SAFETY: the caller says that this is the type; the sizes are equal.
+    unsafe { std::mem::transmute_copy(&symbol) }
+}
+
 impl Library {
     /// Loads the file, or the system's libseccomp; `None` if there is none.
     pub fn open(file: &str) -> Option<Library> {
@@ -36,24 +49,18 @@ impl Library {
         if handle.is_null() {
             return None;
         }
-        let symbol = |name: &CStr| {
-            // SAFETY: the handle is open and the name ends with NUL.
-            let symbol = unsafe { libc::dlsym(handle, name.as_ptr()) };
-            assert!(!symbol.is_null(), "{name:?}");
-            symbol
-        };
         // SAFETY: these are the types that seccomp.h declares.
         unsafe {
             let version: extern "C" fn() -> *const [c_uint; 3] =
-                std::mem::transmute(symbol(c"seccomp_version"));
+                function(handle, c"seccomp_version");
             let [major, minor, micro] = *version();
             Some(Library {
-                init: std::mem::transmute(symbol(c"seccomp_init")),
-                release: std::mem::transmute(symbol(c"seccomp_release")),
-                add_arch: std::mem::transmute(symbol(c"seccomp_arch_add")),
-                add_rule: std::mem::transmute(symbol(c"seccomp_rule_add_array")),
-                resolve: std::mem::transmute(symbol(c"seccomp_syscall_resolve_name")),
-                export: std::mem::transmute(symbol(c"seccomp_export_bpf")),
+                init: function(handle, c"seccomp_init"),
+                release: function(handle, c"seccomp_release"),
+                add_arch: function(handle, c"seccomp_arch_add"),
+                add_rule: function(handle, c"seccomp_rule_add_array"),
+                resolve: function(handle, c"seccomp_syscall_resolve_name"),
+                export: function(handle, c"seccomp_export_bpf"),
                 version: (major, minor, micro),
             })
         }

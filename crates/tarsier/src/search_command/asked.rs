@@ -187,8 +187,8 @@ impl Asked {
     fn set_format(&mut self, format: Option<&str>, host: Option<&str>) -> Result<(), String> {
         self.objects = match format {
             None => None,
-            Some("json") => Some(Objects::Json(Json::new(JsonForm::Array))),
-            Some("jsonl") => Some(Objects::Json(Json::new(JsonForm::Lines))),
+            Some("json") => Some(Objects::Json(Box::new(Json::new(JsonForm::Array)))),
+            Some("jsonl") => Some(Objects::Json(Box::new(Json::new(JsonForm::Lines)))),
             Some(name) => Mapped::new(name, host.unwrap_or_default()).map(Objects::Mapped),
         };
         match (&self.objects, host) {

@@ -130,7 +130,7 @@ fn write_names(event: &Event, out: &mut Vec<u8>) {
 
 /// Writes events as objects.
 pub(super) enum Objects {
-    Json(Json),
+    Json(Box<Json>),
     Mapped(Mapped),
 }
 
@@ -138,7 +138,7 @@ impl Objects {
     /// A writer for another thread; `None` if it depends on what was written before.
     pub(super) fn of_thread(&self) -> Option<Objects> {
         match self {
-            Objects::Json(json) => json.of_lines().map(Objects::Json),
+            Objects::Json(json) => json.of_lines().map(|json| Objects::Json(Box::new(json))),
             Objects::Mapped(mapped) => mapped.again().map(Objects::Mapped),
         }
     }
