@@ -4,7 +4,7 @@
 //!   command lines. Tests compare them with the committed pages.
 //! * `book DIR` copies all pages to DIR, laid out for mdBook: see [`book`].
 //! * `docs --check` checks the pages against these sources, [`links`] (everything that is named exists) and
-//!   [`layout`] (columns, lengths). Tests do the same.
+//!   [`layout`] (columns, lengths), [`wounds`] (what a bad merge leaves). Tests do the same.
 
 mod book;
 mod commands;
@@ -14,6 +14,7 @@ mod links;
 mod pages;
 mod results;
 pub(crate) mod text;
+mod wounds;
 
 use std::fs;
 use std::path::Path;
@@ -45,6 +46,7 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     );
     for Generated { page, text, wanted } in generated(root)? {
         errors.extend(layout::errors(&page, &text));
+        errors.extend(wounds::errors(&page, &text));
         if let Some((number, wanted)) = first_difference(&text, &wanted) {
             errors.push(format!(
                 "{page}:{number}: not what its sources make, `cargo xtask docs` writes it: {wanted}"
