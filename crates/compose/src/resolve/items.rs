@@ -210,7 +210,7 @@ impl Items {
         let is_plain = arg.is_kernel_text && !arg.is_dirfd_relative;
         let leads_there = is_plain
             || !path.is_empty() && *self.view.for_others(&arg.path) == *path
-            || arg.text.is_empty() && arg.base_inode.map(id) == inode.map(id)
+            || is_own(arg.text) && arg.base_inode.map(id) == inode.map(id)
             || inode.is_some() && self.view.inode(&arg.path, follow).map(id) == inode.map(id)
             || objects::ends_so(object, &arg.path);
         if !path.is_empty() {
@@ -225,6 +225,11 @@ impl Items {
         }
         inode
     }
+}
+
+/// Whether a name is that of the directory which it is relative to.
+fn is_own(text: &[u8]) -> bool {
+    matches!(text, b"" | b".")
 }
 
 /// Whether this is the inode of a directory.

@@ -96,7 +96,7 @@ pub(super) fn by_handle(items: &mut Items, event: &Event<'_>) {
 }
 
 /// Adds the items of an open that gave no descriptor.
-fn not_opened(items: &mut Items, kernel: Kernel, event: &Event<'_>, arg: &mut Arg<'_>, flags: u64) {
+fn not_opened(items: &mut Items, kernel: Kernel, event: &Event<'_>, arg: &Arg<'_>, flags: u64) {
     let creates = flags & O_CREAT != 0;
     let stops_at_link =
         flags & O_NOFOLLOW != 0 && event.exit() == Some(ELOOP) || creates && flags & O_EXCL != 0;
@@ -106,20 +106,18 @@ fn not_opened(items: &mut Items, kernel: Kernel, event: &Event<'_>, arg: &mut Ar
         _ => LookupOutcome::by(event),
     };
     let mut is_there = || items.view.inode(&arg.path, !stops_at_link).is_some();
-    // A name that ends with '/' cannot be made: open_last_lookups(), fs/namei.c.
-    let is_no_file = creates && event.exit() == Some(EISDIR) && arg.text.last() == Some(&b'/');
+    // A name that ends with '/' cannot be made: open_last_lookups(), fs/namei.c. Nor does it lead to a file, as none does
+    // that goes on behind one.
+    let goes_on = [&b"/"[..], b"/.", b"/.."]
+        .iter()
+        .any(|end| arg.text.ends_with(end));
+    let is_no_file = match event.exit() {
+        Some(EISDIR) => creates && arg.text.ends_with(b"/"),
+        Some(ENOTDIR) => goes_on,
+        _ => false,
+    };
     if is_no_file {
         return items.item(arg, NameType::Unknown, None);
-    }
-    if creates && flags & O_EXCL != 0 && event.exit() == Some(EEXIST) {
-        // The kernel has noted the directory, and then the entry in it.
-        arg.failed = false;
-        items.parent(arg);
-        items
-            .last_mut()
-            .into_iter()
-            .for_each(|item| item.existed = true);
-        return items.looked_up(arg, false, LookupOutcome::There);
     }
     let may_make = creates && !arg.is_barred && !matches!(told, LookupOutcome::Missing);
     if may_make && !is_there() {
