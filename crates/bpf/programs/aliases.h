@@ -35,7 +35,7 @@ static __always_inline __u64 first_of_several(__u64 inode_at)
 	if (!ALIASES_ARE_KNOWN || !inode_at)
 		return 0;
 	first = (__u64)OF(inode, inode_at, i_dentry.first);
-	return first && OF(hlist_node, first, next) ? first : 0;
+	return first && READ((struct hlist_node *)first, next) ? first : 0;
 }
 
 /*

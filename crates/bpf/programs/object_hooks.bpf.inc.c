@@ -78,7 +78,7 @@ static __always_inline void note_marks(struct object_note *note, __u64 dentry, _
 /* The marks of an entry that is changed in a directory, given by its struct path. */
 static __always_inline void note_change(struct object_note *note, __u64 dir, __u64 dentry)
 {
-	note_marks(note, dentry, ADDRESS(note, path, dir, mnt), MARK_CHANGED);
+	note_marks(note, dentry, (__u64)READ((const struct path *)dir, mnt), MARK_CHANGED);
 }
 
 /* Notes the directory, with the mount through which it was reached, of an entry that is changed. */
@@ -135,7 +135,7 @@ AT_ENTRY(security_path_link, )
 		return 0;
 	target = argument(ctx, 0, probed);
 	dir = argument(ctx, 1, probed);
-	mnt = ADDRESS(note, path, dir, mnt);
+	mnt = (__u64)READ((const struct path *)dir, mnt);
 	note_change(note, dir, argument(ctx, 2, probed));
 	note_marks(note, target, mnt, 0);
 	if (note_passes(note))
@@ -391,8 +391,8 @@ OPEN_HOOKS(do_file_open)
                                                                                         \
 		if (!note)                                                              \
 			return 0;                                                       \
-		note_marks(note, ADDRESS(note, path, path, dentry),                     \
-			   ADDRESS(note, path, path, mnt), 0);                          \
+		note_marks(note, (__u64)READ((const struct path *)path, dentry),        \
+			   (__u64)READ((const struct path *)path, mnt), 0);             \
 		if (!note_passes(note))                                                 \
 			note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, 0), path); \
 		return 0;                                                               \

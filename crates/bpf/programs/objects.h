@@ -45,9 +45,9 @@ struct object_note {
 	struct call_place place;
 	__u64 cred; /* credentials of the call, to notice another one: a gate can hide its end */
 	__u32 auid;
-	__u32 needs_mark; /* rules select a call of the task only if it reaches something with a mark */
-	__u32 is_passed; /* it has not, and the rest is not noted */
-	__u64 generation; /* of the tables that say so */
+	__u32 is_passed; /* no rule can select the call, and the rest is not noted */
+	/* Generation of the tables in which rules select a call of the task only if it reaches something with a mark; or 0. */
+	__u64 needs_mark;
 	__u64 operation; /* address of the request that the task carries out; 0: this is a call */
 	__u32 class; /* family of the operation */
 	__u32 open; /* the call has not ended */
@@ -171,10 +171,9 @@ __noinline int note_begin(struct object_note *note, __u32 nr, __u32 compat)
 		return 0;
 	call = (struct table_call *)row_at(table, TABLE_INDEX + (compat & 1) * TABLE_CALLS + nr);
 	spec = call->spec;
-	note->generation = row_at(table, 0)->a;
-	note->needs_mark =
-		call->pages && !id_admitted((const __u32 *)row_at(table, spec + 1),
-					    (const __u32 *)row_at(table, spec + 2), task);
+	if (call->pages && !id_admitted((const __u32 *)row_at(table, spec + 1),
+					(const __u32 *)row_at(table, spec + 2), task))
+		note->needs_mark = row_at(table, 0)->a;
 	return 0;
 }
 
@@ -229,7 +228,7 @@ static __always_inline struct object_note *note_of(__u32 class)
 static __always_inline bool note_passes(struct object_note *note)
 {
 	note->is_passed = note->needs_mark && note->marks.known && !note->marks.count &&
-			  note->marks.generation == note->generation;
+			  note->marks.generation == note->needs_mark;
 	return note->is_passed;
 }
 
@@ -249,10 +248,10 @@ static __always_inline bool has_objects(__u32 nr, __u32 compat)
 	return calls && object_class(calls, nr, compat) != OBJECTS_NONE;
 }
 
-/* What note_end() returns: whether the note is of this call, nothing in it has a mark, and rules need one. */
+/* What note_end() returns if the note is of this call; the others: nothing in it has a mark, and rules need one. */
 #define NOTE_IS_READY 1
 #define NOTE_IS_UNMARKED 2
-#define NOTE_NEEDS_MARK 4
+#define NOTE_NEEDS_MARK 3
 
 /*
  * Called at the end of a watched call with has_objects(). `generation`: of the tables in force.
@@ -274,13 +273,10 @@ static __noinline __attribute__((unused)) __u32 note_end(struct task_struct *tas
 	note->ready = note->open && note->epoch == calls->epoch && same_place(&note->place, &place);
 	note->open = 0;
 	if (note->ready && note->marks.known && !note->marks.count &&
-	    note->marks.generation == generation) {
-		note->ready |= NOTE_IS_UNMARKED;
-		if (note->needs_mark && note->generation == generation)
-			note->ready |= NOTE_NEEDS_MARK;
-	}
-	/* The rules have changed meanwhile, and not everything was noted. */
-	if (note->is_passed && !(note->ready & NOTE_NEEDS_MARK))
+	    note->marks.generation == generation)
+		note->ready = note->needs_mark == generation ? NOTE_NEEDS_MARK : NOTE_IS_UNMARKED;
+	else if (note->is_passed)
+		/* The rules have changed meanwhile, and not everything was noted. */
 		note->ready = 0;
 	/* From memory: the verifier would go through the rest of the call once for each result. */
 	return *(volatile __u32 *)&note->ready;

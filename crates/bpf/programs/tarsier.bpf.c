@@ -175,9 +175,9 @@ static __always_inline int call_returned(struct task_struct *task, struct pt_reg
 	ended = 0;
 	if (has_objects(nr, compat))
 		ended = note_end(task, regs, call.generation);
-	if (ended & NOTE_NEEDS_MARK)
+	if (ended == NOTE_NEEDS_MARK)
 		return 0;
-	if (ended & NOTE_IS_UNMARKED && call.what.spec & TABLE_SPEC_ONLY_MARKED && succeeded(ret))
+	if (ended == NOTE_IS_UNMARKED && call.what.spec & TABLE_SPEC_ONLY_MARKED && succeeded(ret))
 		return 0;
 	if (!call_admitted(&call, task, regs, ret))
 		return 0;
