@@ -24,8 +24,8 @@ fn read(dir: &Path, side: &str) -> Result<Vec<(String, i64)>> {
 }
 
 /// How much more than the kernel's audit the trampoline engine may add to making and removing a file, under the STIG
-/// rules: 0.98 times it on 6.12, 1.32 times on 7.3 (decision 0053).
-const OF_KERNEL_AUDIT_MAX: f64 = 1.4;
+/// rules: 1.02 times it on 6.12, 1.36 times on 7.3, and 2.5 times on 6.1, which has no bpf_rdonly_cast() (decision 0053).
+const OF_KERNEL_AUDIT_MAX: f64 = 2.6;
 
 /// What `side` adds to an act of native's.
 fn added(dir: &Path, native: &[(String, i64)], side: &str, name: &str) -> Result<i64> {
