@@ -21,7 +21,7 @@ pub enum Kind {
     Cut,
     /// Registers of x32 have 64 bits, of which libseccomp compares 32.
     WideX32,
-    /// Of several rules with conditions, libseccomp does not try one that matches.
+    /// libseccomp does not try a rule that matches, one of several with conditions.
     Skipped,
     /// A call that is also made by `socketcall` or `ipc`.
     Multiplexed,

@@ -267,7 +267,7 @@ impl Asked {
         }
     }
 
-    /// What is asked of an event alone, for another thread. `None` if it depends on other events.
+    /// The part of the question that one event answers, for another thread. `None` if the answer depends on other events.
     pub(super) fn of_events(&self) -> Option<OfEvents> {
         if self.needs_all() || self.reading.follow {
             return None;

@@ -21,7 +21,7 @@ pub(super) struct Workloads {
 }
 
 impl Conditions {
-    /// The same conditions for another thread; `None` if an expression cannot be compiled again.
+    /// A copy of the conditions for another thread; `None` if an expression cannot be compiled again.
     pub(super) fn again(&self) -> Option<Conditions> {
         let again = |text: &String| Some((text.clone(), Expr::parse(text).ok()?));
         let exprs = self.exprs.iter().map(|(text, _)| again(text));

@@ -15,9 +15,9 @@ use std::path::Path;
 /// Which records of a log count.
 #[derive(Default)]
 pub(super) struct Wanted<'a> {
-    /// Those of this executable.
+    /// Executable whose records are wanted.
     pub(super) exe: Option<&'a Path>,
-    /// Those from this time on, in seconds since 1970.
+    /// Time of the first record that is wanted, in seconds since 1970.
     pub(super) since_s: Option<u64>,
 }
 

@@ -157,7 +157,7 @@ pub(super) fn text(path: &Path) -> Result<String> {
     }
 }
 
-/// Of `FILE#NAME`, which stands for one of several SeccompProfiles, the file and the name.
+/// File and name of `FILE#NAME`, which stands for one of several SeccompProfiles.
 pub(super) fn file_and_name(path: &Path) -> (PathBuf, Option<String>) {
     let split = path.to_str().and_then(|text| text.rsplit_once('#'));
     match split {
