@@ -13,6 +13,7 @@ fn main() {
     compile("ksym_iter");
     compile("match_test");
     compile("peek");
+    compile("dcache");
     compile("call_counts");
     for path in ["programs", "../event/include/tarsier_event.h"] {
         println!("cargo::rerun-if-changed={path}");

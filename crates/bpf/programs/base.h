@@ -14,4 +14,7 @@
  */
 #define ONCE __noinline __attribute__((unused))
 
+/* A number that is at most `max`, in a way that the verifier sees. */
+#define AT_MOST(number, max) asm volatile("%[n] &= %[m]" : [n] "+r"(number) : [m] "i"(max))
+
 #endif /* TARSIER_BASE_H */

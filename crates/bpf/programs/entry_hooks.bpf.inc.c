@@ -92,7 +92,7 @@ static __noinline int note_before(struct object_note *note, __u32 nr, __u32 comp
 		    bpf_probe_read_user_str(find_text(&w->find, FIND_START), FIND_TEXT - FIND_START,
 					    (void *)w->args[arg]) < 1)
 			continue;
-		find_text_of(w, i, false);
+		find_text_of(w, i, false, true);
 		note->before[i] = w->find.found;
 		note->has_before |= 1 << i;
 	}

@@ -8,13 +8,13 @@
 /* The file that a descriptor of the task refers to; 0 if there is none. */
 static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
 {
-	struct fdtable *fdt = READ(task, files, fdt);
-	struct file **fds, *file = 0;
+	struct fdtable *fdt = OF(task_struct, task, files, fdt);
+	struct file *file = 0;
 
-	if (!fdt || fd >= READ(fdt, max_fds))
+	if (!fdt || fd >= OF(fdtable, fdt, max_fds))
 		return 0;
-	fds = READ(fdt, fd);
-	if (bpf_probe_read_kernel(&file, sizeof(file), fds + fd))
+	/* By the helper: global functions do not accept a pointer that was loaded. */
+	if (bpf_probe_read_kernel(&file, sizeof(file), OF(fdtable, fdt, fd) + fd))
 		return 0;
 	return file;
 }
@@ -25,8 +25,10 @@ static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
  */
 static __always_inline bool has_own_files(struct task_struct *task)
 {
-	return READ(task, files, count.counter) == 1 && READ(task, mm, mm_users.counter) == 1 &&
-	       HAS(task, signal, sum_sched_runtime) && !READ(task, signal, sum_sched_runtime);
+	return OF(task_struct, task, files, count.counter) == 1 &&
+	       OF(task_struct, task, mm, mm_users.counter) == 1 &&
+	       HAS(task, signal, sum_sched_runtime) &&
+	       !OF(task_struct, task, signal, sum_sched_runtime);
 }
 
 /* Whether more than one descriptor, or something else, holds a file; also if that is not known. */

@@ -8,6 +8,7 @@
 #define TARSIER_FIND_H
 
 #include "base.h"
+#include "cached_names.h"
 #include "emit.h"
 #include "files.h"
 #include "magic.h"
@@ -16,26 +17,14 @@
 #include "objects.h"
 #include "walk.h"
 
-/* The most names, entries of directories, mounts, and symbolic links that are looked at for a path. */
+/* The most names, mounts, and symbolic links that are looked at for a path. */
 #define FIND_STEPS_MAX 256
-#define FIND_ENTRIES_MAX 4096
 #define FIND_MOUNTS_MAX 256
 #define FIND_LINKS_MAX 8
 /* The most mounts on top of each other. */
 #define FIND_LAYERS_MAX 4
 
 #define S_IFLNK 0120000
-
-/* Whether the kernel has all members that are needed. Since 6.8 entries are in a list of another kind. */
-#define ENTRIES_ARE_LISTED \
-	((TYPE_HAS(dentry, d_children.first) && TYPE_HAS(dentry, d_sib.next)) || ENTRIES_ARE_RINGS)
-#define ENTRIES_ARE_RINGS \
-	(TYPE_HAS(dentry___rings, d_subdirs.next) && TYPE_HAS(dentry___rings, d_child.next))
-#define NAMES_ARE_KNOWN                                                                            \
-	(PATHS_ARE_KNOWN && INODES_ARE_KNOWN && ENTRIES_ARE_LISTED && TYPE_HAS(dentry, d_flags) && \
-	 TYPE_HAS(dentry, d_inode) && TYPE_HAS(dentry, d_name.len) &&                              \
-	 TYPE_HAS(mount, mnt_mounts.next) && TYPE_HAS(mount, mnt_child.next) &&                    \
-	 TYPE_HAS(fs_struct, root) && TYPE_HAS(fs_struct, pwd))
 
 /* The flag of an entry on which something is mounted, in some mount namespace. */
 static __always_inline __u32 mounted_flag(void)
@@ -44,16 +33,6 @@ static __always_inline __u32 mounted_flag(void)
 		return bpf_core_enum_value(enum dentry_flags, DCACHE_MOUNTED);
 	return 1 << 16; /* older kernels have a macro */
 }
-
-/* A place in the text, for the reasons that frame_at() has. */
-static __always_inline __u8 *find_text(struct find *f, __u64 off)
-{
-	asm volatile("%[off] &= %[mask]" : [off] "+r"(off) : [mask] "i"(FIND_TEXT - 1));
-	return f->text + off;
-}
-
-/* A number that is at most `max`, in a way that the verifier sees. */
-#define AT_MOST(number, max) asm volatile("%[n] &= %[m]" : [n] "+r"(number) : [m] "i"(max))
 
 /*
  * Adds what is known of an entry. As the other global functions here: the verifier goes through each
@@ -68,129 +47,16 @@ __noinline int find_know(struct work *w, __u32 what, __u64 dentry)
 	if (!NAMES_ARE_KNOWN || !w)
 		return 0;
 	found = &w->find.found;
-	inode = READ(of, d_inode);
 	found->known |= what;
+	if (!w->find.is_told)
+		return 0;
+	inode = READ(of, d_inode);
 	inode_facts(what == TARSIER_FOUND_PARENT   ? &found->parent
 		    : what == TARSIER_FOUND_ENTRY  ? &found->entry
 		    : what == TARSIER_FOUND_TARGET ? &found->target
 						   : &found->covered,
 		    inode);
 	return 0;
-}
-
-/* The high bit of each byte that is 0; above the lowest of them there may be others. */
-static __always_inline __u64 zero_bytes(__u64 word)
-{
-	return (word - 0x0101010101010101ULL) & ~word & 0x8080808080808080ULL;
-}
-
-struct find_walk {
-	struct work *w;
-};
-
-/* The next word of the text: ends the loop if the name does, and cuts the word off there. */
-static long find_word_step(__u32 i, struct find_walk *walk)
-{
-	struct find *f = &walk->w->find;
-	__u64 word, end, below;
-
-	i &= FIND_NAME_WORDS - 1;
-	word = f->name[i];
-	end = zero_bytes(word) | zero_bytes(word ^ 0x2f2f2f2f2f2f2f2fULL);
-	if (!end)
-		return 0;
-	/* All bytes below the lowest one that ends the name; then their number. */
-	below = ((end & -end) >> 7) - 1;
-	f->name[i] = word & below;
-	f->len = 8 * i + (((below & 0x0101010101010101ULL) * 0x0101010101010101ULL) >> 56);
-	return 1;
-}
-
-/* Takes the next name of the text, which ends with '/' or NUL; false if it is too long to be one. */
-__noinline int take_name(struct work *w)
-{
-	struct find_walk walk = { .w = w };
-	struct find *f;
-
-	if (!w)
-		return 0;
-	f = &w->find;
-	f->len = ~0U;
-	if (bpf_probe_read_kernel(f->name, sizeof(f->name), find_text(f, f->at)))
-		return false;
-	bpf_loop(FIND_NAME_WORDS, find_word_step, &walk, 0);
-	f->at += f->len;
-	return f->len != ~0U;
-}
-
-/* Compares the next word of two names: ends the loop if it is another one. */
-static long find_compare_step(__u32 i, struct find_walk *walk)
-{
-	struct find *f = &walk->w->find;
-
-	i &= FIND_NAME_WORDS - 1;
-	f->is_same = f->name[i] == f->other[i];
-	return !f->is_same;
-}
-
-/* The next entry of the directory: ends the loop if its name is the one that is looked for. */
-static long find_entry_step(__u32 i, struct find_walk *walk)
-{
-	struct find *f = &walk->w->find;
-	struct dentry *entry = 0;
-	__u64 node = f->next;
-	__u32 len = 0;
-	__u64 bytes;
-
-	if (!node || node == f->end)
-		return 1;
-	f->next = (__u64)READ((struct hlist_node *)node, next);
-	if (ENTRIES_ARE_RINGS)
-		entry = (void *)node - bpf_core_field_offset(struct dentry___rings, d_child);
-	else
-		entry = (void *)node - bpf_core_field_offset(struct dentry, d_sib);
-	bpf_core_read(&len, sizeof(len), &entry->d_name.len);
-	if (len != f->len || len >= sizeof(f->other))
-		return 0;
-	if ((__u64)READ(entry, d_parent) != f->dentry || IS_UNHASHED(entry))
-		return 0;
-	bytes = len;
-	AT_MOST(bytes, sizeof(f->other) - 1);
-	f->other[bytes / 8] = 0;
-	if (bpf_probe_read_kernel(f->other, bytes, READ(entry, d_name.name)))
-		return 0;
-	bpf_loop(bytes / 8 + 1, find_compare_step, walk, 0);
-	if (!f->is_same)
-		return 0;
-	f->child = (__u64)entry;
-	return 1;
-}
-
-/* Finds the entry with that name in the directory; false if it is not in the cache, or far behind. */
-__noinline int find_entry(struct work *w)
-{
-	struct find_walk walk = { .w = w };
-	struct dentry___rings *of_rings;
-	struct dentry *dir;
-	struct find *f;
-	long looked;
-
-	if (!NAMES_ARE_KNOWN || !w)
-		return 0;
-	f = &w->find;
-	of_rings = (void *)f->dentry;
-	dir = (void *)f->dentry;
-	f->child = 0;
-	f->end = 0;
-	if (ENTRIES_ARE_RINGS) {
-		f->next = (__u64)READ(of_rings, d_subdirs.next);
-		f->end = f->dentry + bpf_core_field_offset(struct dentry___rings, d_subdirs);
-	} else {
-		f->next = (__u64)READ(dir, d_children.first);
-	}
-	looked = bpf_loop(f->entries & (2 * FIND_ENTRIES_MAX - 1), find_entry_step, &walk, 0);
-	f->entries = looked > 0 && looked < f->entries ? f->entries - looked : 0;
-	return f->child != 0;
 }
 
 /* The next mount on an entry of the mount: ends the loop if it is on the entry that was found. */
@@ -202,9 +68,9 @@ static long find_mount_step(__u32 i, struct find_walk *walk)
 
 	if (!node || node == f->end)
 		return 1;
-	f->next = (__u64)READ((struct list_head *)node, next);
 	mnt = (void *)node - bpf_core_field_offset(struct mount, mnt_child);
-	if ((__u64)READ(mnt, mnt_mountpoint) != f->child)
+	f->next = (__u64)OF(mount, mnt, mnt_child.next);
+	if ((__u64)OF(mount, mnt, mnt_mountpoint) != f->child)
 		return 0;
 	f->mounted = (__u64)mnt;
 	return 1;
@@ -227,10 +93,10 @@ __noinline int find_mounted(struct work *w)
 #pragma unroll
 	for (i = 0; i < FIND_LAYERS_MAX; i++) {
 		child = (struct dentry *)f->child;
-		if (!(READ(child, d_flags) & mounted_flag()))
+		if (!(OF(dentry, child, d_flags) & mounted_flag()))
 			return true;
 		mnt = (struct mount *)f->child_mnt;
-		f->next = (__u64)READ(mnt, mnt_mounts.next);
+		f->next = (__u64)OF(mount, mnt, mnt_mounts.next);
 		f->end = f->child_mnt + bpf_core_field_offset(struct mount, mnt_mounts);
 		f->mounted = 0;
 		bpf_loop(FIND_MOUNTS_MAX, find_mount_step, &walk, 0);
@@ -239,7 +105,7 @@ __noinline int find_mounted(struct work *w)
 		f->child_mnt = f->mounted;
 		f->below = f->child;
 		mnt = (struct mount *)f->mounted;
-		f->child = (__u64)READ(mnt, mnt.mnt_root);
+		f->child = (__u64)OF(mount, mnt, mnt.mnt_root);
 	}
 	return false;
 }
@@ -414,12 +280,26 @@ __noinline int find_search(struct work *w)
 	return 0;
 }
 
+/* Keeps the directory that has been reached, in which the last name of the argument is looked up. */
+static __always_inline void find_reached_directory(struct find_walk *walk)
+{
+	struct find *f = &walk->w->find;
+	struct dentry *dir = (struct dentry *)f->dentry;
+
+	find_know(walk->w, TARSIER_FOUND_PARENT, f->dentry);
+	f->found.known |= f->is_turned ? 0 : TARSIER_FOUND_DIRECT;
+	f->found.known |= f->barred ? 0 : TARSIER_FOUND_SEARCHABLE;
+	if (f->is_told && may_in(f, READ(dir, d_inode), MAY_CHANGE) == IT_MAY)
+		f->found.known |= TARSIER_FOUND_WRITABLE;
+	f->dir = f->dentry;
+	f->dir_mnt = f->mnt;
+}
+
 /* The next name of the text, or the end of the text. */
 static long find_step(__u32 i, struct find_walk *walk)
 {
 	struct find *f = &walk->w->find;
 	__u8 after = *find_text(f, f->at);
-	struct dentry *dir = (struct dentry *)f->dentry;
 	struct dentry *child;
 	bool is_last, is_link;
 
@@ -435,7 +315,8 @@ static long find_step(__u32 i, struct find_walk *walk)
 	}
 	if (!take_name(walk->w))
 		return 1;
-	find_search(walk->w);
+	if (f->is_told)
+		find_search(walk->w);
 	if (f->len == 1 && f->name[0] == '.')
 		return 0;
 	if (f->len == 2 && f->name[0] == ('.' | '.' << 8))
@@ -443,11 +324,7 @@ static long find_step(__u32 i, struct find_walk *walk)
 	after = *find_text(f, f->at);
 	is_last = !f->is_past && (!after || (after == '/' && !*find_text(f, f->at + 1)));
 	if (is_last) {
-		find_know(walk->w, TARSIER_FOUND_PARENT, f->dentry);
-		f->found.known |= f->is_turned ? 0 : TARSIER_FOUND_DIRECT;
-		f->found.known |= f->barred ? 0 : TARSIER_FOUND_SEARCHABLE;
-		if (may_in(f, READ(dir, d_inode), MAY_CHANGE) == IT_MAY)
-			f->found.known |= TARSIER_FOUND_WRITABLE;
+		find_reached_directory(walk);
 		if (f->is_gone)
 			return 1;
 	}
@@ -458,17 +335,18 @@ static long find_step(__u32 i, struct find_walk *walk)
 	}
 	f->child_mnt = f->mnt;
 	child = (struct dentry *)f->child;
-	if (!READ(child, d_inode)) {
+	if (!OF(dentry, child, d_inode)) {
 		if (!f->is_past)
 			f->found.known |= is_last ? TARSIER_FOUND_NO_ENTRY : TARSIER_FOUND_MISSING;
 		return 1;
 	}
-	if (!find_mounted(walk->w))
+	f->below = f->child;
+	if (OF(dentry, child, d_flags) & mounted_flag() && !find_mounted(walk->w))
 		return 1;
 	if (is_last)
 		find_know(walk->w, TARSIER_FOUND_COVERED, f->below);
 	child = (struct dentry *)f->child;
-	is_link = (READ(child, d_inode, i_mode) & S_IFMT) == S_IFLNK;
+	is_link = (OF(dentry, child, d_inode, i_mode) & S_IFMT) == S_IFLNK;
 	/* A name before a '/' stands for what a link leads to. */
 	if (is_last && !(is_link && after))
 		find_know(walk->w, TARSIER_FOUND_ENTRY, f->child);
@@ -479,19 +357,46 @@ static long find_step(__u32 i, struct find_walk *walk)
 		return !find_link(f) && !find_magic(walk->w);
 	f->dentry = f->child;
 	f->mnt = f->child_mnt;
+	f->at += after == '/';
 	return 0;
+}
+
+/* Cuts off a '/' that is behind another at the end of the text; ends the loop if there is none. */
+static long find_slash_step(__u32 i, struct find_walk *walk)
+{
+	struct find *f = &walk->w->find;
+
+	if (f->at <= FIND_START + 2 || *find_text(f, f->at - 1) != '/' ||
+	    *find_text(f, f->at - 2) != '/')
+		return 1;
+	f->at--;
+	*find_text(f, f->at) = 0;
+	return 0;
+}
+
+/*
+ * Ends the text, which is `len` bytes long, so that the last name is known from the byte behind the '/'
+ * that follows it.
+ */
+static __always_inline void find_text_ends(struct find_walk *walk, __u64 len)
+{
+	struct find *f = &walk->w->find;
+
+	*find_text(f, FIND_START + len) = 0;
+	f->at = FIND_START + len;
+	bpf_loop(FIND_TEXT, find_slash_step, walk, 0);
 }
 
 /* Sets where the path argument `i` begins: the root directory, the current one, or that of a descriptor. */
 static __always_inline bool find_begin(struct work *w, struct task_struct *task, __u32 i)
 {
 	__u8 dir = w->spec.dir[i];
-	struct fs_struct *fs = READ(task, fs);
+	struct fs_struct *fs = OF(task_struct, task, fs);
 	struct find *f = &w->find;
 	struct file *file;
 
-	f->root_dentry = (__u64)READ(fs, root.dentry);
-	f->root_mnt = (__u64)real_mount(READ(fs, root.mnt));
+	f->root_dentry = (__u64)OF(fs_struct, fs, root.dentry);
+	f->root_mnt = (__u64)real_mount(OF(fs_struct, fs, root.mnt));
 	f->dentry = f->root_dentry;
 	f->mnt = f->root_mnt;
 	if (*find_text(f, FIND_START) == '/')
@@ -502,22 +407,26 @@ static __always_inline bool find_begin(struct work *w, struct task_struct *task,
 		f->mnt = (__u64)real_mount(READ(file, f_path.mnt));
 		return file;
 	}
-	f->dentry = (__u64)READ(fs, pwd.dentry);
-	f->mnt = (__u64)real_mount(READ(fs, pwd.mnt));
+	f->dentry = (__u64)OF(fs_struct, fs, pwd.dentry);
+	f->mnt = (__u64)real_mount(OF(fs_struct, fs, pwd.mnt));
 	return true;
 }
 
 /*
- * Finds what path argument `i` leads to, whose text is in place, into w->find.found; if its entry is
- * gone, only the directory.
+ * Finds what path argument `i` leads to, whose text is in place, into w->find; if its entry is gone,
+ * only the directory. `is_told`: w->find.found is to describe the objects, too.
  */
-static __noinline int find_text_of(struct work *w, __u32 i, __u32 is_gone)
+__noinline int find_text_of(struct work *w, __u32 i, __u32 is_gone, __u32 is_told)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct find_walk walk = { .w = w };
-	struct find *f = &w->find;
+	struct find *f;
 
+	if (!w)
+		return 0;
+	f = &w->find;
 	f->found.known = 0;
+	f->dir = 0;
 	if (!find_begin(w, task, i & 1))
 		return 0;
 	f->at = FIND_START;
@@ -526,7 +435,9 @@ static __noinline int find_text_of(struct work *w, __u32 i, __u32 is_gone)
 	f->is_past = 0;
 	f->is_turned = 0;
 	f->barred = 0;
-	take_powers(f, task);
+	f->is_told = is_told;
+	if (is_told)
+		take_powers(f, task);
 	f->is_gone = is_gone;
 	f->is_entry = w->spec.flags & (i & 1 ? SPEC_ENTRY_SECOND : SPEC_ENTRY_FIRST);
 	bpf_loop(FIND_STEPS_MAX, find_step, &walk, 0);

@@ -85,19 +85,6 @@ __noinline int event_aliases(struct work *w)
 	return 0;
 }
 
-/* Cuts off a '/' that is behind another at the end of the text; ends the loop if there is none. */
-static long find_slash_step(__u32 i, struct find_walk *walk)
-{
-	struct find *f = &walk->w->find;
-
-	if (f->at <= FIND_START + 2 || *find_text(f, f->at - 1) != '/' ||
-	    *find_text(f, f->at - 2) != '/')
-		return 1;
-	f->at--;
-	*find_text(f, f->at) = 0;
-	return 0;
-}
-
 /* Puts the text of path argument `i`, at w->find.path_at[i] of the frame, in place; false if there is none. */
 static __always_inline bool find_take_text(struct work *w, __u32 i)
 {
@@ -110,10 +97,7 @@ static __always_inline bool find_take_text(struct work *w, __u32 i)
 	AT_MOST(len, FIND_TEXT - FIND_START - 1);
 	if (bpf_probe_read_kernel(find_text(f, FIND_START), len, frame_at(w, f->path_at[i])))
 		return false;
-	*find_text(f, FIND_START + len) = 0;
-	/* So that the last name is known from the byte behind the '/' that follows it. */
-	f->at = FIND_START + len;
-	bpf_loop(FIND_TEXT, find_slash_step, &walk, 0);
+	find_text_ends(&walk, len);
 	return true;
 }
 
@@ -141,7 +125,7 @@ __noinline int find_path(struct work *w, __u32 i)
 	i &= 1;
 	if (!find_take_text(w, i))
 		return 0;
-	find_text_of(w, i, !i && w->spec.flags & SPEC_REMOVES && !w->ret);
+	find_text_of(w, i, !i && w->spec.flags & SPEC_REMOVES && !w->ret, true);
 	find_directories(w, TARSIER_FOUND_TARGET | TARSIER_FOUND_PARENT);
 	part_found(w, i, 0, &w->find.found);
 	if (event_of(w)->flags & TARSIER_UNDECIDED && w->find.found.known & TARSIER_FOUND_TARGET)

@@ -66,23 +66,18 @@ static __always_inline __u64 short_name_mark(const struct marks *m, __u64 dentry
 	return hash | 1;
 }
 
-/* Hash of the name of an entry. Without loops, which the verifier would follow step by step. */
-static __always_inline __u64 name_mark(struct marks *m, __u64 dentry_at)
+/* Hash of a name of `len` bytes in the kernel's memory. Without loops, which the verifier would follow step by step. */
+static __always_inline __u64 text_mark(struct marks *m, const void *text, __u64 len)
 {
-	__u64 len = OF(dentry, dentry_at, d_name.len), bytes = len;
-	__u64 hash = short_name_mark(m, dentry_at, len);
+	__u64 hash = mark_mix(m, 1, len), bytes = len;
 	__u32 i;
 
-	if (hash)
-		return hash;
 	if (bytes >= NAME_MAX_LEN)
 		bytes = NAME_MAX_LEN - 1;
-	/* The mask is in assembly for the reasons given at frame_at(). */
-	asm volatile("%[bytes] &= %[mask]" : [bytes] "+r"(bytes) : [mask] "i"(NAME_MAX_LEN - 1));
+	AT_MOST(bytes, NAME_MAX_LEN - 1);
 	__builtin_memset(m->name, 0, sizeof(m->name));
 	if (bytes)
-		bpf_probe_read_kernel(m->name, bytes, OF(dentry, dentry_at, d_name.name));
-	hash = mark_mix(m, 1, len);
+		bpf_probe_read_kernel(m->name, bytes, text);
 #pragma unroll
 	for (i = 0; i < SHORT_NAME_MAX / 8; i++)
 		hash = mark_mix(m, hash, m->name[i]);
@@ -92,6 +87,15 @@ static __always_inline __u64 name_mark(struct marks *m, __u64 dentry_at)
 	for (; i < NAME_MAX_LEN / 8; i++)
 		hash = mark_mix(m, hash, m->name[i]);
 	return hash | 1;
+}
+
+/* Hash of the name of an entry. */
+static __always_inline __u64 name_mark(struct marks *m, __u64 dentry_at)
+{
+	__u64 len = OF(dentry, dentry_at, d_name.len);
+
+	return short_name_mark(m, dentry_at, len)
+		       ?: text_mark(m, OF(dentry, dentry_at, d_name.name), len);
 }
 
 /* Hash of an object; 0 if there is none. */
@@ -236,13 +240,19 @@ static __always_inline bool passes_filter(struct mark_walk *walk, __u64 word)
 	return word_at(walk->table, word_nr) >> (key & 63) & 1;
 }
 
-/* Whether the name of an entry may have a mark: by its length and its first bytes. */
+/* Whether a name may have a mark: by its length and its first bytes. */
+static __always_inline bool may_be_name(struct mark_walk *walk, __u64 first, __u64 len)
+{
+	return passes_filter(walk, name_word(first, len) ^ len);
+}
+
+/* Whether the name of an entry may have a mark. */
 static __always_inline bool may_be_named(struct mark_walk *walk, const struct dentry *dentry)
 {
 	__u64 len = LOAD(SHORT_NAME_MAX, dentry, d_name.len);
 	const unsigned char *text = own_name(dentry, len);
 
-	return !text || passes_filter(walk, name_word(*(const __u64 *)text, len) ^ len);
+	return !text || may_be_name(walk, *(const __u64 *)text, len);
 }
 
 /*
@@ -360,9 +370,10 @@ static __always_inline void mark_begin(struct table *table, struct marks *m)
 }
 
 /*
- * Adds the marks of an entry that the call has reached, and of the directories above
- * it. `parent`: how the directory that contains it counts, MARK_PARENT or MARK_CHANGED.
- * After the last entry of the call, `known` says whether all its marks were found.
+ * Adds the marks of an entry that the call has reached, and of the directories above it. `mnt_at`: its
+ * mount, a struct vfsmount. `parent`: how the directory that contains it counts, MARK_PARENT or
+ * MARK_CHANGED; with MARK_ABOVE, the entry is that directory, and what was in it is gone. After the last
+ * entry of the call, `known` says whether all its marks were found.
  */
 __noinline int mark_path(struct marks *m, __u64 dentry_at, __u64 mnt_at, __u32 parent)
 {
@@ -386,13 +397,14 @@ __noinline int mark_path(struct marks *m, __u64 dentry_at, __u64 mnt_at, __u32 p
 	mark_begin(walk.table, m);
 	m->dentry_at = dentry_at;
 	mark_walk_in(m, (__u64)real_mount((struct vfsmount *)mnt_at));
-	m->how = 0;
-	m->parent = parent;
+	m->how = parent & MARK_ABOVE ? parent : 0;
+	m->parent = parent & MARK_ABOVE ? 0 : parent;
 	m->shown_at = 0;
 	m->is_done = 0;
 	m->is_crossed = 0;
 	m->is_shown_elsewhere = 0;
-	mark_aliases(&walk);
+	if (!(parent & MARK_ABOVE))
+		mark_aliases(&walk);
 	bpf_loop(WALK_STEPS_MAX, mark_walk_step, &walk, 0);
 	if (!m->is_done || m->count > MARKS_MAX || m->generation != row_at(walk.table, 0)->a)
 		m->are_all = 0;

@@ -36,6 +36,15 @@
 
 extern void *bpf_rdonly_cast(const void *object, __u32 btf_id) __ksym __weak;
 
+#ifdef TARSIER_WITHOUT_CASTS
+/* For programs that are loaded with a part of the kernel's types, whose ids are not the kernel's. */
+#define OF(type, at, ...)                                 \
+	({                                                \
+		struct type *from_ = (struct type *)(at); \
+                                                          \
+		READ(from_, __VA_ARGS__);                 \
+	})
+#else
 /*
  * As READ(), for the structure at an address, with plain loads where the kernel has
  * bpf_rdonly_cast(). They read 0 if the address is not valid.
@@ -51,5 +60,6 @@ extern void *bpf_rdonly_cast(const void *object, __u32 btf_id) __ksym __weak;
 			       __VA_ARGS__)                                             \
 			: READ((struct type *)address_, __VA_ARGS__);                   \
 	})
+#endif
 
 #endif /* TARSIER_READ_H */

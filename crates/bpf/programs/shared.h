@@ -106,6 +106,20 @@ struct budget {
 /* Helper processes of the daemon that run at a time. */
 #define HELPERS_MAX 3
 
+/* What dcache.bpf.c shows of directory entries. */
+#define DCACHE_SAMPLES 512
+
+struct dcache_sample {
+	__u64 pprev; /* address of what points to the entry: of its chain, if it is the first there */
+	__u32 hash;
+	__u32 computed; /* the hash, as the programs compute it */
+};
+
+struct dcache_samples {
+	__u64 count;
+	struct dcache_sample sample[DCACHE_SAMPLES];
+};
+
 /* Settings that the daemon makes and every program reads. */
 struct control {
 	__u64 watched[TABLE_CALLS / 64]; /* call numbers that are watched at any entry */
@@ -132,6 +146,9 @@ struct control {
 	__u64 urgent[RULES_MAX / 64]; /* rules whose events wake the daemon at once */
 	__u64 probe_links; /* one bit per number: the links of probes that are in force */
 	__u64 workload_epoch; /* of the names that rules ask about; 0: no rule asks about workloads */
+	__u64 dcache_at; /* address of the kernel's table of directory entries; 0: not known */
+	__u32 dcache_shift; /* by which a hash is shifted to an index of that table */
+	__u32 pad_dcache;
 	/* In a cache line of its own, since the reader writes it. */
 	__u64 frames_taken; /* frames that the reader has taken from all rings */
 	__u64 pad_taken[7];

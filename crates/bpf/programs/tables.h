@@ -115,6 +115,8 @@ enum table_kind {
 	KIND_MESSAGES = 9, /* sockaddr is the first of several struct mmsghdr */
 	KIND_MOUNT = 10, /* mount(2) */
 	KIND_FSCONFIG = 11, /* fsconfig(2) */
+	KIND_RENAME = 12, /* path[0] names an entry that the call renames */
+	KIND_LOST = 13, /* after the call, its names no longer tell what it reached */
 };
 
 enum table_spec_flags {

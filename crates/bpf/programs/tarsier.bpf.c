@@ -10,6 +10,7 @@
 #include "call.h"
 #include "copies.h"
 #include "found.h"
+#include "named.h"
 #include "parts.h"
 
 #include "object_hooks.bpf.inc.c"
@@ -203,6 +204,8 @@ static __always_inline int call_returned(struct task_struct *task, struct pt_reg
 	set_call(w, compat, nr, given);
 	w->ret = ret;
 	call_args(w->args, regs, compat);
+	if (succeeded(ret) && is_unmarked(call.table, w, call.what.spec))
+		goto out;
 	verdict = matched(&call, w, task, cpu, true);
 	if (!recorded(verdict, w))
 		goto out;

@@ -168,7 +168,7 @@ __noinline int uring_found(struct work *w, __u32 i)
 	f = &w->find;
 	if (!find_take_text(w, i))
 		return 0;
-	find_text_of(w, i, 0);
+	find_text_of(w, i, false, true);
 	find_directories(w, TARSIER_FOUND_TARGET | TARSIER_FOUND_PARENT);
 	part_found(w, i, TARSIER_PART_BEFORE, &f->found);
 	return 0;

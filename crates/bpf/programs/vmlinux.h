@@ -81,6 +81,7 @@ struct thread_info {
 #endif
 
 struct qstr {
+	__u32 hash;
 	__u32 len;
 	const unsigned char *name;
 };
@@ -91,6 +92,7 @@ struct hlist_head {
 	struct hlist_node *first;
 };
 struct hlist_bl_node {
+	struct hlist_bl_node *next;
 	struct hlist_bl_node **pprev;
 };
 struct list_head {
@@ -123,6 +125,7 @@ union dentry_links {
 };
 /* Older kernels have macros instead. */
 enum dentry_flags {
+	DCACHE_OP_HASH = 1 << 0,
 	DCACHE_MOUNTED = 1 << 15,
 };
 struct seqcount {

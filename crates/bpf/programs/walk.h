@@ -4,6 +4,7 @@
 #define TARSIER_WALK_H
 
 #include "base.h"
+#include "dcache.h"
 #include "maps.h"
 #include "names.h"
 
@@ -83,9 +84,13 @@ struct find {
 	__u32 fsuid;
 	__u32 fsgid;
 	__u32 has_groups; /* the task has more groups */
+	__u32 hash; /* of the name, in the directory */
+	__u32 is_told; /* objects are described in `found` */
 	__u32 is_same; /* the name and that of an entry, so far */
 	__u64 dentry; /* the directory that has been reached */
 	__u64 mnt;
+	__u64 dir; /* that of the last name of the argument; 0: it has not been reached, or has no name */
+	__u64 dir_mnt;
 	__u64 root_dentry;
 	__u64 root_mnt;
 	__u64 child; /* the entry that has been found */
@@ -416,9 +421,6 @@ static __always_inline bool part_above(struct work *w, struct walk *walk)
 	part_end(w, part, (walk->crossed & (2 * ABOVE_MAX - 1)) * 2 * sizeof(__u64));
 	return walk->crossed < ABOVE_MAX;
 }
-
-/* Whether the entry has been removed from the table of names. */
-#define IS_UNHASHED(entry) (HAS(entry, d_hash.pprev) && !OF(dentry, entry, d_hash.pprev))
 
 /*
  * Adds a walked path, as d_path() would print it for the current task. With

@@ -33,6 +33,8 @@ pub static KSYM_ITER: &[u8] = object!("ksym_iter");
 pub static CALL_COUNTS: &[u8] = object!("call_counts");
 /// Reads the kernel's table of io_uring operations.
 pub static PEEK: &[u8] = object!("peek");
+/// Shows directory entries in the kernel's cache, by which its table of them is found.
+pub static DCACHE: &[u8] = object!("dcache");
 /// Matching alone, for tests that compare it with the reference evaluator of the plan.
 pub static MATCH_TEST: &[u8] = object!("match_test");
 

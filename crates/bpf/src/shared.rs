@@ -15,6 +15,7 @@ pub const LOST_UIDS_MAX: u32 = 1024;
 pub const MARKS_MAX: u32 = 16;
 pub const BUDGET_COUNT_BITS: u32 = 32;
 pub const HELPERS_MAX: u32 = 3;
+pub const DCACHE_SAMPLES: u32 = 512;
 pub const WORKLOADS_MAX: u32 = 65536;
 pub const WORKLOAD_NAMES_MAX: u32 = 8192;
 pub const WORKLOAD_SOME_CONTAINER: u32 = 1;
@@ -247,6 +248,38 @@ const _: () = {
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct dcache_sample {
+    pub pprev: __u64,
+    pub hash: __u32,
+    pub computed: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of dcache_sample"][::core::mem::size_of::<dcache_sample>() - 16usize];
+    ["Alignment of dcache_sample"][::core::mem::align_of::<dcache_sample>() - 8usize];
+    ["Offset of field: dcache_sample::pprev"]
+        [::core::mem::offset_of!(dcache_sample, pprev) - 0usize];
+    ["Offset of field: dcache_sample::hash"][::core::mem::offset_of!(dcache_sample, hash) - 8usize];
+    ["Offset of field: dcache_sample::computed"]
+        [::core::mem::offset_of!(dcache_sample, computed) - 12usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct dcache_samples {
+    pub count: __u64,
+    pub sample: [dcache_sample; 512usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of dcache_samples"][::core::mem::size_of::<dcache_samples>() - 8200usize];
+    ["Alignment of dcache_samples"][::core::mem::align_of::<dcache_samples>() - 8usize];
+    ["Offset of field: dcache_samples::count"]
+        [::core::mem::offset_of!(dcache_samples, count) - 0usize];
+    ["Offset of field: dcache_samples::sample"]
+        [::core::mem::offset_of!(dcache_samples, sample) - 8usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct control {
     pub watched: [__u64; 32usize],
     pub every: __u32,
@@ -272,12 +305,15 @@ pub struct control {
     pub urgent: [__u64; 128usize],
     pub probe_links: __u64,
     pub workload_epoch: __u64,
+    pub dcache_at: __u64,
+    pub dcache_shift: __u32,
+    pub pad_dcache: __u32,
     pub frames_taken: __u64,
     pub pad_taken: [__u64; 7usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of control"][::core::mem::size_of::<control>() - 1472usize];
+    ["Size of control"][::core::mem::size_of::<control>() - 1488usize];
     ["Alignment of control"][::core::mem::align_of::<control>() - 8usize];
     ["Offset of field: control::watched"][::core::mem::offset_of!(control, watched) - 0usize];
     ["Offset of field: control::every"][::core::mem::offset_of!(control, every) - 256usize];
@@ -320,10 +356,16 @@ const _: () = {
         [::core::mem::offset_of!(control, probe_links) - 1392usize];
     ["Offset of field: control::workload_epoch"]
         [::core::mem::offset_of!(control, workload_epoch) - 1400usize];
+    ["Offset of field: control::dcache_at"]
+        [::core::mem::offset_of!(control, dcache_at) - 1408usize];
+    ["Offset of field: control::dcache_shift"]
+        [::core::mem::offset_of!(control, dcache_shift) - 1416usize];
+    ["Offset of field: control::pad_dcache"]
+        [::core::mem::offset_of!(control, pad_dcache) - 1420usize];
     ["Offset of field: control::frames_taken"]
-        [::core::mem::offset_of!(control, frames_taken) - 1408usize];
+        [::core::mem::offset_of!(control, frames_taken) - 1424usize];
     ["Offset of field: control::pad_taken"]
-        [::core::mem::offset_of!(control, pad_taken) - 1416usize];
+        [::core::mem::offset_of!(control, pad_taken) - 1432usize];
 };
 pub const WORKLOAD_UNIT: workload_kind = 0;
 pub const WORKLOAD_SLICE: workload_kind = 1;

@@ -46,6 +46,11 @@ pub enum ShapeKind {
     Mount = 10,
     /// fsconfig(2): the value of an option may be a path, and a file system looks up its source when it is created.
     Fsconfig = 11,
+    /// rename(2) and the like: the first path names an entry that the call renames.
+    Rename = 12,
+    /// After the call, its paths no longer tell what it reached: it has changed what they lead to, or they are names of
+    /// queues.
+    Lost = 13,
 }
 
 /// When audit collects names (PATH records) of a call.
@@ -259,13 +264,13 @@ fn names_changed(name: &str) -> Option<Shape> {
         "unlink" | "rmdir" => plain.path(0, NONE, Delete, Follow::NEVER),
         "unlinkat" => plain.path(1, 0, Delete, Follow::NEVER),
         "rename" => plain
+            .kind(ShapeKind::Rename)
             .path(0, NONE, Rename, Follow::NEVER)
             .path(1, NONE, Rename, Follow::NEVER),
-        "renameat" | "renameat2" => {
-            plain
-                .path(1, 0, Rename, Follow::NEVER)
-                .path(3, 2, Rename, Follow::NEVER)
-        }
+        "renameat" | "renameat2" => plain
+            .kind(ShapeKind::Rename)
+            .path(1, 0, Rename, Follow::NEVER)
+            .path(3, 2, Rename, Follow::NEVER),
         "link" => {
             plain
                 .path(0, NONE, LinkSource, Follow::NEVER)
@@ -317,13 +322,13 @@ fn attributes(name: &str) -> Option<Shape> {
 fn looked_up(name: &str) -> Option<Shape> {
     use NameUse::Lookup;
     let plain = Shape::PLAIN;
+    let lost = plain.kind(ShapeKind::Lost);
     let unless = |flags| Follow::unless(flags, AT_SYMLINK_NOFOLLOW);
     Some(match name {
-        "stat" | "stat64" | "oldstat" | "access" | "chdir" | "chroot" | "statfs" | "statfs64"
-        | "acct" | "swapon" | "swapoff" | "uselib" | "umount" | "oldumount" => {
-            plain.path(0, NONE, Lookup, Follow::ALWAYS)
-        }
-        "umount2" => plain.path(0, NONE, Lookup, Follow::unless(1, UMOUNT_NOFOLLOW)),
+        "stat" | "stat64" | "oldstat" | "access" | "statfs" | "statfs64" | "acct" | "swapon"
+        | "swapoff" | "uselib" => plain.path(0, NONE, Lookup, Follow::ALWAYS),
+        "chdir" | "chroot" | "umount" | "oldumount" => lost.path(0, NONE, Lookup, Follow::ALWAYS),
+        "umount2" => lost.path(0, NONE, Lookup, Follow::unless(1, UMOUNT_NOFOLLOW)),
         "lstat" | "lstat64" | "oldlstat" | "readlink" => plain.path(0, NONE, Lookup, Follow::NEVER),
         "faccessat" => plain.path(1, 0, Lookup, Follow::ALWAYS),
         "statx" | "open_tree" | "open_tree_attr" | "mount_setattr" => {
@@ -348,11 +353,10 @@ fn looked_up(name: &str) -> Option<Shape> {
         "sysfs" => plain.path(1, NONE, Lookup, Follow::NEVER),
         "quotactl" => plain.path(1, NONE, Lookup, Follow::ALWAYS),
         "pivot_root" => {
-            plain
-                .path(0, NONE, Lookup, Follow::ALWAYS)
+            lost.path(0, NONE, Lookup, Follow::ALWAYS)
                 .path(1, NONE, Lookup, Follow::ALWAYS)
         }
-        "move_mount" => plain
+        "move_mount" => lost
             .path(1, 0, Lookup, Follow::only_if(4, MOVE_MOUNT_F_SYMLINKS))
             .path(3, 2, Lookup, Follow::only_if(4, MOVE_MOUNT_T_SYMLINKS)),
         "fanotify_mark" => plain.path(4, 3, Lookup, Follow::unless(1, FAN_MARK_DONT_FOLLOW)),
@@ -416,7 +420,11 @@ fn queues(name: &str) -> Option<Shape> {
             NameUse::Queue,
             Follow::NEVER,
         ),
-        "mq_unlink" => Shape::PLAIN.path(0, NONE, NameUse::Queue, Follow::NEVER),
+        "mq_unlink" => {
+            Shape::PLAIN
+                .kind(ShapeKind::Lost)
+                .path(0, NONE, NameUse::Queue, Follow::NEVER)
+        }
         "mq_timedsend" | "mq_timedreceive" | "mq_timedsend_time64" | "mq_timedreceive_time64" => {
             Shape {
                 fd: 0,

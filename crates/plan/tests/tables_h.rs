@@ -62,6 +62,23 @@ const FLAGS: [(&str, u8); 8] = [
     ("SPEC_ENTRY_SECOND", tables::SPEC_ENTRY_SECOND),
 ];
 
+const KINDS: [(&str, ShapeKind); 14] = [
+    ("KIND_PLAIN", ShapeKind::Plain),
+    ("KIND_OPEN", ShapeKind::Open),
+    ("KIND_EXEC", ShapeKind::Exec),
+    ("KIND_FORK", ShapeKind::Fork),
+    ("KIND_EXIT", ShapeKind::Exit),
+    ("KIND_CAPSET", ShapeKind::Capset),
+    ("KIND_SOCKETCALL", ShapeKind::Socketcall),
+    ("KIND_BPF", ShapeKind::Bpf),
+    ("KIND_MODULE", ShapeKind::Module),
+    ("KIND_MESSAGES", ShapeKind::Messages),
+    ("KIND_MOUNT", ShapeKind::Mount),
+    ("KIND_FSCONFIG", ShapeKind::Fsconfig),
+    ("KIND_RENAME", ShapeKind::Rename),
+    ("KIND_LOST", ShapeKind::Lost),
+];
+
 #[test]
 fn every_constant_of_the_header_has_the_value_it_has_here() {
     let (mut values, order) = constants(&header());
@@ -97,24 +114,13 @@ fn every_constant_of_the_header_has_the_value_it_has_here() {
         ("BIT_ANY", BitOp::Any as u32),
         ("BIT_ALL", BitOp::All as u32),
         ("BIT_NONE", BitOp::None as u32),
-        ("KIND_PLAIN", ShapeKind::Plain as u32),
-        ("KIND_OPEN", ShapeKind::Open as u32),
-        ("KIND_EXEC", ShapeKind::Exec as u32),
-        ("KIND_FORK", ShapeKind::Fork as u32),
-        ("KIND_EXIT", ShapeKind::Exit as u32),
-        ("KIND_CAPSET", ShapeKind::Capset as u32),
-        ("KIND_SOCKETCALL", ShapeKind::Socketcall as u32),
-        ("KIND_BPF", ShapeKind::Bpf as u32),
-        ("KIND_MODULE", ShapeKind::Module as u32),
-        ("KIND_MESSAGES", ShapeKind::Messages as u32),
-        ("KIND_MOUNT", ShapeKind::Mount as u32),
-        ("KIND_FSCONFIG", ShapeKind::Fsconfig as u32),
         ("GATE_OPEN", 0),
         ("FACTS", FACTS as u32),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into();
     expected.extend(FLAGS.map(|(name, value)| (name.to_owned(), value.into())));
+    expected.extend(KINDS.map(|(name, kind)| (name.to_owned(), kind as u32)));
     for fact in Fact::EVERY {
         expected.insert(format!("FACT_{}", in_capitals(fact)), fact as u32);
     }

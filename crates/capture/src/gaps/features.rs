@@ -16,6 +16,9 @@ pub(super) enum Need {
 /// What the programs find in the kernel's cache of names.
 const FOUND: &str = "objects of names as they were when the call was over";
 
+/// What the programs find by the kernel's table of names.
+const UNMARKED: &str = "calls by name that no rule selects, dropped without the daemon";
+
 /// What the programs find of objects that were made a moment ago.
 const ALIASES: &str =
     "path= rules on a file that was made less than a second ago, by its other hard links";
@@ -107,6 +110,7 @@ const MEMBERS: &[(&str, &[&str], &str, Need)] = &[
     ("dentry_flags", &[], FOUND, Useful),
     ("shortname_store", &[], "short names in paths", Useful),
     ("hlist_bl_node", &[], "marks of deleted files in paths", Useful),
+    ("qstr", &["hash"], UNMARKED, Useful),
     ("qstr", &[], "paths", Useful),
     ("vfsmount", &[], "paths across mounts", Useful),
     ("mount", &["mnt_instance"], "paths of objects of calls on extended attributes and links", Trampoline),
@@ -198,6 +202,7 @@ pub(super) const ALTERNATIVES: &[&[(&str, &str)]] = &[
     &[("dentry", "d_sib"), ("dentry", "d_child")],
     // Older kernels, which have d_iname, have a macro with a value that is known.
     &[("dentry_flags", "DCACHE_MOUNTED"), ("dentry", "d_iname")],
+    &[("dentry_flags", "DCACHE_OP_HASH"), ("dentry", "d_iname")],
     &[("dentry", "d_children"), ("dentry", "d_subdirs")],
     &[("dentry", "d_u"), ("dentry", "d_alias")],
     &[("file", "f_task_work"), ("file", "f_rcuhead")],

@@ -2,6 +2,7 @@
 
 use super::atomic::atomic;
 use crate::error::{system, CaptureError};
+use crate::kernel::dcache::Dcache;
 use bpf::shared::{control, HELPERS_MAX, RULES_MAX};
 use libbpf_rs::{MapCore, MapHandle, Object};
 use plan::tables::{Row, CALLS, GROUPS_MAX, ROWS};
@@ -69,7 +70,7 @@ const OF_READER: [Range<usize>; 2] = [
 ];
 
 /// The members, in order.
-const MEMBERS: [(&str, usize); 23] = [
+const MEMBERS: [(&str, usize); 25] = [
     ("watched", offset_of!(control, watched)),
     ("every", offset_of!(control, every)),
     ("daemon_tgid", offset_of!(control, daemon_tgid)),
@@ -93,6 +94,8 @@ const MEMBERS: [(&str, usize); 23] = [
     ("urgent", offset_of!(control, urgent)),
     ("probe_links", offset_of!(control, probe_links)),
     ("workload_epoch", offset_of!(control, workload_epoch)),
+    ("dcache_at", offset_of!(control, dcache_at)),
+    ("dcache_shift", offset_of!(control, dcache_shift)),
 ];
 
 // SAFETY: the pointer is to memory that stays mapped as long as `mapping`, and that is used by atomics.
@@ -216,6 +219,13 @@ impl Control {
         }
     }
 
+    fn store_long(&self, places: [&AtomicU64; 2], value: u64) {
+        let _change = self.mapping.change.lock();
+        for place in places {
+            place.store(value, Ordering::SeqCst);
+        }
+    }
+
     fn store_words<const N: usize>(&self, places: [&[AtomicU64; N]; 2], words: &[u64; N]) {
         let _change = self.mapping.change.lock();
         for place in places {
@@ -266,6 +276,15 @@ impl Control {
         self.store(members!(self.x32), has_calls.into());
     }
 
+    /// Sets where the kernel's table of directory entries is, if that is known.
+    pub(super) fn set_dcache(&self, table: Option<Dcache>) {
+        self.store_long(members!(self.dcache_at), 0);
+        if let Some(Dcache { at, shift }) = table {
+            self.store(members!(self.dcache_shift), shift);
+            self.store_long(members!(self.dcache_at), at);
+        }
+    }
+
     pub(super) fn set_exit_at_entry(&self, at_entry: bool) {
         self.store(members!(self.exit_at_entry), at_entry.into());
     }
@@ -280,18 +299,12 @@ impl Control {
 
     /// Sets the numbers of the links whose probes record calls, as bits.
     pub(super) fn set_probe_links(&self, links: u64) {
-        let _change = self.mapping.change.lock();
-        for place in members!(self.probe_links) {
-            place.store(links, Ordering::SeqCst);
-        }
+        self.store_long(members!(self.probe_links), links);
     }
 
     /// Sets the epoch of the names that new cgroups are classified by.
     pub(super) fn set_workload_epoch(&self, epoch: u64) {
-        let _change = self.mapping.change.lock();
-        for place in members!(self.workload_epoch) {
-            place.store(epoch, Ordering::SeqCst);
-        }
+        self.store_long(members!(self.workload_epoch), epoch);
     }
 
     pub(super) fn workload_epoch(&self) -> u64 {

@@ -110,6 +110,7 @@ impl EbpfEngine {
         let control = Arc::new(Control::map(&object)?);
         control.set_x32(entries::x32_calls());
         control.set_canary(None);
+        control.set_dcache(loaded.dcache);
         let counts = Counts::open(&object, cpus)?;
         let stream = Stream::new(match from {
             Some(pins) => leftover::rings(pins)?,

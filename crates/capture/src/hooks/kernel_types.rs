@@ -77,6 +77,17 @@ impl KernelTypes {
 mod tests {
     use super::*;
     use crate::hooks::load;
+    use crate::kernel::dcache;
+
+    #[test]
+    fn the_table_of_names_is_found_by_these_types_too() {
+        let Some(table) = dcache::find(None) else {
+            println!("skipped: the table of names: no right to load a program");
+            return;
+        };
+        let types = KernelTypes::of_programs().expect("the kernel's types");
+        assert_eq!(dcache::find(Some(&types.path())), Some(table));
+    }
 
     /// The instructions after relocation, by program. Descriptors of maps are left out.
     fn relocated(types: Option<&KernelTypes>) -> Result<Vec<Vec<[i64; 5]>>, CaptureError> {

@@ -20,6 +20,7 @@ use super::vfs_hooks::VfsHooks;
 use crate::error::{system, CaptureError};
 use crate::gaps;
 use crate::kernel::attach_targets;
+use crate::kernel::dcache::{self, Dcache};
 use crate::kernel::kernel_btf;
 use crate::kernel::syscall_functions::{self, Functions};
 use crate::own_programs::own_programs;
@@ -77,6 +78,8 @@ pub(super) struct Loaded {
     pub(super) vfs: VfsHooks,
     /// Programs that this kernel could run and the plan does not need.
     pub(super) left_out: BTreeSet<String>,
+    /// Where the programs find directory entries, if they look for names: where functions are hooked, hooks see objects.
+    pub(super) dcache: Option<Dcache>,
 }
 
 /// Loads the programs that `plan` needs. If `from` is given, uses the maps that are pinned there.
@@ -123,10 +126,15 @@ pub(super) fn load(
         gate_programs::leave_out(&mut open);
     }
     let object = own_programs().of(|| open.load());
+    let dcache = match form.trampoline {
+        true => None,
+        false => dcache::of_this_kernel(types.as_ref().map(KernelTypes::path).as_deref()),
+    };
     Ok(Loaded {
         object: object.map_err(refused("BPF programs"))?,
         vfs,
         left_out,
+        dcache,
     })
 }
 

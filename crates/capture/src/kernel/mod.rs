@@ -1,6 +1,7 @@
 //! The running kernel: its types, symbols and functions, and what it allows.
 
 pub(crate) mod attach_targets;
+pub(crate) mod dcache;
 pub(crate) mod entries;
 pub(crate) mod file_systems;
 pub(crate) mod kallsyms;
