@@ -6,6 +6,7 @@ mod fixtures;
 mod ocsf_facts;
 mod planted;
 mod records;
+mod rules;
 
 use ecs_facts::EcsFacts;
 use events::Sample;

@@ -197,7 +197,7 @@ fn leaves(value: &Value, out: &mut HashSet<String>) {
 }
 
 /// Fields of an event whose values are nowhere in a document.
-fn lost(sample: &Sample, format: &str) -> Vec<String> {
+fn lost(sample: &Sample, json: &Value, format: &str) -> Vec<String> {
     let mut there = HashSet::new();
     leaves(&sample.map(format), &mut there);
     let mut lost = Vec::new();
@@ -226,7 +226,7 @@ fn lost(sample: &Sample, format: &str) -> Vec<String> {
             lost.push(format!("{name}={text}"));
         }
     };
-    for record in records(sample) {
+    for record in json["records"].as_array().expect("records") {
         for (name, value) in record.as_object().expect("a record") {
             match (name.as_str(), value) {
                 ("msg", _) if record.get("msg_fields").is_some() => {}
@@ -238,7 +238,7 @@ fn lost(sample: &Sample, format: &str) -> Vec<String> {
             }
         }
     }
-    if let Some(names) = sample.map("json")["names"].as_object() {
+    if let Some(names) = json["names"].as_object() {
         for (name, value) in names {
             let is_decoded = matches!(name.as_str(), "ARCH" | "SYSCALL" | "SADDR");
             if !is_decoded
@@ -263,8 +263,9 @@ fn every_field_of_every_record_arrives() {
         .flat_map(|(_, samples)| samples)
         .chain(corpora);
     for sample in samples {
+        let json = sample.map("json");
         for format in ["ecs", "ecs-auditbeat", "ocsf"] {
-            let lost = lost(&sample, format);
+            let lost = lost(&sample, &json, format);
             assert!(
                 lost.is_empty(),
                 "{format} lost {lost:?} of\n{}",
