@@ -237,7 +237,25 @@ pub(super) fn finish(facts: &Facts<'_>, words: &Words, out: &mut Object) {
         out["event"]["kind"] = "alert".into();
     }
 
-    // Fields of SOCKADDR stand in an object, the family by its name in Auditbeat or by its number.
+    socket(facts, out);
+
+    // An error by its name.
+    if let Some(errno) = facts.find("event.errno") {
+        if let Some(Value::Object(data)) = out
+            .get_mut("auditd")
+            .and_then(|auditd| auditd.get_mut("data"))
+        {
+            data.insert("exit".into(), errno.clone());
+        }
+    }
+
+    if facts.act.is_login() {
+        login(out);
+    }
+}
+
+/// Puts the fields of SOCKADDR into an object, the family by its name in Auditbeat or by its number.
+fn socket(facts: &Facts<'_>, out: &mut Object) {
     let family = facts
         .text("SOCKADDR.saddr_fam")
         .map(|family| match family.as_str() {
@@ -266,39 +284,29 @@ pub(super) fn finish(facts: &Facts<'_>, words: &Words, out: &mut Object) {
             data.insert("socket".into(), socket.into());
         }
     }
-    // An error by its name.
-    if let Some(errno) = facts.find("event.errno") {
-        if let Some(Value::Object(data)) = out
-            .get_mut("auditd")
-            .and_then(|auditd| auditd.get_mut("data"))
-        {
-            data.insert("exit".into(), errno.clone());
+}
+
+/// For a login, Auditbeat's user is the login id, and the account the effective one.
+fn login(out: &mut Object) {
+    let user = out.remove("user").unwrap_or_default();
+    let mut of_auditbeat = json!({"effective": {"id": user.get("id"), "name": user.get("name")}});
+    let audit = user.get("audit").cloned().unwrap_or_default();
+    let ids = [("id", audit.get("id")), ("name", audit.get("name"))];
+    for (name, value) in ids {
+        if let Some(value) = value {
+            of_auditbeat[name] = value.clone();
         }
     }
-
-    // For a login, Auditbeat's user is the login id, and the account the effective one.
-    if facts.act.is_login() {
-        let user = out.remove("user").unwrap_or_default();
-        let mut of_auditbeat =
-            json!({"effective": {"id": user.get("id"), "name": user.get("name")}});
-        let audit = user.get("audit").cloned().unwrap_or_default();
-        let ids = [("id", audit.get("id")), ("name", audit.get("name"))];
-        for (name, value) in ids {
-            if let Some(value) = value {
-                of_auditbeat[name] = value.clone();
-            }
+    if let Value::Object(user) = &mut of_auditbeat {
+        if !audit.is_null() {
+            user.insert("audit".into(), audit);
         }
-        if let Value::Object(user) = &mut of_auditbeat {
-            if !audit.is_null() {
-                user.insert("audit".into(), audit);
-            }
-            if let Some(Value::Object(effective)) = user.get_mut("effective") {
-                effective.retain(|_, value| !value.is_null());
-            }
-            user.retain(|_, value| value.as_object().is_none_or(|object| !object.is_empty()));
-            if !user.is_empty() {
-                out.insert("user".into(), of_auditbeat);
-            }
+        if let Some(Value::Object(effective)) = user.get_mut("effective") {
+            effective.retain(|_, value| !value.is_null());
+        }
+        user.retain(|_, value| value.as_object().is_none_or(|object| !object.is_empty()));
+        if !user.is_empty() {
+            out.insert("user".into(), of_auditbeat);
         }
     }
 }

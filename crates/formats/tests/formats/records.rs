@@ -51,59 +51,93 @@ fn every_record_type_has_an_event() {
     }
 }
 
+/// Places of a document by what stands in them.
+type Places = &'static [(&'static str, &'static [&'static str])];
+
+const ECS_PLACES: Places = &[
+    ("user", &["/user/id", "/user/name"]),
+    ("audit", &["/user/audit/id", "/user/audit/name"]),
+    ("effective", &["/user/effective/id"]),
+    ("target", &["/user/target/id", "/user/target/name"]),
+    ("group", &["/group/id", "/group/name"]),
+    ("from", &["/source/ip", "/source/port", "/source/address"]),
+    ("to", &["/destination/ip", "/destination/port"]),
+    (
+        "process",
+        &["/process/pid", "/process/name", "/process/executable"],
+    ),
+    ("file", &["/file/path", "/file/name", "/file/inode"]),
+    ("package", &["/package/name", "/package/version"]),
+];
+
+const OCSF_PLACES: Places = &[
+    ("user", &["/user/uid", "/user/name"]),
+    ("group", &["/group/uid", "/group/name"]),
+    (
+        "actor",
+        &[
+            "/actor/user/uid",
+            "/actor/process/pid",
+            "/actor/process/name",
+        ],
+    ),
+    (
+        "src",
+        &[
+            "/src_endpoint/ip",
+            "/src_endpoint/port",
+            "/src_endpoint/hostname",
+        ],
+    ),
+    ("dst", &["/dst_endpoint/ip", "/dst_endpoint/port"]),
+    ("app", &["/app/name", "/app/version"]),
+    ("before", &["/prev_security_states"]),
+    ("after", &["/security_states"]),
+    ("evidences", &["/evidences"]),
+];
+
+/// The text at a pointer; `-` for nothing.
+fn at(document: &Value, pointer: &str) -> String {
+    match document.pointer(pointer) {
+        Some(Value::String(text)) => text.clone(),
+        Some(value) => value.to_string(),
+        None => "-".to_owned(),
+    }
+}
+
+/// What happened according to ECS.
+fn what(document: &Value) -> String {
+    let names = ["action", "category", "type", "outcome"];
+    names
+        .map(|name| at(document, &format!("/event/{name}")))
+        .join(" ")
+}
+
+/// The places of a document that have something.
+fn listed(places: Places, document: &Value) -> String {
+    let mut text = String::new();
+    for (name, pointers) in places {
+        let values: Vec<String> = pointers
+            .iter()
+            .map(|pointer| at(document, pointer))
+            .collect();
+        if values.iter().any(|value| value != "-") {
+            let _ = write!(text, " {name}={}", values.join("/"));
+        }
+    }
+    text
+}
+
 /// What an event becomes, on a few lines.
 fn short(sample: &Sample) -> String {
     let (ecs, ocsf) = (sample.map("ecs"), sample.map("ocsf"));
     let beat = sample.map("ecs-auditbeat");
     let mut out = String::new();
-    let at = |document: &Value, pointer: &str| match document.pointer(pointer) {
-        Some(Value::String(text)) => text.clone(),
-        Some(value) => value.to_string(),
-        None => "-".to_owned(),
-    };
     let kinds = at(&ecs, "/auditd/record_types");
     let _ = writeln!(out, "{} {kinds}", at(&ecs, "/event/sequence"));
-    let what = |document: &Value| {
-        let event = |name: &str| at(document, &format!("/event/{name}"));
-        format!(
-            "{} {} {} {}",
-            event("action"),
-            event("category"),
-            event("type"),
-            event("outcome")
-        )
-    };
     let _ = writeln!(out, "  ecs   {}", what(&ecs));
     let _ = writeln!(out, "  beat  {}", what(&beat));
-    let places: &[(&str, &[&str])] = &[
-        ("user", &["/user/id", "/user/name"]),
-        ("audit", &["/user/audit/id", "/user/audit/name"]),
-        ("effective", &["/user/effective/id"]),
-        ("target", &["/user/target/id", "/user/target/name"]),
-        ("group", &["/group/id", "/group/name"]),
-        ("from", &["/source/ip", "/source/port", "/source/address"]),
-        ("to", &["/destination/ip", "/destination/port"]),
-        (
-            "process",
-            &["/process/pid", "/process/name", "/process/executable"],
-        ),
-        ("file", &["/file/path", "/file/name", "/file/inode"]),
-        ("package", &["/package/name", "/package/version"]),
-    ];
-    let listed = |places: &[(&str, &[&str])], document: &Value| {
-        let mut text = String::new();
-        for (name, pointers) in places {
-            let values: Vec<String> = pointers
-                .iter()
-                .map(|pointer| at(document, pointer))
-                .collect();
-            if values.iter().any(|value| value != "-") {
-                let _ = write!(text, " {name}={}", values.join("/"));
-            }
-        }
-        text
-    };
-    let _ = writeln!(out, "   {}", listed(places, &ecs));
+    let _ = writeln!(out, "   {}", listed(ECS_PLACES, &ecs));
     let names = [
         "class_name",
         "activity_name",
@@ -115,32 +149,12 @@ fn short(sample: &Sample) -> String {
         .iter()
         .map(|name| at(&ocsf, &format!("/{name}")))
         .collect();
-    let places: &[(&str, &[&str])] = &[
-        ("user", &["/user/uid", "/user/name"]),
-        ("group", &["/group/uid", "/group/name"]),
-        (
-            "actor",
-            &[
-                "/actor/user/uid",
-                "/actor/process/pid",
-                "/actor/process/name",
-            ],
-        ),
-        (
-            "src",
-            &[
-                "/src_endpoint/ip",
-                "/src_endpoint/port",
-                "/src_endpoint/hostname",
-            ],
-        ),
-        ("dst", &["/dst_endpoint/ip", "/dst_endpoint/port"]),
-        ("app", &["/app/name", "/app/version"]),
-        ("before", &["/prev_security_states"]),
-        ("after", &["/security_states"]),
-        ("evidences", &["/evidences"]),
-    ];
-    let _ = writeln!(out, "  ocsf  {}{}", head.join(", "), listed(places, &ocsf));
+    let _ = writeln!(
+        out,
+        "  ocsf  {}{}",
+        head.join(", "),
+        listed(OCSF_PLACES, &ocsf)
+    );
     out
 }
 

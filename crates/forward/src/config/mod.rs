@@ -352,6 +352,36 @@ pub fn parse(text: &[u8], path: &Path) -> Result<Config, ConfigError> {
     Ok(config)
 }
 
+/// A conflict, with its remedy, among the keys that say what events and requests look like.
+fn form_conflict(config: &Config) -> Option<(&'static str, &'static str)> {
+    let is_of_http = !config.headers.is_empty()
+        || config.secret_header.is_some()
+        || config.otlp_body != OtlpBody::Text;
+    if is_of_http && config.sink != SinkKind::Otlp {
+        return Some((
+            "headers, secret_header and otlp_body are for otlp only",
+            "remove them, or set `sink = otlp`",
+        ));
+    }
+    if config.secret_header.is_some() && (config.auth != Auth::None || config.secret_file.is_none())
+    {
+        return Some((
+            "secret_header needs the secret for itself",
+            "set secret_file, and remove auth",
+        ));
+    }
+    if config.otlp_body == OtlpBody::Structured && config.format == "raw" {
+        return Some((
+            "otlp_body = structured needs JSON objects",
+            "set `format = json`, `ecs` or `ocsf`",
+        ));
+    }
+    if config.ecs_flavour != EcsFlavour::Tarsier && config.format != "ecs" {
+        return Some(("ecs_flavour is for ECS only", "set `format = ecs`"));
+    }
+    None
+}
+
 /// Whether the keys go together.
 fn check(config: &Config, path: &Path) -> Result<(), ConfigError> {
     let conflict = |found: &str, remedy: &'static str| {
@@ -374,30 +404,8 @@ fn check(config: &Config, path: &Path) -> Result<(), ConfigError> {
     if config.sink == SinkKind::File && config.path.as_os_str().is_empty() {
         return conflict("sink = file without a path", "add `path = /FILE`");
     }
-    let is_of_http = !config.headers.is_empty()
-        || config.secret_header.is_some()
-        || config.otlp_body != OtlpBody::Text;
-    if is_of_http && config.sink != SinkKind::Otlp {
-        return conflict(
-            "headers, secret_header and otlp_body are for otlp only",
-            "remove them, or set `sink = otlp`",
-        );
-    }
-    if config.secret_header.is_some() && (config.auth != Auth::None || config.secret_file.is_none())
-    {
-        return conflict(
-            "secret_header needs the secret for itself",
-            "set secret_file, and remove auth",
-        );
-    }
-    if config.otlp_body == OtlpBody::Structured && config.format == "raw" {
-        return conflict(
-            "otlp_body = structured needs JSON objects",
-            "set `format = json`, `ecs` or `ocsf`",
-        );
-    }
-    if config.ecs_flavour != EcsFlavour::Tarsier && config.format != "ecs" {
-        return conflict("ecs_flavour is for ECS only", "set `format = ecs`");
+    if let Some((found, remedy)) = form_conflict(config) {
+        return conflict(found, remedy);
     }
     let fits = match config.auth {
         Auth::None => true,
