@@ -22,7 +22,8 @@ impl<'a> Facts<'a> {
     pub(crate) fn of(event: &LogEvent<'_>, parsed: &'a Parsed) -> Facts<'a> {
         let act = act(parsed);
         let mut derived = Object::new();
-        derived.insert("event".into(), about(event, parsed).into());
+        let outcome = verdict::outcome(parsed);
+        derived.insert("event".into(), about(event, parsed, outcome).into());
         if let Some((name, is_uring)) = call(parsed) {
             let via = is_uring.then_some("io_uring");
             derived.insert("call".into(), json!({"name": name, "via": via}));
@@ -60,7 +61,7 @@ impl<'a> Facts<'a> {
         Facts {
             parsed,
             act,
-            outcome: verdict::outcome(parsed),
+            outcome,
             derived,
         }
     }
@@ -148,7 +149,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-fn about(event: &LogEvent<'_>, parsed: &Parsed) -> Object {
+fn about(event: &LogEvent<'_>, parsed: &Parsed, outcome: Option<bool>) -> Object {
     let mut about = Object::new();
     let stamp = event.stamp;
     let ms = stamp.sec.saturating_mul(1000);
@@ -188,7 +189,7 @@ fn about(event: &LogEvent<'_>, parsed: &Parsed) -> Object {
     if let Some(kind) = parsed.records.first().map(kind_of) {
         about.insert("message_type".into(), kind.to_ascii_lowercase().into());
     }
-    if let Some(outcome) = verdict::outcome(parsed) {
+    if let Some(outcome) = outcome {
         let word = if outcome { "success" } else { "fail" };
         about.insert("result".into(), word.into());
     }

@@ -81,6 +81,21 @@ pub(crate) fn put(out: &mut Object, to: &str, value: Value) {
     }
 }
 
+/// Puts values into the object at a place with dots, each unless something has its name already.
+pub(crate) fn merge(out: &mut Object, to: &str, values: Object) {
+    let mut object = out;
+    for name in to.split('.') {
+        let inner = object.entry(name).or_insert_with(|| Object::new().into());
+        let Value::Object(inner) = inner else {
+            return;
+        };
+        object = inner;
+    }
+    for (name, value) in values {
+        object.entry(name).or_insert(value);
+    }
+}
+
 impl How {
     fn of(self, value: &Value) -> Option<Value> {
         if value.is_null() {

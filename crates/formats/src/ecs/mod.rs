@@ -11,7 +11,7 @@ use super::act::Act;
 use super::facts::Facts;
 use super::parsed::{Object, Reader};
 use super::rest::rest;
-use super::row::{apply, put, Row};
+use super::row::{apply, merge, put, Row};
 use super::LogEvent;
 use serde_json::{json, Value};
 
@@ -105,9 +105,7 @@ fn document(
     if let Some(paths) = others.remove("paths") {
         put(&mut out, "auditd.paths", paths);
     }
-    for (name, value) in others {
-        put(&mut out, &format!("auditd.data.{name}"), value);
-    }
+    merge(&mut out, "auditd.data", others);
     relate(&mut out);
     Value::Object(out)
 }

@@ -10,7 +10,7 @@ use super::act::Act;
 use super::facts::Facts;
 use super::parsed::{Object, Reader};
 use super::rest::rest;
-use super::row::{apply, put};
+use super::row::{apply, merge, put};
 use super::LogEvent;
 use classes::Class;
 use serde_json::{json, Value};
@@ -93,9 +93,7 @@ fn whole(facts: &Facts<'_>, class: &Class, activity: u32) -> Value {
         true => &objects::PLACED,
         false => &objects::PLACED_WITHOUT_PROCESS,
     };
-    for (name, value) in rest(facts.parsed, placed) {
-        put(&mut out, &format!("unmapped.{name}"), value);
-    }
+    merge(&mut out, "unmapped", rest(facts.parsed, placed));
     prune(&mut out);
     Value::Object(out)
 }
