@@ -104,7 +104,7 @@ impl Otlp {
             }),
             400 | 413 | 415 | 422 => Err(SinkError::Refused(text)),
             401 | 403 => Err(SinkError::Retry(format!(
-                "{text}; check auth, secret_file and headers"
+                "{text}; check auth and secret_file, or the headers"
             ))),
             404 | 405 => Err(SinkError::Retry(format!(
                 "{text}; check the path in `server`"
