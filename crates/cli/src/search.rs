@@ -59,7 +59,8 @@ how to print
                             interpret: values with their meaning; csv: a line of columns
                             for each event; text: a sentence for each event; not with
                             --dialect: json: an array, jsonl: a line for each event,
-                            ecs, ocsf: a line of Elastic Common Schema or OCSF
+                            ecs, ecs-auditbeat, ocsf: a line of Elastic Common Schema, of
+                            it in words of Auditbeat, or of OCSF
   --as-host NAME            ecs, ocsf: the host of events whose log does not name one
   -i, --interpret           --format interpret
   --extra-keys, --extra-labels, --extra-obj2, --extra-time

@@ -275,7 +275,8 @@ fn class(kind: RecordType, name: &[u8]) -> Class {
         b"proctitle" => Class::CommandLine,
         b"saddr" if kind == RecordType::SOCKADDR => Class::Sockaddr,
         b"comm" | b"exe" | b"name" | b"cwd" | b"ocomm" | b"path" | b"dir" | b"data" | b"cmd"
-        | b"acct" | b"device" | b"vm" | b"ocwd" => Class::Untrusted,
+        | b"acct" | b"device" | b"vm" | b"ocwd" | b"grp" | b"file" | b"profile" | b"sw"
+        | b"root_dir" => Class::Untrusted,
         b"per" | b"qbytes" => Class::Hex,
         [b'a', b'0'..=b'9'] if matches!(kind, RecordType::SYSCALL | RecordType::SOCKETCALL) => {
             Class::Hex

@@ -1,212 +1,226 @@
-//! The act that an event is about, as ECS and OCSF both need to know it: by its records, or by its call.
+//! What an event can be about: one row for each act, with its word and its place in ECS and OCSF.
 
-use super::parsed::{kind_of, text_of, Parsed};
-
-/// Act that an event reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[rustfmt::skip]
-#[allow(missing_docs)]
-pub(crate) enum Act {
-    // Processes.
-    Execute, Command, Fork, Exit, Crash, Signal, Trace, ChangeUser, ChangeGroup, Capabilities,
-    // Files.
-    Open, Create, Delete, Rename, Link, Mode, Owner, Xattr, Times, Truncate, Look, Mount, Unmount,
-    // Network.
-    Connect, Accept, Bind, Send, Receive,
-    // The kernel.
-    Load, Unload, Bpf, Clock, Firewall, Promiscuous, Call, Seccomp, Denied,
-    // Logins and accounts.
-    Login, Logout, Authenticate, SessionStart, SessionEnd, Credentials, LoginId,
-    AddUser, DeleteUser, ChangeAccount, Password, Lock, Unlock,
-    AddGroup, DeleteGroup, ChangeMembers, AddMember, RemoveMember,
-    // Services and the machine.
-    ServiceStart, ServiceStop, Boot, Shutdown, Software,
-    // Auditing itself.
-    AuditRules, AuditStart, AuditStop, AuditRotate, AuditError, AuditOther,
-    // Anything else.
-    Terminal, Message, Other,
+/// An act as the schemas see it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    /// `event.action` of ECS, and `activity_name` of OCSF where the schema has no number.
+    pub(crate) name: &'static str,
+    /// `event.category`; empty: none fits.
+    pub(crate) category: &'static str,
+    /// `event.type`: those that go with the category.
+    pub(crate) types: &'static [&'static str],
+    /// `class_uid` of OCSF.
+    pub(crate) class: u32,
+    /// `activity_id` of OCSF.
+    pub(crate) activity: u32,
+    /// `severity_id` of OCSF.
+    pub(crate) severity: u32,
 }
 
-use Act::*;
+const BASE: u32 = 0;
+const FILE: u32 = 1001;
+const KERNEL: u32 = 1003;
+const MODULE: u32 = 1005;
+const PROCESS: u32 = 1007;
+const EVENT_LOG: u32 = 1008;
+const FINDING: u32 = 2004;
+const ACCOUNT: u32 = 3001;
+const AUTHENTICATION: u32 = 3002;
+const GROUP: u32 = 3006;
+const NETWORK: u32 = 4001;
+const CONFIG: u32 = 5019;
+const APPLICATION: u32 = 6002;
 
-/// Acts told by the type of a record alone. A type with other records beside it counts before the call.
-#[rustfmt::skip]
-const RECORDS: &[(&str, Act)] = &[
-    ("AVC", Denied), ("USER_AVC", Denied), ("SELINUX_ERR", Denied), ("APPARMOR_DENIED", Denied),
-    ("SECCOMP", Seccomp), ("ANOM_ABEND", Crash), ("ANOM_PROMISCUOUS", Promiscuous),
-    ("CONFIG_CHANGE", AuditRules), ("FEATURE_CHANGE", AuditRules), ("NETFILTER_CFG", Firewall),
-    ("BPF", Bpf), ("TIME_INJOFFSET", Clock), ("TIME_ADJNTPVAL", Clock), ("LOGIN", LoginId),
-    ("USER_LOGIN", Login), ("USER_LOGOUT", Logout), ("USER_AUTH", Authenticate),
-    ("USER_ACCT", Authenticate), ("GRP_AUTH", Authenticate), ("USER_START", SessionStart),
-    ("USER_END", SessionEnd), ("CRED_ACQ", Credentials), ("CRED_REFR", Credentials),
-    ("CRED_DISP", Credentials), ("USER_CMD", Command), ("ADD_USER", AddUser),
-    ("DEL_USER", DeleteUser), ("USER_MGMT", ChangeAccount), ("USER_CHAUTHTOK", Password),
-    ("ACCT_LOCK", Lock), ("ACCT_UNLOCK", Unlock), ("ADD_GROUP", AddGroup),
-    ("DEL_GROUP", DeleteGroup), ("GRP_MGMT", ChangeMembers), ("GRP_CHAUTHTOK", ChangeMembers),
-    ("SERVICE_START", ServiceStart), ("SERVICE_STOP", ServiceStop), ("SYSTEM_BOOT", Boot),
-    ("SYSTEM_SHUTDOWN", Shutdown), ("SYSTEM_RUNLEVEL", Boot), ("SOFTWARE_UPDATE", Software),
-    ("DAEMON_START", AuditStart), ("DAEMON_RESUME", AuditStart), ("DAEMON_END", AuditStop),
-    ("DAEMON_ABORT", AuditStop), ("DAEMON_ROTATE", AuditRotate), ("DAEMON_ERR", AuditError),
-    ("DAEMON_CONFIG", AuditRules), ("DAEMON_ACCEPT", AuditOther), ("DAEMON_CLOSE", AuditOther),
-    ("EVENT_LISTENER", AuditOther), ("TTY", Terminal), ("USER_TTY", Terminal), ("USER", Message),
-    ("TRUSTED_APP", Message),
-];
+macro_rules! acts {
+    ($($act:ident $name:literal, $category:literal $types:tt, $class:ident $activity:literal, $severity:literal;)*) => {
+        /// Act that an event reports.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(missing_docs)]
+        pub(crate) enum Act { $($act),* }
 
-/// Acts of calls, and of the io_uring operations with the same names.
+        const ROWS: &[Row] = &[$(Row {
+            name: $name, category: $category, types: &$types,
+            class: $class, activity: $activity, severity: $severity,
+        }),*];
+    };
+}
+
 #[rustfmt::skip]
-const CALLS: &[(&[&str], Act)] = &[
-    (&["execve", "execveat"], Execute),
-    (&["fork", "vfork", "clone", "clone3"], Fork),
-    (&["exit", "exit_group"], Exit),
-    (&["kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal"], Signal),
-    (&["ptrace", "process_vm_readv", "process_vm_writev"], Trace),
-    (&["setuid", "setreuid", "setresuid", "setfsuid", "setuid32", "setreuid32", "setresuid32",
-       "setfsuid32"], ChangeUser),
-    (&["setgid", "setregid", "setresgid", "setfsgid", "setgroups", "setgid32", "setregid32",
-       "setresgid32", "setfsgid32", "setgroups32"], ChangeGroup),
-    (&["capset"], Capabilities),
-    (&["open", "openat", "openat2", "open_by_handle_at"], Open),
-    (&["creat", "mkdir", "mkdirat", "mknod", "mknodat", "symlink", "symlinkat"], Create),
-    (&["unlink", "unlinkat", "rmdir"], Delete),
-    (&["rename", "renameat", "renameat2"], Rename),
-    (&["link", "linkat"], Link),
-    (&["chmod", "fchmod", "fchmodat", "fchmodat2"], Mode),
-    (&["chown", "fchown", "lchown", "fchownat", "chown32", "fchown32", "lchown32"], Owner),
-    (&["setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "lremovexattr",
-       "fremovexattr", "removexattrat"], Xattr),
-    (&["utime", "utimes", "utimensat", "futimesat"], Times),
-    (&["truncate", "ftruncate", "truncate64", "ftruncate64", "fallocate"], Truncate),
-    (&["stat", "lstat", "fstat", "newfstatat", "statx", "stat64", "lstat64", "fstat64",
-       "fstatat64", "access", "faccessat", "faccessat2", "readlink", "readlinkat", "getxattr",
-       "lgetxattr", "fgetxattr", "listxattr", "llistxattr", "flistxattr"], Look),
-    (&["mount", "move_mount", "fsmount", "pivot_root"], Mount),
-    (&["umount", "umount2", "oldumount"], Unmount),
-    (&["connect"], Connect),
-    (&["accept", "accept4"], Accept),
-    (&["bind", "listen"], Bind),
-    (&["sendto", "sendmsg", "sendmmsg"], Send),
-    (&["recvfrom", "recvmsg", "recvmmsg", "recvmmsg_time64"], Receive),
-    (&["init_module", "finit_module", "create_module"], Load),
-    (&["delete_module"], Unload),
-    (&["bpf"], Bpf),
-    (&["adjtimex", "settimeofday", "clock_settime", "clock_adjtime", "stime", "clock_settime64",
-       "clock_adjtime64"], Clock),
-];
+acts! {
+    // Processes.
+    Execute "executed", "process" ["start"], PROCESS 1, 1;
+    Command "ran-command", "process" ["start"], PROCESS 1, 1;
+    Fork "forked", "process" ["start"], PROCESS 1, 1;
+    Exit "ended", "process" ["end"], PROCESS 2, 1;
+    Crash "crashed-program", "process" ["end"], PROCESS 2, 3;
+    Signal "killed-pid", "process" ["info"], PROCESS 99, 1;
+    Trace "traced-process", "process" ["info"], PROCESS 99, 1;
+    ChangeUser "changed-identity-of", "process" ["change"], PROCESS 5, 1;
+    ChangeGroup "changed-group-identity-of", "process" ["change"], PROCESS 99, 1;
+    Capabilities "changed-capabilities", "process" ["change"], PROCESS 99, 1;
+    Confine "changed-sandbox", "process" ["change"], PROCESS 99, 1;
+    Terminal "typed", "process" ["info"], PROCESS 99, 1;
+    // Files.
+    Open "opened-file", "file" ["access"], FILE 14, 1;
+    Create "created-file", "file" ["creation"], FILE 1, 1;
+    Delete "deleted", "file" ["deletion"], FILE 4, 1;
+    Rename "renamed", "file" ["change"], FILE 5, 1;
+    Link "linked", "file" ["creation"], FILE 1, 1;
+    Mode "changed-file-permissions-of", "file" ["change"], FILE 7, 1;
+    Owner "changed-file-ownership-of", "file" ["change"], FILE 7, 1;
+    Xattr "changed-file-attributes-of", "file" ["change"], FILE 6, 1;
+    Times "changed-timestamp-of", "file" ["change"], FILE 6, 1;
+    Truncate "changed-size-of", "file" ["change"], FILE 3, 1;
+    Look "checked-metadata-of", "file" ["info"], FILE 8, 1;
+    Measure "measured-file", "file" ["info"], FILE 8, 1;
+    Mount "mounted", "host" ["change"], FILE 12, 1;
+    Unmount "unmounted", "host" ["change"], FILE 13, 1;
+    // Network.
+    Connect "connected-to", "network" ["connection", "start"], NETWORK 1, 1;
+    Accept "accepted-connection-from", "network" ["connection", "start"], NETWORK 1, 1;
+    Bind "bound-socket", "network" ["info"], NETWORK 99, 1;
+    Send "sent-to", "network" ["info"], NETWORK 6, 1;
+    Receive "received-from", "network" ["info"], NETWORK 6, 1;
+    Packet "filtered-packet", "network" ["info"], NETWORK 6, 1;
+    CryptoSession "negotiated-crypto-session", "network" ["info"], NETWORK 1, 1;
+    CryptoSessionEnd "ended-crypto-session", "network" ["end"], NETWORK 2, 1;
+    CryptoKey "changed-crypto-key", "network" ["info"], NETWORK 99, 1;
+    // The kernel.
+    Load "loaded-kernel-module", "driver" ["start"], MODULE 1, 2;
+    Unload "unloaded-kernel-module", "driver" ["end"], MODULE 2, 2;
+    Bpf "used-bpf", "process" ["info"], KERNEL 4, 1;
+    Clock "changed-system-time", "host" ["change"], KERNEL 4, 1;
+    Call "called", "process" ["info"], KERNEL 4, 1;
+    // Refusals, and what the same mechanisms let pass.
+    Denied "violated-mandatory-access-policy", "intrusion_detection" ["denied"], KERNEL 4, 3;
+    Permitted "allowed-by-mandatory-access-policy", "intrusion_detection" ["allowed"], KERNEL 4, 1;
+    PolicyError "caused-mandatory-access-error", "intrusion_detection" ["info"], KERNEL 4, 2;
+    Seccomp "violated-seccomp-policy", "intrusion_detection" ["denied"], KERNEL 4, 3;
+    SeccompLogged "logged-by-seccomp-policy", "intrusion_detection" ["allowed"], KERNEL 4, 1;
+    SeccompAsked "referred-by-seccomp-policy", "intrusion_detection" ["info"], KERNEL 4, 1;
+    Integrity "violated-integrity-policy", "intrusion_detection" ["info"], KERNEL 99, 3;
+    Verified "passed-integrity-policy", "file" ["info"], KERNEL 99, 1;
+    Check "checked-access", "intrusion_detection" ["info"], KERNEL 99, 1;
+    Anomaly "reported-anomaly", "intrusion_detection" ["info"], FINDING 1, 3;
+    LoginAnomaly "reported-login-anomaly", "intrusion_detection" ["info"], FINDING 1, 3;
+    AccountAnomaly "reported-account-anomaly", "intrusion_detection" ["info"], FINDING 1, 3;
+    Promiscuous "changed-promiscuous-mode", "configuration" ["change"], FINDING 1, 2;
+    Response "responded-to-anomaly", "intrusion_detection" ["info"], FINDING 2, 2;
+    AccountResponse "responded-to-login-anomaly", "intrusion_detection" ["info"], FINDING 2, 2;
+    CryptoFailure "failed-crypto-operation", "intrusion_detection" ["info"], FINDING 1, 3;
+    // Settings.
+    MacStatus "changed-mandatory-access-status", "configuration" ["change"], CONFIG 1, 2;
+    MacPolicy "loaded-mandatory-access-policy", "configuration" ["change"], CONFIG 1, 2;
+    MacSetting "changed-mandatory-access-setting", "configuration" ["change"], CONFIG 1, 2;
+    MacNotice "received-mandatory-access-notice", "configuration" ["info"], CONFIG 1, 1;
+    IntegritySetting "changed-integrity-setting", "configuration" ["change"], CONFIG 1, 2;
+    NetworkLabel "changed-network-label", "configuration" ["change"], CONFIG 1, 1;
+    CryptoSetting "changed-crypto-setting", "configuration" ["change"], CONFIG 1, 1;
+    Firewall "changed-firewall", "configuration" ["change"], CONFIG 1, 2;
+    Setting "changed-system-configuration", "configuration" ["change"], CONFIG 1, 1;
+    Volume "changed-device-mapping", "configuration" ["change"], CONFIG 1, 1;
+    Runlevel "changed-runlevel", "host" ["change"], CONFIG 1, 1;
+    // Logins.
+    Login "logged-in", "authentication" ["start"], AUTHENTICATION 1, 1;
+    Logout "logged-out", "authentication" ["end"], AUTHENTICATION 2, 1;
+    Authenticate "authenticated", "authentication" ["start"], AUTHENTICATION 99, 1;
+    Authorize "was-authorized", "authentication" ["info"], AUTHENTICATION 99, 1;
+    LoginError "failed-authentication-step", "authentication" ["info"], AUTHENTICATION 99, 2;
+    SessionStart "started-session", "session" ["start"], AUTHENTICATION 1, 1;
+    SessionEnd "ended-session", "session" ["end"], AUTHENTICATION 2, 1;
+    Credentials "changed-credentials", "authentication" ["info"], AUTHENTICATION 99, 1;
+    LoginId "changed-login-id-to", "session" ["info"], AUTHENTICATION 99, 1;
+    // Accounts and groups.
+    AddUser "added-user-account", "iam" ["user", "creation"], ACCOUNT 1, 1;
+    DeleteUser "deleted-user-account", "iam" ["user", "deletion"], ACCOUNT 6, 1;
+    ChangeAccount "modified-user-account", "iam" ["user", "change"], ACCOUNT 99, 1;
+    LookAtAccount "viewed-user-account", "iam" ["user", "info"], ACCOUNT 99, 1;
+    Password "changed-password", "iam" ["user", "change"], ACCOUNT 3, 1;
+    Lock "locked-account", "iam" ["user", "change"], ACCOUNT 9, 1;
+    Unlock "unlocked-account", "iam" ["user", "change"], ACCOUNT 12, 1;
+    Role "changed-role-of", "iam" ["user", "change"], ACCOUNT 99, 1;
+    RoleDefinition "modified-role", "iam" ["admin", "change"], CONFIG 1, 1;
+    AddGroup "added-group", "iam" ["group", "creation"], GROUP 6, 1;
+    DeleteGroup "deleted-group", "iam" ["group", "deletion"], GROUP 5, 1;
+    ChangeGroupAccount "modified-group", "iam" ["group", "change"], GROUP 99, 1;
+    AddMember "added-user-to-group", "iam" ["group", "change"], GROUP 3, 1;
+    RemoveMember "removed-user-from-group", "iam" ["group", "change"], GROUP 4, 1;
+    // Services, programs and the machine.
+    ServiceStart "started-service", "host" ["start"], APPLICATION 3, 1;
+    ServiceStop "stopped-service", "host" ["end"], APPLICATION 4, 1;
+    Install "installed-package", "package" ["installation"], APPLICATION 1, 1;
+    Remove "removed-package", "package" ["deletion"], APPLICATION 2, 1;
+    Update "updated-package", "package" ["change"], APPLICATION 8, 1;
+    Software "changed-package", "package" ["info"], APPLICATION 99, 1;
+    VmStart "started-virtual-machine", "host" ["start"], APPLICATION 3, 1;
+    VmStop "stopped-virtual-machine", "host" ["end"], APPLICATION 4, 1;
+    VmCreate "created-virtual-machine", "host" ["change"], APPLICATION 1, 1;
+    VmRemove "removed-virtual-machine", "host" ["change"], APPLICATION 2, 1;
+    VmChange "changed-virtual-machine", "host" ["change"], APPLICATION 99, 1;
+    Boot "booted-system", "host" ["start"], BASE 99, 1;
+    Shutdown "shutdown-system", "host" ["end"], BASE 99, 1;
+    Device "reported-device", "host" ["info"], BASE 99, 1;
+    Export "exported-data", "host" ["info"], BASE 99, 1;
+    Test "tested", "host" ["info"], BASE 99, 1;
+    // Auditing itself.
+    AuditRules "changed-audit-configuration", "configuration" ["change"], EVENT_LOG 99, 2;
+    AuditStart "started-audit", "host" ["start"], EVENT_LOG 6, 1;
+    AuditStop "shutdown-audit", "host" ["end"], EVENT_LOG 7, 2;
+    AuditRotate "rotated-audit-logs", "host" ["info"], EVENT_LOG 5, 1;
+    AuditError "audit-error", "host" ["info"], EVENT_LOG 99, 3;
+    AuditOther "audit-event", "host" ["info"], EVENT_LOG 99, 1;
+    // Anything else.
+    Message "logged-message", "" [], BASE 99, 1;
+    Other "other", "" [], BASE 99, 1;
+}
 
 impl Act {
-    /// The act that an event is about.
-    pub(crate) fn of(parsed: &Parsed) -> Act {
-        let by_record = |record| {
-            let kind = kind_of(record);
-            let row = RECORDS.iter().find(|(name, _)| *name == kind);
-            row.map(|(_, act)| *act).or_else(|| {
-                let is_anomaly = kind.starts_with("ANOM_") || kind.starts_with("RESP_");
-                is_anomaly.then_some(Message)
-            })
-        };
-        match parsed.records.iter().find_map(by_record) {
-            // A link to the call that it is about.
-            Some(Bpf | Clock) | None => by_call(parsed),
-            Some(ChangeAccount) => members(parsed).unwrap_or(ChangeAccount),
-            Some(Denied) if is_status(parsed) => Message,
-            Some(act) => act,
-        }
+    /// The act's row.
+    pub(crate) fn row(self) -> &'static Row {
+        &ROWS[self as usize]
     }
 
-    /// The word for it: `event.action` of ECS, and `activity_name` of OCSF where the schema has no number.
-    pub(crate) fn name(self) -> &'static str {
-        #[rustfmt::skip]
-        let name = match self {
-            Execute => "executed", Command => "ran-command", Fork => "forked", Exit => "ended",
-            Crash => "crashed-program", Signal => "killed-pid", Trace => "traced-process",
-            ChangeUser => "changed-identity-of", ChangeGroup => "changed-group-identity-of",
-            Capabilities => "changed-capabilities", Open => "opened-file", Create => "created-file",
-            Delete => "deleted", Rename => "renamed", Link => "linked",
-            Mode => "changed-file-permissions-of", Owner => "changed-file-ownership-of",
-            Xattr => "changed-file-attributes-of", Times => "changed-timestamp-of",
-            Truncate => "changed-size-of", Look => "checked-metadata-of", Mount => "mounted",
-            Unmount => "unmounted", Connect => "connected-to", Accept => "accepted-connection-from",
-            Bind => "bound-socket", Send => "sent-to", Receive => "received-from",
-            Load => "loaded-kernel-module", Unload => "unloaded-kernel-module",
-            Bpf => "used-bpf", Clock => "changed-system-time", Firewall => "changed-firewall",
-            Promiscuous => "changed-promiscuous-mode", Call => "called", Seccomp => "violated-seccomp-policy",
-            Denied => "violated-mandatory-access-policy", Login => "logged-in", Logout => "logged-out",
-            Authenticate => "authenticated", SessionStart => "started-session",
-            SessionEnd => "ended-session", Credentials => "changed-credentials",
-            LoginId => "changed-login-id-to", AddUser => "added-user-account",
-            DeleteUser => "deleted-user-account", ChangeAccount => "modified-user-account",
-            Password => "changed-password", Lock => "locked-account", Unlock => "unlocked-account",
-            AddGroup => "added-group", DeleteGroup => "deleted-group",
-            ChangeMembers => "modified-group", AddMember => "added-user-to-group",
-            RemoveMember => "removed-user-from-group", ServiceStart => "started-service",
-            ServiceStop => "stopped-service", Boot => "booted-system", Shutdown => "shutdown-system",
-            Software => "updated-software", AuditRules => "changed-audit-configuration",
-            AuditStart => "started-audit", AuditStop => "shutdown-audit",
-            AuditRotate => "rotated-audit-logs", AuditError => "audit-error",
-            AuditOther => "audit-event", Terminal => "typed", Message => "logged-message",
-            Other => "other",
-        };
-        name
+    /// Whether an account proves who it is, or its session begins or ends.
+    pub(crate) fn is_login(self) -> bool {
+        use Act::*;
+        matches!(
+            self,
+            Login
+                | Logout
+                | Authenticate
+                | Authorize
+                | LoginError
+                | SessionStart
+                | SessionEnd
+                | Credentials
+                | LoginAnomaly
+        )
     }
-}
 
-/// The act of the event's call.
-fn by_call(parsed: &Parsed) -> Act {
-    let Some((name, _)) = call(parsed) else {
-        let has = |kind| parsed.record(kind).is_some();
-        return match (has("BPF"), has("TIME_INJOFFSET") || has("TIME_ADJNTPVAL")) {
-            (true, _) => Bpf,
-            (_, true) => Clock,
-            _ => Other,
-        };
-    };
-    let row = CALLS
-        .iter()
-        .find(|(names, _)| names.contains(&name.as_str()));
-    match row.map_or(Call, |(_, act)| *act) {
-        Open if has_item(parsed, "CREATE") => Create,
-        // ioctl, setsockopt and the like in which the kernel made these records.
-        Call if parsed.record("BPF").is_some() => Bpf,
-        Call if parsed.record("KERN_MODULE").is_some() => Load,
-        act => act,
+    /// Whether the act changes an account.
+    pub(crate) fn is_of_account(self) -> bool {
+        use Act::*;
+        matches!(
+            self,
+            AddUser
+                | DeleteUser
+                | ChangeAccount
+                | LookAtAccount
+                | Password
+                | Lock
+                | Unlock
+                | Role
+                | AccountResponse
+                | AccountAnomaly
+        )
     }
-}
 
-/// The name of the call or io_uring operation of an event, and whether it is an operation.
-pub(crate) fn call(parsed: &Parsed) -> Option<(String, bool)> {
-    for (kind, field, is_uring) in [("SYSCALL", "syscall", false), ("URINGOP", "uring_op", true)] {
-        if let Some(value) = parsed.record(kind).and_then(|record| record.get(field)) {
-            return Some((text_of(value).to_ascii_lowercase(), is_uring));
-        }
+    /// Whether the act changes a group.
+    pub(crate) fn is_of_group(self) -> bool {
+        use Act::*;
+        matches!(
+            self,
+            AddGroup | DeleteGroup | ChangeGroupAccount | AddMember | RemoveMember
+        )
     }
-    None
-}
-
-fn has_item(parsed: &Parsed, nametype: &str) -> bool {
-    let is_it = |item: &super::parsed::Object| {
-        item.get("nametype").map(text_of).as_deref() == Some(nametype)
-    };
-    parsed.records("PATH").any(is_it)
-}
-
-/// Whether a change of an account is one of a group's members.
-fn members(parsed: &Parsed) -> Option<Act> {
-    let fields = parsed.record("USER_MGMT")?.get("msg_fields")?;
-    let op = text_of(fields.get("op")?);
-    let is_group = op.contains("group") && fields.get("grp").is_some();
-    match op {
-        op if is_group && op.starts_with("add") => Some(AddMember),
-        op if is_group && (op.starts_with("delete") || op.starts_with("remove")) => {
-            Some(RemoveMember)
-        }
-        _ => None,
-    }
-}
-
-/// Whether an AVC record only reports: AppArmor's messages of its start.
-fn is_status(parsed: &Parsed) -> bool {
-    let word = parsed
-        .record("AVC")
-        .and_then(|record| record.get("apparmor"));
-    word.is_some_and(|word| matches!(text_of(word).as_str(), "STATUS" | "AUDIT" | "ALLOWED"))
 }

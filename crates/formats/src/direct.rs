@@ -6,7 +6,9 @@
 use event::text::{self, fields, Field};
 use event::{put, Encoder, Format, NoNames};
 
+use super::parsed::MSG;
 use super::Stamp;
+use std::borrow::Cow;
 
 /// The encoder's object has this stamp, which is cut off.
 const NO_STAMP: event::Stamp = event::Stamp {
@@ -109,6 +111,7 @@ fn interpret(
     workload: &mut Members,
     scratch: &mut Vec<u8>,
 ) -> bool {
+    let mut before = Vec::new();
     for field in fields(text).filter(|field| field.has_value) {
         let (name, inner) = match field.name {
             b"UNIT" => ("unit", None),
@@ -116,8 +119,13 @@ fn interpret(
             b"CONTAINER" => ("container", Some("id")),
             b"POD" => ("pod", Some("uid")),
             name => {
-                if !names.has(name) {
-                    names.begin(name);
+                let name = match before.contains(&name) {
+                    true => Cow::Owned([MSG, name].concat()),
+                    false => Cow::Borrowed(name),
+                };
+                before.push(field.name);
+                if !names.has(&name) {
+                    names.begin(&name);
                     string(value(&field, scratch), &mut names.text);
                 }
                 continue;

@@ -1,9 +1,11 @@
 //! Facts about an event that the tables ask for: fields of its records, and values that take more than one field.
 
-use super::act::{call, Act};
+use super::account::{self, Named};
+use super::act::Act;
 use super::item::{self, Items};
-use super::parsed::{kind_of, text_of, Object, Parsed};
-use super::LogEvent;
+use super::parsed::{field, kind_of, text_of, Object, Parsed};
+use super::which::{act, call};
+use super::{peer, verdict, LogEvent};
 use serde_json::{json, Value};
 
 /// An event with what follows from its records.
@@ -12,29 +14,49 @@ pub(crate) struct Facts<'a> {
     pub(crate) act: Act,
     /// Whether it succeeded, if a record says so.
     pub(crate) outcome: Option<bool>,
-    /// Derived objects by name: `event`, `call`, `file`, `origin`, `socket`, `process`, `target`.
+    /// Derived objects by name; [`Facts::find`] lists them.
     derived: Object,
 }
 
 impl<'a> Facts<'a> {
     pub(crate) fn of(event: &LogEvent<'_>, parsed: &'a Parsed) -> Facts<'a> {
-        let act = Act::of(parsed);
-        let outcome = outcome(parsed);
+        let act = act(parsed);
         let mut derived = Object::new();
-        derived.insert("event".into(), about(event, parsed).into());
+        let outcome = verdict::outcome(parsed);
+        derived.insert("event".into(), about(event, parsed, outcome).into());
         if let Some((name, is_uring)) = call(parsed) {
             let via = is_uring.then_some("io_uring");
             derived.insert("call".into(), json!({"name": name, "via": via}));
         }
+
+        // What was acted on.
         let Items { object, origin } = item::choose(parsed, act);
-        for (name, item) in [("file", object), ("origin", origin)] {
-            if let Some(item) = item {
-                derived.insert(name.into(), item.into());
+        let Named { account, group } = account::choose(parsed, act);
+        let objects = [
+            ("file", object),
+            ("origin", origin),
+            ("account", account),
+            ("group", group),
+            ("package", package(parsed)),
+        ];
+        for (name, object) in objects {
+            if let Some(object) = object {
+                derived.insert(name.into(), object.into());
             }
         }
-        if let Some(socket) = socket(parsed) {
-            derived.insert("socket".into(), socket.into());
+
+        // The other end, and the process that acts.
+        let mut peer = peer::of(parsed);
+        let host = parsed.node.as_deref().unwrap_or(event.host);
+        if let Some(name) = peer::remote_name(parsed, host, peer.from.contains_key("ip")) {
+            peer.from.insert("hostname".into(), name.into());
         }
+        derived.insert(
+            "socket".into(),
+            peer.socket.map_or(Value::Null, Value::from),
+        );
+        derived.insert("from".into(), peer.from.into());
+        derived.insert("to".into(), peer.to.into());
         derived.insert("process".into(), process(parsed, act).into());
         Facts {
             parsed,
@@ -45,33 +67,33 @@ impl<'a> Facts<'a> {
     }
 
     /// The value at a source:
-    /// * `*.x`: field x of the first record that has it, apart from those of objects (PATH, EXECVE …)
+    /// * `*.x`: field x of the subject: of the call's record, else of the first record that has it and is not about an
+    ///   object (PATH, EXECVE …)
     /// * `msg.x`: field x of the text that a program sent (`msg='…'`)
     /// * `names.X`: the name that ENRICHED gives, `names.UID`
     /// * `workload.x`, `workload.container.id`
-    /// * `file.x`, `origin.x`, `call.x`, `socket.x`, `process.x`, `event.x`: derived
+    /// * `file.x`, `origin.x`, `call.x`, `process.x`, `event.x`: derived
+    /// * `account.x`, `group.x`: `id` and `name` of the account that logs in or is changed, and of the group
+    /// * `socket.x`, `from.x`, `to.x`: address of a call; addresses that records name as the source or destination
+    /// * `package.x`: `name`, `version`, `architecture`, `type`
     /// * `TYPE.x`: field x of the first record of the type
     pub(crate) fn find(&self, from: &str) -> Option<&Value> {
-        let (whose, field) = from.split_once('.')?;
+        let (whose, name) = from.split_once('.')?;
         match whose {
-            "*" => {
-                let has = |record: &&'a Object| !is_object(kind_of(record));
-                let mut records = self.parsed.records.iter().filter(has);
-                records.find_map(|record| record.get(field))
-            }
+            "*" => self.parsed.subject(name),
             "msg" => {
-                let fields = |record: &'a Object| record.get("msg_fields")?.get(field);
-                self.parsed.records.iter().find_map(fields)
+                let inner = |record: &'a Object| record.get("msg_fields")?.get(name);
+                self.parsed.records.iter().find_map(inner)
             }
-            "names" => self.parsed.names.get(field),
-            "workload" => match field.split_once('.') {
-                Some((object, field)) => self.parsed.workload.get(object)?.get(field),
-                None => self.parsed.workload.get(field),
+            "names" => self.parsed.names.get(name),
+            "workload" => match name.split_once('.') {
+                Some((object, name)) => self.parsed.workload.get(object)?.get(name),
+                None => self.parsed.workload.get(name),
             },
             _ if whose.starts_with(|first: char| first.is_ascii_lowercase()) => {
-                self.derived.get(whose)?.get(field)
+                self.derived.get(whose)?.get(name)
             }
-            _ => self.parsed.record(whose)?.get(field),
+            _ => self.parsed.record(whose)?.get(name),
         }
     }
 
@@ -84,17 +106,50 @@ impl<'a> Facts<'a> {
     pub(crate) fn kind(&self) -> &str {
         self.parsed.records.first().map_or("", kind_of)
     }
+
+    /// Whether a protection was switched off: SELinux or auditing.
+    pub(crate) fn weakens(&self) -> bool {
+        if self.outcome == Some(false) {
+            return false;
+        }
+        ["enforcing", "enabled", "audit_enabled"]
+            .iter()
+            .any(|name| {
+                let is_off = |record: &Object| {
+                    let kind = kind_of(record);
+                    matches!(
+                        kind,
+                        "MAC_STATUS" | "USER_MAC_STATUS" | "CONFIG_CHANGE" | "IPE_CONFIG_CHANGE"
+                    ) && field(record, name).is_some_and(|value| text_of(value) == "0")
+                };
+                self.parsed.records.iter().any(is_off)
+            })
+    }
+
+    /// Word for the act. Where only the call or record says what was done, its name.
+    pub(crate) fn action(&self) -> String {
+        let kind = self.kind().to_ascii_lowercase().replace('_', "-");
+        match self.act {
+            Act::Call => self
+                .text("call.name")
+                .map_or(kind, |name| format!("called-{name}")),
+            Act::Other
+            | Act::Message
+            | Act::Anomaly
+            | Act::LoginAnomaly
+            | Act::AccountAnomaly
+            | Act::Response
+            | Act::AccountResponse
+                if !kind.is_empty() =>
+            {
+                kind
+            }
+            act => act.row().name.to_owned(),
+        }
+    }
 }
 
-/// Whether records of a type are about what a call touched, so that their fields are not those of the subject.
-fn is_object(kind: &str) -> bool {
-    matches!(
-        kind,
-        "PATH" | "CWD" | "EXECVE" | "OBJ_PID" | "IPC" | "IPC_SET_PERM" | "SOCKADDR" | "PROCTITLE"
-    )
-}
-
-fn about(event: &LogEvent<'_>, parsed: &Parsed) -> Object {
+fn about(event: &LogEvent<'_>, parsed: &Parsed, outcome: Option<bool>) -> Object {
     let mut about = Object::new();
     let stamp = event.stamp;
     let ms = stamp.sec.saturating_mul(1000);
@@ -131,6 +186,18 @@ fn about(event: &LogEvent<'_>, parsed: &Parsed) -> Object {
     if let Some(errno) = errno(parsed) {
         about.insert("errno".into(), errno.into());
     }
+    if let Some(kind) = parsed.records.first().map(kind_of) {
+        about.insert("message_type".into(), kind.to_ascii_lowercase().into());
+    }
+    if let Some(outcome) = outcome {
+        let word = if outcome { "success" } else { "fail" };
+        about.insert("result".into(), word.into());
+    }
+    for name in ["labels", "match"] {
+        if let Some(value) = parsed.beside.get(name) {
+            about.insert(name.into(), value.clone());
+        }
+    }
     about
 }
 
@@ -141,66 +208,6 @@ fn errno(parsed: &Parsed) -> Option<String> {
         .find_map(|(kind, field)| parsed.record(kind)?.get(field)?.as_i64())?;
     let number = i32::try_from(exit.checked_neg()?).ok()?;
     abi::errno_name(number).map(str::to_owned)
-}
-
-/// Success according to the records: refusals first, then the call, then the report of a program.
-fn outcome(parsed: &Parsed) -> Option<bool> {
-    for record in parsed.records("AVC").chain(parsed.records("USER_AVC")) {
-        let words = record
-            .get("words")
-            .or_else(|| record.get("msg"))
-            .map(text_of);
-        let is_permissive = record
-            .get("permissive")
-            .is_some_and(|value| text_of(value) == "1");
-        let word = record.get("apparmor").map(text_of);
-        if word.as_deref() == Some("DENIED")
-            || words.is_some_and(|words| words.contains("denied")) && !is_permissive
-        {
-            return Some(false);
-        }
-    }
-    let said = |value: &Value| match text_of(value).as_str() {
-        "yes" | "1" | "success" => Some(true),
-        "no" | "0" | "failed" => Some(false),
-        _ => None,
-    };
-    let from = |field: &str| {
-        let find = |record: &Object| {
-            let inner = record
-                .get("msg_fields")
-                .and_then(|fields| fields.get(field));
-            record.get(field).or(inner).and_then(said)
-        };
-        parsed.records.iter().find_map(find)
-    };
-    // `res=` of another record tells what the call was made for.
-    from("res").or_else(|| from("success"))
-}
-
-/// The address of SOCKADDR, if it is one of a network or of a UNIX socket.
-fn socket(parsed: &Parsed) -> Option<Object> {
-    let record = parsed.record("SOCKADDR")?;
-    let family = text_of(record.get("saddr_fam")?);
-    let mut socket = Object::new();
-    match family.as_str() {
-        "inet" | "inet6" => {
-            let address = text_of(record.get("laddr")?);
-            let ip = address.split('%').next().unwrap_or_default();
-            socket.insert("ip".into(), ip.into());
-            socket.insert("port".into(), record.get("lport")?.clone());
-            let version = if family == "inet" { 4 } else { 6 };
-            socket.insert("version".into(), version.into());
-            socket.insert("type".into(), format!("ipv{version}").into());
-        }
-        "local" => {
-            let path = text_of(record.get("path")?).replacen('\0', "@", 1);
-            socket.insert("path".into(), path.into());
-            socket.insert("type".into(), "unix".into());
-        }
-        _ => return None,
-    }
-    Some(socket)
 }
 
 /// The process that acts, or the one that an execve or fork makes.
@@ -230,5 +237,40 @@ fn process(parsed: &Parsed, act: Act) -> Object {
             process.insert("child".into(), child.into());
         }
     }
+    let parent = || parsed.beside.get("process")?.get("ancestors")?.get(0);
+    if let Some(parent) = parent() {
+        for (from, to) in [("exe", "parent_exe"), ("argv", "parent_args")] {
+            if let Some(value) = parent.get(from).filter(|value| !value.is_null()) {
+                process.insert(to.into(), value.clone());
+            }
+        }
+    }
+    let digest = parsed.beside.get("hashes").and_then(|hashes| hashes.get(0));
+    if let Some(sha256) = digest.and_then(|digest| digest.get("sha256")) {
+        process.insert("sha256".into(), sha256.clone());
+    }
     process
+}
+
+/// The package of SOFTWARE_UPDATE. rpm writes `NAME-VERSION-RELEASE.ARCHITECTURE`.
+fn package(parsed: &Parsed) -> Option<Object> {
+    let fields = parsed.record("SOFTWARE_UPDATE")?.get("msg_fields")?;
+    let whole = text_of(fields.get("sw")?);
+    let mut package = Object::new();
+    let mut split = || {
+        let (rest, architecture) = whole.rsplit_once('.')?;
+        let (rest, release) = rest.rsplit_once('-')?;
+        let (name, version) = rest.rsplit_once('-')?;
+        package.insert("name".into(), name.into());
+        package.insert("version".into(), format!("{version}-{release}").into());
+        package.insert("architecture".into(), architecture.into());
+        Some(())
+    };
+    if fields.get("sw_type").map(text_of).as_deref() != Some("rpm") || split().is_none() {
+        package.insert("name".into(), whole.into());
+    }
+    if let Some(kind) = fields.get("sw_type") {
+        package.insert("type".into(), kind.clone());
+    }
+    Some(package)
 }

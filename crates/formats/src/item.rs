@@ -1,7 +1,7 @@
 //! Chooses the PATH record that is the object of an event, and finds its absolute path.
 
 use super::act::Act;
-use super::parsed::{base, text_of, Object, Parsed};
+use super::parsed::{base, known_kind, text_of, Object, Parsed};
 use serde_json::Value;
 
 /// The objects of an event.
@@ -48,29 +48,103 @@ pub(crate) fn choose(parsed: &Parsed, act: Act) -> Items {
     Items {
         object: object
             .map(|place| describe(parsed, &items, place))
-            .or_else(directory),
+            .or_else(directory)
+            .or_else(|| refused(parsed)),
         origin: origin.map(|place| describe(parsed, &items, place)),
     }
+}
+
+/// The object that a record of a security module, of IMA or of fs-verity names, in an event without PATH records.
+fn refused(parsed: &Parsed) -> Option<Object> {
+    let record = parsed.records.iter().find(|record| names_file(record))?;
+    let path = ["path", "file", "name"]
+        .iter()
+        .find_map(|field| record.get(*field));
+    let path = text_of(path.filter(|path| !path.is_null())?);
+    let mut out = Object::new();
+    if path.starts_with('/') {
+        put_path(&path, &mut out);
+    } else {
+        // SELinux knows only the last component of some names.
+        out.insert("name".into(), base(&path).into());
+    }
+    for (field, to) in [
+        ("ino", "inode"),
+        ("dev", "dev"),
+        ("ouid", "ouid"),
+        ("hash", "hash"),
+        ("tclass", "class"),
+    ] {
+        if let Some(value) = record.get(field) {
+            out.insert(to.into(), value.clone());
+        }
+    }
+    let kind = match record.get("tclass").map(text_of).as_deref() {
+        Some("file") => "file",
+        Some("dir") => "dir",
+        Some("lnk_file") => "symlink",
+        Some("chr_file") => "character-device",
+        Some("blk_file") => "block-device",
+        Some("fifo_file") => "fifo",
+        Some("sock_file") => "socket",
+        _ => return Some(out),
+    };
+    out.insert("type".into(), kind.into());
+    Some(out)
+}
+
+/// Whether the `path`, `file` or `name` of a record is that of a file: AppArmor also has names of signals, capabilities
+/// and profiles.
+fn names_file(record: &Object) -> bool {
+    let is = |field: &str, words: &[&str]| {
+        let word = record.get(field).map(text_of).unwrap_or_default();
+        words
+            .iter()
+            .any(|known| word == *known || word.ends_with(known) && known.starts_with('_'))
+    };
+    match known_kind(record) {
+        "INTEGRITY_DATA"
+        | "INTEGRITY_METADATA"
+        | "INTEGRITY_RULE"
+        | "INTEGRITY_USERSPACE"
+        | "INTEGRITY_PCR"
+        | "LANDLOCK_ACCESS"
+        | "IPE_ACCESS" => true,
+        "AVC" if record.contains_key("tclass") => is("tclass", &["file", "dir", "_file"]),
+        "AVC" | "APPARMOR_DENIED" | "APPARMOR_ALLOWED" | "APPARMOR_AUDIT" => {
+            let name = record.get("name").map(text_of).unwrap_or_default();
+            name.starts_with('/')
+                && !is(
+                    "operation",
+                    &["profile_load", "profile_replace", "profile_remove"],
+                )
+        }
+        _ => false,
+    }
+}
+
+/// Puts a path, and its parts where it is absolute.
+fn put_path(path: &str, out: &mut Object) {
+    if let Some((directory, name)) = path.rsplit_once('/').filter(|(_, name)| !name.is_empty()) {
+        let directory = if directory.is_empty() { "/" } else { directory };
+        if path.starts_with('/') {
+            out.insert("directory".into(), directory.into());
+        }
+        if let Some((stem, extension)) = name.rsplit_once('.') {
+            if !stem.is_empty() && !extension.is_empty() {
+                out.insert("extension".into(), extension.into());
+            }
+        }
+    }
+    out.insert("name".into(), base(path).into());
+    out.insert("path".into(), path.into());
 }
 
 fn describe(parsed: &Parsed, items: &[&Object], place: usize) -> Object {
     let item = items[place];
     let mut out = Object::new();
     if let Some(path) = path(parsed, items, place) {
-        if let Some((directory, name)) = path.rsplit_once('/').filter(|(_, name)| !name.is_empty())
-        {
-            let directory = if directory.is_empty() { "/" } else { directory };
-            if path.starts_with('/') {
-                out.insert("directory".into(), directory.into());
-            }
-            if let Some((stem, extension)) = name.rsplit_once('.') {
-                if !stem.is_empty() && !extension.is_empty() {
-                    out.insert("extension".into(), extension.into());
-                }
-            }
-        }
-        out.insert("name".into(), base(&path).into());
-        out.insert("path".into(), path.into());
+        put_path(&path, &mut out);
     }
     for field in ["inode", "dev", "ouid", "ogid", "nametype", "obj"] {
         if let Some(value) = item.get(field) {

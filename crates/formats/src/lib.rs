@@ -3,7 +3,9 @@
 //! A format is a pure function from the lines of one event to bytes: the same lines give the same bytes, since a batch
 //! that the forwarder could not send is made again from the log.
 
+mod account;
 mod act;
+mod changes;
 mod direct;
 mod ecs;
 mod facts;
@@ -12,8 +14,12 @@ mod json;
 mod mapped;
 mod ocsf;
 mod parsed;
+mod peer;
 mod raw;
+mod rest;
 mod row;
+mod verdict;
+mod which;
 
 pub use json::Json;
 pub use raw::Raw;
@@ -92,7 +98,7 @@ pub trait Format: Send {
 }
 
 /// Names of the formats, as `format =` takes them.
-pub const FORMATS: &[&str] = &["raw", "json", "ecs", "ocsf"];
+pub const FORMATS: &[&str] = &["raw", "json", "ecs", "ecs-auditbeat", "ocsf"];
 
 /// The format with this name; `None` if there is none.
 pub fn format(name: &str) -> Option<Box<dyn Format>> {
@@ -100,6 +106,10 @@ pub fn format(name: &str) -> Option<Box<dyn Format>> {
         "raw" => Some(Box::new(Raw)),
         "json" => Some(Box::<Json>::default()),
         "ecs" => Some(Box::new(Mapped::new("ecs", ecs::map))),
+        "ecs-auditbeat" => Some(Box::new(Mapped::new(
+            "ecs-auditbeat",
+            ecs::map_as_auditbeat,
+        ))),
         "ocsf" => Some(Box::new(Mapped::new("ocsf", ocsf::map))),
         _ => None,
     }

@@ -7,6 +7,10 @@ use event::text::{self, fields};
 use event::{Encoder, Format, NoNames};
 use serde_json::{Map, Value};
 
+/// Prefix of a name that ENRICHED gives a second time on a line: it belongs to a field inside of `msg='…'`, since the
+/// kernel's own fields come first.
+pub(super) const MSG: &[u8] = b"MSG_";
+
 /// A JSON object.
 pub(crate) type Object = Map<String, Value>;
 
@@ -32,12 +36,15 @@ pub(crate) struct Parsed {
     pub(crate) node: Option<String>,
     /// The records, each with its `type`.
     pub(crate) records: Vec<Object>,
-    /// Names that ENRICHED gives to ids, such as `AUID`, but for those of PATH records.
+    /// Names that ENRICHED gives to ids, such as `AUID`, but for those of PATH records. `MSG_UID`: of `uid=` inside of
+    /// `msg='…'`, where the kernel's own fields have one, too.
     pub(crate) names: Object,
     /// Names that ENRICHED gives to the owners of each PATH record, in order.
     pub(crate) path_names: Vec<Object>,
     /// Workload of the event: `unit`, `container` … as in the JSON format.
     pub(crate) workload: Object,
+    /// What a JSON log of Tarsier says beside the records: `process`, `hashes`, `labels`, `match`.
+    pub(crate) beside: Object,
     /// The lines without their last newline, each byte that is not UTF-8 replaced.
     pub(crate) original: String,
     /// The exact bytes in hex, if `original` is not exact.
@@ -81,6 +88,14 @@ impl Parsed {
         }
         if let Some(Value::Object(workload)) = event.get_mut("workload") {
             self.workload = std::mem::take(workload);
+        }
+        if let Some(Value::Object(names)) = event.get_mut("names") {
+            self.names.append(names);
+        }
+        for name in ["process", "hashes", "labels", "match"] {
+            if let Some(value) = event.remove(name) {
+                self.beside.insert(name.into(), value);
+            }
         }
         match event.get_mut("records") {
             Some(Value::Array(records)) => {
@@ -135,6 +150,7 @@ impl Parsed {
 
     fn interpretations(&mut self, text: &[u8], is_path: bool) {
         let mut own = Object::new();
+        let mut before = Vec::new();
         for field in fields(text).filter(|field| field.has_value) {
             let name = String::from_utf8_lossy(field.name).into_owned();
             let mut value = Vec::new();
@@ -154,7 +170,12 @@ impl Parsed {
                 "CONTAINER" => self.nested("container", "id", value),
                 "POD" => self.nested("pod", "uid", value),
                 _ => {
-                    self.names.entry(name).or_insert(value);
+                    let place = match before.contains(&name) {
+                        true => format!("{}{name}", String::from_utf8_lossy(MSG)),
+                        false => name.clone(),
+                    };
+                    before.push(name);
+                    self.names.entry(place).or_insert(value);
                 }
             }
         }
@@ -174,12 +195,39 @@ impl Parsed {
         self.records.iter().find(|record| kind_of(record) == kind)
     }
 
+    /// Field of the process and user that act: of the call's record, else of the first record that has it and is not
+    /// about an object.
+    pub(crate) fn subject(&self, name: &str) -> Option<&Value> {
+        let is_call = |record: &&Object| matches!(kind_of(record), "SYSCALL" | "URINGOP");
+        let is_object = |record: &&Object| OBJECTS.contains(&kind_of(record));
+        let mut calls = self.records.iter().filter(is_call);
+        let mut others = self.records.iter().filter(|record| !is_object(record));
+        calls
+            .find_map(|record| record.get(name))
+            .or_else(|| others.find_map(|record| record.get(name)))
+    }
+
     /// The records of this type.
     pub(crate) fn records<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Object> {
         let is_it = move |record: &&Object| kind_of(record) == kind;
         self.records.iter().filter(is_it)
     }
 }
+
+/// Types of records about what a call touched: their fields are not those of the subject.
+const OBJECTS: [&str; 11] = [
+    "PATH",
+    "CWD",
+    "EXECVE",
+    "OBJ_PID",
+    "IPC",
+    "IPC_SET_PERM",
+    "SOCKADDR",
+    "PROCTITLE",
+    "CAPSET",
+    "BPRM_FCAPS",
+    "NETFILTER_PKT",
+];
 
 /// A record of a type that is not known: its name and its text.
 fn unknown(record: &text::Record<'_>) -> Object {
@@ -190,12 +238,30 @@ fn unknown(record: &text::Record<'_>) -> Object {
     ])
 }
 
+/// Field of a record, or of the text that a program sent in it (`msg='…'`).
+pub(crate) fn field<'r>(record: &'r Object, name: &str) -> Option<&'r Value> {
+    record
+        .get(name)
+        .or_else(|| record.get("msg_fields")?.get(name))
+}
+
 /// The type of a record; empty if it has none.
 pub(crate) fn kind_of(record: &Object) -> &str {
     record
         .get("type")
         .and_then(Value::as_str)
         .unwrap_or_default()
+}
+
+/// The type of a record by its name in the kernel's header, where auditd writes `UNKNOWN[n]`.
+pub(crate) fn known_kind(record: &Object) -> &str {
+    let kind = kind_of(record);
+    if !kind.starts_with("UNKNOWN[") {
+        return kind;
+    }
+    let number = abi::record_type_number(kind);
+    let row = abi::record_type_names().find(|(known, _)| Some(*known) == number);
+    row.map_or(kind, |(_, name)| name)
 }
 
 /// A value as text. A string that is not UTF-8 is `{"text":…,"hex":…}` in the log; its text is taken.

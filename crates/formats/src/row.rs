@@ -32,6 +32,8 @@ pub(crate) enum How {
     Uuid,
     /// The last component of a path.
     Base,
+    /// The digest of `sha256:…` or of a bare one; in `Hash("sha256")` of that algorithm.
+    Hash(&'static str),
 }
 
 /// `from` is one or more sources, `A.x|B.x`, of which the first that fits is taken (see [`Facts::find`]);
@@ -79,6 +81,21 @@ pub(crate) fn put(out: &mut Object, to: &str, value: Value) {
     }
 }
 
+/// Puts values into the object at a place with dots, each unless something has its name already.
+pub(crate) fn merge(out: &mut Object, to: &str, values: Object) {
+    let mut object = out;
+    for name in to.split('.') {
+        let inner = object.entry(name).or_insert_with(|| Object::new().into());
+        let Value::Object(inner) = inner else {
+            return;
+        };
+        object = inner;
+    }
+    for (name, value) in values {
+        object.entry(name).or_insert(value);
+    }
+}
+
 impl How {
     fn of(self, value: &Value) -> Option<Value> {
         if value.is_null() {
@@ -106,6 +123,11 @@ impl How {
                 .map(Value::from),
             How::Time => time(integer(value)?),
             How::Uuid => text().filter(|text| is_uuid(text)).map(Value::from),
+            How::Hash(algorithm) => {
+                let text = text()?;
+                let (name, digest) = text.split_once(':')?;
+                (name == algorithm).then(|| digest.into())
+            }
             How::Base => text()
                 .filter(|text| !says_nothing(text))
                 .map(|text| base(&text).into()),
@@ -114,7 +136,7 @@ impl How {
 }
 
 /// Whether a program wrote that it does not know.
-fn says_nothing(text: &str) -> bool {
+pub(crate) fn says_nothing(text: &str) -> bool {
     matches!(text, "?" | "(none)" | "(unknown)" | "(null)" | "\"?\"")
 }
 

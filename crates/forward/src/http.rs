@@ -63,6 +63,10 @@ impl fmt::Display for Url {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
+    /// Content-Type in lower case, without parameters; empty if the answer has none.
+    pub(crate) content_type: String,
+    /// Retry-After, as it stands.
+    pub(crate) retry_after: Option<String>,
     pub(crate) body: Vec<u8>,
 }
 
@@ -150,6 +154,19 @@ fn read_answer(stream: &mut impl Read) -> io::Result<(Answer, bool)> {
     let is_kept = parsed.version == Some(1) && header("connection").is_none_or(|v| v != "close");
     let is_chunked = header("transfer-encoding").is_some_and(|v| v.contains("chunked"));
     let length = header("content-length").and_then(|v| v.parse::<usize>().ok());
+    let media_type = |value: String| {
+        value
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_owned()
+    };
+    let content_type = header("content-type").map(media_type).unwrap_or_default();
+    let mut values = parsed.headers.iter();
+    let retry_after = values.find(|header| header.name.eq_ignore_ascii_case("retry-after"));
+    let retry_after =
+        retry_after.map(|header| String::from_utf8_lossy(header.value).trim().to_owned());
     let mut rest = text.split_off(head);
     let (body, is_kept) = match (is_chunked, length) {
         (true, _) => (chunked(stream, rest)?, is_kept),
@@ -169,7 +186,13 @@ fn read_answer(stream: &mut impl Read) -> io::Result<(Answer, bool)> {
             (rest, false)
         }
     };
-    Ok((Answer { status, body }, is_kept))
+    let answer = Answer {
+        status,
+        content_type,
+        retry_after,
+        body,
+    };
+    Ok((answer, is_kept))
 }
 
 /// Reads a chunked body.

@@ -31,6 +31,7 @@ pub struct Fields<'a> {
 
 /// Splits `body` into fields, which are separated by blanks. A value in double quotes ends at the next double quote,
 /// one in single quotes (`msg='…'`) at the last single quote of the body, one in braces at the next closing brace.
+/// `op=` and `text=` without quotes go on up to the next field.
 pub fn fields(body: &[u8]) -> Fields<'_> {
     Fields { rest: body }
 }
@@ -51,10 +52,10 @@ impl<'a> Iterator for Fields<'a> {
         } else {
             (&text[..0], 0)
         };
-        let end = if has_value {
-            value_at + value_len(&text[value_at..])
-        } else {
-            mark
+        let end = match has_value {
+            true if is_phrase(name) => value_at + phrase_len(&text[value_at..]),
+            true => value_at + value_len(&text[value_at..]),
+            false => mark,
         };
         self.rest = &text[end..];
         Some(Field {
@@ -63,6 +64,29 @@ impl<'a> Iterator for Fields<'a> {
             has_value,
             value: &text[value_at..end],
         })
+    }
+}
+
+/// Whether programs write more than one word after this name without quotes: `op=adding user to group acct=…` of
+/// shadow, `text=…` of auditctl -m.
+fn is_phrase(name: &[u8]) -> bool {
+    name == b"op" || name == b"text"
+}
+
+/// Length of the value at the start of `text` and of the words behind it that are no fields.
+fn phrase_len(text: &[u8]) -> usize {
+    let mut end = value_len(text);
+    if matches!(text, [b'"' | b'\'', ..]) {
+        return end;
+    }
+    loop {
+        let blanks = text[end..].iter().take_while(|&&byte| byte == b' ').count();
+        let word = &text[end + blanks..];
+        let length = word_len(word);
+        if length == 0 || word[..length].contains(&b'=') {
+            return end;
+        }
+        end += blanks + length;
     }
 }
 
@@ -123,6 +147,21 @@ mod tests {
     }
 
     #[test]
+    fn an_operation_of_several_words_is_one_value() {
+        for (body, value) in [
+            ("op=adding user to group acct=\"m\"", "adding user to group"),
+            ("op=adding user  id=1004", "adding user"),
+            ("op=login id=1000", "login"),
+            ("op=y", "y"),
+            ("op=\"a b\" c", "\"a b\""),
+            ("text=hello from auditctl exe=\"/x\"", "hello from auditctl"),
+            ("op= x=1", ""),
+        ] {
+            assert_eq!(pairs(body)[0].1, value, "{body}");
+        }
+    }
+
+    #[test]
     fn any_bytes_come_back_the_same() {
         for body in [
             "",
@@ -135,6 +174,9 @@ mod tests {
             "a=\"b\"c d",
             "===",
             "netlabel: auid=0",
+            "op=a  b  c=1",
+            "op= ",
+            "text=a ",
         ] {
             let mut out = Vec::new();
             write_fields(&mut out, fields(body.as_bytes()));

@@ -1,6 +1,7 @@
 //! The tables: which field of which record goes into which field of ECS. [`super::super::facts::Facts::find`] lists
 //! what a source may be.
 
+use super::super::rest::Placed;
 use super::super::row::{row, How::*, Row};
 
 /// Fields that every event has, before all others.
@@ -10,7 +11,6 @@ pub(super) const EVENT: &[Row] = &[
     row("=9.4.0", "ecs.version", Same),
     row("=event", "event.kind", Same),
     row("=auditd", "event.module", Same),
-    row("=auditd.log", "event.dataset", Same),
     row("=tarsier", "event.provider", Same),
     row("event.uid", "event.id", Same),
     row("event.serial", "event.sequence", Integer),
@@ -20,13 +20,11 @@ pub(super) const EVENT: &[Row] = &[
 ];
 
 /// Fields that every event may have, after the tables for its act.
-pub(super) const EVERY: &[&[Row]] = &[SUBJECT, PROCESS, WORKLOAD, HOST, AUDITD];
+pub(super) const EVERY: &[&[Row]] = &[SUBJECT, PROCESS, PEERS, WORKLOAD, HOST, AUDITD];
 
-/// The acting user.
+/// The user that acts. If an account proves who it is, `user` is that account ([`LOGIN`]), and these are the program's.
 #[rustfmt::skip]
-const SUBJECT: &[Row] = &[
-    row("*.auid", "user.audit.id", Id),
-    row("names.AUID", "user.audit.name", Name),
+pub(super) const USER: &[Row] = &[
     row("*.uid", "user.id", Id),
     row("names.UID", "user.name", Name),
     row("*.euid", "user.effective.id", Id),
@@ -35,10 +33,30 @@ const SUBJECT: &[Row] = &[
     row("names.GID", "user.group.name", Name),
     row("*.egid", "user.effective.group.id", Id),
     row("names.EGID", "user.effective.group.name", Name),
+];
+
+/// The ids of the acting task that no account has.
+#[rustfmt::skip]
+const SUBJECT: &[Row] = &[
+    row("*.auid", "user.audit.id", Id),
+    row("names.AUID", "user.audit.name", Name),
     row("*.fsuid", "user.filesystem.id", Id),
     row("names.FSUID", "user.filesystem.name", Name),
     row("*.fsgid", "user.filesystem.group.id", Id),
+    row("names.FSGID", "user.filesystem.group.name", Name),
 ];
+
+/// Fields of the subject that [`SUBJECT`] and [`PROCESS`] take.
+pub(super) const PLACED: Placed = Placed {
+    subject: &[
+        "auid", "uid", "euid", "suid", "fsuid", "gid", "egid", "sgid", "fsgid", "pid", "ppid",
+        "comm", "exe", "ses",
+    ],
+    names: &[
+        "AUID", "UID", "EUID", "SUID", "FSUID", "GID", "EGID", "SGID", "FSGID",
+    ],
+    process: &["argv", "proctitle", "cwd"],
+};
 
 /// The process that acts.
 #[rustfmt::skip]
@@ -46,7 +64,12 @@ const PROCESS: &[Row] = &[
     row("*.pid", "process.pid", Integer),
     row("*.ppid", "process.parent.pid", Integer),
     row("*.comm|msg.comm", "process.name", Text),
+    row("*.exe|msg.exe", "process.name", Base),
     row("*.exe|msg.exe", "process.executable", Text),
+    row("process.sha256", "process.hash.sha256", Text),
+    row("process.parent_exe", "process.parent.executable", Text),
+    row("process.parent_exe", "process.parent.name", Base),
+    row("process.parent_args", "process.parent.args", List),
     row("process.args", "process.args", List),
     row("process.args_count", "process.args_count", Integer),
     row("process.command_line", "process.command_line", Text),
@@ -90,30 +113,24 @@ const AUDITD: &[Row] = &[
     row("event.kinds", "auditd.record_types", List),
     row("event.original_hex", "auditd.original_hex", Same),
     row("*.ses", "auditd.session", Id),
-    row("*.arch", "auditd.data.arch", Text),
+    row("event.message_type", "auditd.message_type", Same),
+    row("event.result", "auditd.result", Same),
+    row("event.labels", "auditd.labels", List),
+    row("event.match", "auditd.match", Text),
     row("call.name", "auditd.data.syscall", Text),
     row("call.via", "auditd.data.via", Text),
-    row("*.exit", "auditd.data.exit", Text),
-    row("SYSCALL.a0", "auditd.data.a0", Text),
-    row("SYSCALL.a1", "auditd.data.a1", Text),
-    row("SYSCALL.a2", "auditd.data.a2", Text),
-    row("SYSCALL.a3", "auditd.data.a3", Text),
     row("*.tty|msg.terminal", "auditd.data.tty", Text),
-    row("*.subj", "auditd.data.subj", Text),
-    row("*.op|msg.op", "auditd.data.op", Text),
-    row("*.sig", "auditd.data.sig", Text),
-    row("*.code", "auditd.data.code", Text),
-    row("*.words", "auditd.data.words", Text),
-    row("msg.grantors", "auditd.data.grantors", Text),
-    row("msg.text", "auditd.data.text", Text),
-    row("*.old-auid", "auditd.data.old_auid", Id),
-    row("*.old-ses", "auditd.data.old_ses", Id),
-    row("*.old", "auditd.data.old", Text),
-    row("*.list", "auditd.data.list", Text),
-    row("*.prog-id", "auditd.data.prog_id", Text),
-    row("OBJ_PID.ocomm", "auditd.data.ocomm", Text),
-    row("OBJ_PID.opid", "auditd.data.opid", Text),
-    row("OBJ_PID.ouid", "auditd.data.ouid", Id),
+];
+
+/// Addresses that records name.
+#[rustfmt::skip]
+const PEERS: &[Row] = &[
+    row("from.address", "source.address", Text),
+    row("from.ip", "source.ip", Ip),
+    row("from.port", "source.port", Port),
+    row("to.address", "destination.address", Text),
+    row("to.ip", "destination.ip", Ip),
+    row("to.port", "destination.port", Port),
 ];
 
 /// The object.
@@ -131,6 +148,11 @@ pub(super) const FILE: &[Row] = &[
     row("file.owner", "file.owner", Name),
     row("file.ogid", "file.gid", Id),
     row("file.group", "file.group", Name),
+    row("file.hash", "file.hash.md5", Hash("md5")),
+    row("file.hash", "file.hash.sha1", Hash("sha1")),
+    row("file.hash", "file.hash.sha256", Hash("sha256")),
+    row("file.hash", "file.hash.sha384", Hash("sha384")),
+    row("file.hash", "file.hash.sha512", Hash("sha512")),
 ];
 
 /// The old name of a rename, and what a link leads to.
@@ -143,6 +165,7 @@ pub(super) const MODULE: &[Row] = &[row("KERN_MODULE.name", "auditd.data.module"
 pub(super) const FORK: &[Row] = &[
     row("process.child", "process.pid", Integer),
     row("SYSCALL.pid", "process.parent.pid", Integer),
+    row("SYSCALL.ppid", "auditd.data.ppid", Text),
 ];
 
 /// A process that is signalled or traced: see `auditd.data.opid`.
@@ -180,29 +203,32 @@ pub(super) const OWN_SOCKET: &[Row] = &[
     row("socket.type", "network.type", Text),
 ];
 
-/// Somebody logs in: the account, not the program that lets it in.
+/// An account proves who it is: it is the user, not the program that lets it in.
 #[rustfmt::skip]
 pub(super) const LOGIN: &[Row] = &[
-    row("msg.id", "user.id", Id),
-    row("msg.acct|names.ID", "user.name", Name),
-    row("msg.addr", "source.ip", Ip),
-    row("msg.addr|msg.hostname", "source.address", Text),
+    row("account.id", "user.id", Id),
+    row("account.name", "user.name", Name),
+    row("group.id", "group.id", Id),
+    row("group.name", "group.name", Name),
+    row("from.address|from.hostname", "source.address", Text),
 ];
 
-/// An account that is changed.
+/// An account or a group that is changed.
 #[rustfmt::skip]
 pub(super) const ACCOUNT: &[Row] = &[
-    row("msg.id", "user.target.id", Id),
-    row("msg.acct|names.ID", "user.target.name", Name),
+    row("account.id", "user.target.id", Id),
+    row("account.name", "user.target.name", Name),
+    row("group.id", "group.id", Id),
+    row("group.name", "group.name", Name),
 ];
 
-/// A group that is changed.
+/// A package.
 #[rustfmt::skip]
-pub(super) const GROUP: &[Row] = &[
-    row("msg.gid", "group.id", Id),
-    row("msg.grp|msg.acct|names.GRP", "group.name", Name),
-    row("msg.id", "user.target.id", Id),
-    row("msg.acct", "user.target.name", Name),
+pub(super) const PACKAGE: &[Row] = &[
+    row("package.name", "package.name", Text),
+    row("package.version", "package.version", Text),
+    row("package.architecture", "package.architecture", Text),
+    row("package.type", "package.type", Text),
 ];
 
 /// A command by sudo: the program is the one that runs it.

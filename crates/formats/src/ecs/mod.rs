@@ -1,69 +1,154 @@
 //! Events in the Elastic Common Schema.
 //!
-//! [`fields`] has the tables of fields, [`acts`] what an event is. Fields that ECS does not have stand below `auditd`
-//! and as `user.audit`, where Auditbeat puts them.
+//! [`fields`] has the tables of fields, [`super::act`] what an event is. Fields that ECS does not have stand below
+//! `auditd` and as `user.audit`, where Auditbeat puts them, with Auditbeat's spelling of values. [`auditbeat`] has the
+//! words of Auditbeat for those whose rules compare them.
 
-mod acts;
+mod auditbeat;
 mod fields;
 
 use super::act::Act;
 use super::facts::Facts;
 use super::parsed::{Object, Reader};
-use super::row::{apply, put};
+use super::rest::rest;
+use super::row::{apply, merge, put, Row};
 use super::LogEvent;
 use serde_json::{json, Value};
+
+/// Places whose values `related.*` collects, so that one term finds an event by any of its users or addresses.
+const RELATED: [(&str, &[&str]); 3] = [
+    (
+        "related.user",
+        &[
+            "/user/name",
+            "/user/id",
+            "/user/audit/name",
+            "/user/effective/name",
+            "/user/target/name",
+        ],
+    ),
+    ("related.ip", &["/source/ip", "/destination/ip"]),
+    (
+        "related.hash",
+        &["/file/hash/sha256", "/process/hash/sha256"],
+    ),
+];
 
 /// The event as ECS 9.4 describes it. Of its fields only `process.group` is not in 8.11.
 pub(super) fn map(reader: &mut Reader, event: &LogEvent<'_>) -> Value {
     let parsed = reader.read(event.lines);
     let facts = Facts::of(event, &parsed);
+    let row = facts.act.row();
+    let categories = match row.category {
+        "" => Vec::new(),
+        category => vec![category],
+    };
+    let action = facts.action();
+    document(&facts, &action, &categories, row.types, "auditd.log")
+}
+
+/// The event with the words of Auditbeat and of the integration auditd_manager.
+pub(super) fn map_as_auditbeat(reader: &mut Reader, event: &LogEvent<'_>) -> Value {
+    let parsed = reader.read(event.lines);
+    let facts = Facts::of(event, &parsed);
+    let words = auditbeat::words(&facts);
+    let mut out = document(
+        &facts,
+        &words.action,
+        &words.categories,
+        &words.types,
+        auditbeat::DATASET,
+    );
+    if let Value::Object(out) = &mut out {
+        auditbeat::finish(&facts, &words, out);
+    }
+    out
+}
+
+fn document(
+    facts: &Facts<'_>,
+    action: &str,
+    categories: &[&str],
+    types: &[&str],
+    dataset: &str,
+) -> Value {
     let mut out = Object::new();
-    apply(fields::EVENT, &facts, &mut out);
-    let (category, types) = acts::what(facts.act);
-    if !category.is_empty() {
-        put(&mut out, "event.category", json!([category]));
+    apply(fields::EVENT, facts, &mut out);
+    put(&mut out, "event.dataset", dataset.into());
+    if !categories.is_empty() {
+        put(&mut out, "event.category", json!(categories));
     }
     if !types.is_empty() {
         put(&mut out, "event.type", json!(types));
     }
-    put(&mut out, "event.action", action(&facts).into());
+    put(&mut out, "event.action", action.into());
     let outcome = match facts.outcome {
         Some(true) => "success",
         Some(false) => "failure",
         None => "unknown",
     };
     put(&mut out, "event.outcome", outcome.into());
+
+    // What the act is about comes first: a place that it fills stays filled.
     for table in tables(facts.act) {
-        apply(table, &facts, &mut out);
+        apply(table, facts, &mut out);
+    }
+    if !facts.act.is_login() {
+        apply(fields::USER, facts, &mut out);
     }
     for table in fields::EVERY {
-        apply(table, &facts, &mut out);
+        apply(table, facts, &mut out);
     }
+
+    // Then everything that has no place of its own.
+    let mut others = rest(facts.parsed, &fields::PLACED);
+    if let Some(paths) = others.remove("paths") {
+        put(&mut out, "auditd.paths", paths);
+    }
+    merge(&mut out, "auditd.data", others);
+    relate(&mut out);
     Value::Object(out)
 }
 
-/// The action; where only its call or record tells, their name.
-fn action(facts: &Facts<'_>) -> String {
-    let kind = facts.kind().to_ascii_lowercase();
-    match facts.act {
-        Act::Call => facts
-            .text("call.name")
-            .map_or(kind, |name| format!("called-{name}")),
-        Act::Other | Act::Message if !kind.is_empty() => kind.replace('_', "-"),
-        act => act.name().to_owned(),
+/// Fills `related.*`.
+fn relate(out: &mut Object) {
+    let document = Value::Object(std::mem::take(out));
+    let mut related = Vec::new();
+    for (place, sources) in RELATED {
+        let mut values: Vec<&Value> = sources
+            .iter()
+            .filter_map(|source| document.pointer(source))
+            .collect();
+        values.retain(|value| value.is_string());
+        let mut once: Vec<Value> = Vec::new();
+        for value in values {
+            if !once.contains(value) {
+                once.push(value.clone());
+            }
+        }
+        related.push((place, once));
+    }
+    if let Value::Object(whole) = document {
+        *out = whole;
+    }
+    for (place, values) in related {
+        if !values.is_empty() {
+            put(out, place, values.into());
+        }
     }
 }
 
 /// The tables for an act, which come before those for every event.
-fn tables(act: Act) -> &'static [&'static [super::row::Row]] {
+fn tables(act: Act) -> &'static [&'static [Row]] {
     use Act::*;
     match act {
-        Login | Logout | Authenticate | SessionStart | SessionEnd | Credentials => &[fields::LOGIN],
-        AddUser | DeleteUser | ChangeAccount | Password | Lock | Unlock => &[fields::ACCOUNT],
-        AddGroup | DeleteGroup | ChangeMembers | AddMember | RemoveMember => &[fields::GROUP],
+        act if act.is_login() => &[fields::LOGIN],
+        act if act.is_of_account() || act.is_of_group() => &[fields::ACCOUNT],
         Command => &[fields::COMMAND],
         ServiceStart | ServiceStop => &[fields::SERVICE],
-        Execute | Exit | Crash | ChangeUser | ChangeGroup | Capabilities => &[],
+        Install | Remove | Update | Software => &[fields::PACKAGE],
+        ChangeUser | ChangeGroup => &[fields::ACCOUNT],
+        Execute | Exit | Crash | Capabilities => &[],
         Fork => &[fields::FORK],
         Signal | Trace => &[fields::TARGET_PROCESS],
         Connect | Send => &[fields::TO_PEER],

@@ -1,11 +1,12 @@
-//! The classes of OCSF that events are of, and which act is which activity.
+//! The classes of OCSF that events are of. [`super::super::act`] says which act is which activity.
 
-use super::super::act::Act::{self, *};
+use super::super::act::Act::*;
+use super::super::changes;
 use super::super::facts::Facts;
 use super::super::parsed::Object;
 use super::super::row::{put, Row};
 use super::objects;
-use serde_json::Value;
+use serde_json::{json, Value};
 
 /// A class of OCSF.
 pub(super) struct Class {
@@ -29,200 +30,132 @@ const IAM: (u32, &str) = (3, "Identity & Access Management");
 
 fn nothing(_: &Facts<'_>, _: &mut Object) {}
 
-static FILE: Class = Class {
-    uid: 1001,
-    name: "File System Activity",
-    category: SYSTEM,
-    activities: &[
-        (1, "Create"),
-        (4, "Delete"),
-        (5, "Rename"),
-        (6, "Set Attributes"),
-        (7, "Set Security"),
-        (8, "Get Attributes"),
-        (3, "Update"),
-        (12, "Mount"),
-        (13, "Unmount"),
-        (14, "Open"),
-    ],
-    needs: &["actor", "device", "file.name"],
-    tables: &[objects::FILE],
-    finish: files,
-};
+/// The classes. An event whose class lacks what it needs is of the first class after that one in [`FALLBACKS`], or a
+/// Base Event.
+#[rustfmt::skip]
+static CLASSES: &[Class] = &[
+    Class {
+        uid: FILE, name: "File System Activity", category: SYSTEM,
+        activities: &[
+            (1, "Create"), (4, "Delete"), (5, "Rename"), (6, "Set Attributes"), (7, "Set Security"),
+            (8, "Get Attributes"), (3, "Update"), (12, "Mount"), (13, "Unmount"), (14, "Open"),
+        ],
+        needs: &["actor", "device", "file.name"], tables: &[objects::FILE], finish: files,
+    },
+    Class {
+        uid: KERNEL, name: "Kernel Activity", category: SYSTEM, activities: &[(4, "Invoke")],
+        needs: &["actor", "device", "kernel.name"], tables: &[], finish: kernel,
+    },
+    Class {
+        uid: MODULE, name: "Module Activity", category: SYSTEM, activities: &[(1, "Load"), (2, "Unload")],
+        needs: &["actor", "device", "module.file.name"], tables: &[objects::MODULE], finish: module,
+    },
+    Class {
+        uid: 1007, name: "Process Activity", category: SYSTEM,
+        activities: &[(1, "Launch"), (2, "Terminate"), (5, "Set User ID")],
+        needs: &["actor", "device", "process.pid"], tables: &[], finish: process,
+    },
+    Class {
+        uid: 1008, name: "Event Log Activity", category: SYSTEM,
+        activities: &[(5, "Rotate"), (6, "Start"), (7, "Stop")],
+        needs: &["log_name"], tables: &[objects::EVENT_LOG], finish: event_log,
+    },
+    Class {
+        uid: FINDING, name: "Detection Finding", category: (2, "Findings"),
+        activities: &[(1, "Create"), (2, "Update")],
+        needs: &["finding_info.uid"], tables: &[objects::FINDING], finish: finding,
+    },
+    Class {
+        uid: ACCOUNT, name: "Account Change", category: IAM,
+        activities: &[(1, "Create"), (3, "Password Change"), (6, "Delete"), (9, "Lock"), (12, "Unlock")],
+        needs: &["user.name|user.uid"], tables: &[objects::ACCOUNT], finish: nothing,
+    },
+    Class {
+        uid: AUTHENTICATION, name: "Authentication", category: IAM, activities: &[(1, "Logon"), (2, "Logoff")],
+        needs: &["user.name|user.uid", "service.name"], tables: &[objects::AUTHENTICATION], finish: authentication,
+    },
+    Class {
+        uid: GROUP, name: "Group Management", category: IAM,
+        activities: &[(3, "Add User"), (4, "Remove User"), (5, "Delete"), (6, "Create")],
+        needs: &["group.name|group.uid"], tables: &[objects::GROUP], finish: nothing,
+    },
+    Class {
+        uid: NETWORK, name: "Network Activity", category: (4, "Network Activity"),
+        activities: &[(1, "Open"), (2, "Close"), (4, "Fail"), (6, "Traffic")],
+        needs: &["dst_endpoint.ip|dst_endpoint.name|src_endpoint.ip|src_endpoint.name"],
+        tables: &[], finish: network,
+    },
+    Class {
+        uid: CONFIG, name: "Device Config State Change", category: (5, "Discovery"), activities: &[(1, "Log")],
+        needs: &["device"], tables: &[], finish: settings,
+    },
+    Class {
+        uid: 6002, name: "Application Lifecycle", category: (6, "Application Activity"),
+        activities: &[(1, "Install"), (2, "Remove"), (3, "Start"), (4, "Stop"), (8, "Update")],
+        needs: &["app.name"], tables: &[objects::APPLICATION], finish: nothing,
+    },
+    Class {
+        uid: BASE, name: "Base Event", category: (0, "Uncategorized"), activities: &[],
+        needs: &[], tables: &[], finish: nothing,
+    },
+];
 
-static KERNEL: Class = Class {
-    uid: 1003,
-    name: "Kernel Activity",
-    category: SYSTEM,
-    activities: &[(4, "Invoke")],
-    needs: &["actor", "device", "kernel.name"],
-    tables: &[],
-    finish: kernel,
-};
+/// Class and activity that an event has if it lacks what its own class needs: a call without its file or address, a
+/// refused packet without a process, a member without a group.
+const FALLBACKS: [(u32, u32, u32); 5] = [
+    (NETWORK, KERNEL, 4),
+    (FILE, KERNEL, 4),
+    (MODULE, KERNEL, 4),
+    (KERNEL, NETWORK, OTHER),
+    (GROUP, ACCOUNT, OTHER),
+];
 
-static MODULE: Class = Class {
-    uid: 1005,
-    name: "Module Activity",
-    category: SYSTEM,
-    activities: &[(1, "Load"), (2, "Unload")],
-    needs: &["actor", "device", "module.file.name"],
-    tables: &[objects::MODULE],
-    finish: module,
-};
+const BASE: u32 = 0;
+const FILE: u32 = 1001;
+const KERNEL: u32 = 1003;
+const MODULE: u32 = 1005;
+const FINDING: u32 = 2004;
+const ACCOUNT: u32 = 3001;
+const AUTHENTICATION: u32 = 3002;
+const GROUP: u32 = 3006;
+const NETWORK: u32 = 4001;
+const CONFIG: u32 = 5019;
 
-static PROCESS: Class = Class {
-    uid: 1007,
-    name: "Process Activity",
-    category: SYSTEM,
-    activities: &[(1, "Launch"), (2, "Terminate"), (5, "Set User ID")],
-    needs: &["actor", "device", "process.pid"],
-    tables: &[],
-    finish: process,
-};
-
-static EVENT_LOG: Class = Class {
-    uid: 1008,
-    name: "Event Log Activity",
-    category: SYSTEM,
-    activities: &[(5, "Rotate"), (6, "Start"), (7, "Stop")],
-    needs: &["log_name"],
-    tables: &[objects::EVENT_LOG],
-    finish: event_log,
-};
-
-static NETWORK: Class = Class {
-    uid: 4001,
-    name: "Network Activity",
-    category: (4, "Network Activity"),
-    activities: &[(1, "Open"), (4, "Fail"), (6, "Traffic")],
-    needs: &["dst_endpoint.ip|dst_endpoint.name|src_endpoint.ip|src_endpoint.name"],
-    tables: &[],
-    finish: network,
-};
-
-static ACCOUNT: Class = Class {
-    uid: 3001,
-    name: "Account Change",
-    category: IAM,
-    activities: &[
-        (1, "Create"),
-        (3, "Password Change"),
-        (6, "Delete"),
-        (9, "Lock"),
-        (12, "Unlock"),
-    ],
-    needs: &["user.name|user.uid"],
-    tables: &[objects::ACCOUNT],
-    finish: nothing,
-};
-
-static AUTHENTICATION: Class = Class {
-    uid: 3002,
-    name: "Authentication",
-    category: IAM,
-    activities: &[(1, "Logon"), (2, "Logoff")],
-    needs: &["user.name|user.uid", "service.name"],
-    tables: &[objects::AUTHENTICATION],
-    finish: nothing,
-};
-
-static GROUP: Class = Class {
-    uid: 3006,
-    name: "Group Management",
-    category: IAM,
-    activities: &[
-        (3, "Add User"),
-        (4, "Remove User"),
-        (5, "Delete"),
-        (6, "Create"),
-    ],
-    needs: &["group.name|group.uid"],
-    tables: &[objects::GROUP],
-    finish: nothing,
-};
-
-/// The class of what is in no other.
-pub(super) static BASE: Class = Class {
-    uid: 0,
-    name: "Base Event",
-    category: (0, "Uncategorized"),
-    activities: &[],
-    needs: &[],
-    tables: &[],
-    finish: nothing,
-};
-
-/// Class and activity of an event.
-pub(super) fn what(facts: &Facts<'_>) -> (&'static Class, u32) {
+/// Classes that an event may have, with its activity in each, the fittest first. The last one needs nothing.
+pub(super) fn candidates(facts: &Facts<'_>) -> Vec<(&'static Class, u32)> {
+    let row = facts.act.row();
     let has_failed = facts.outcome == Some(false);
-    match facts.act {
-        Execute | Command | Fork => (&PROCESS, 1),
-        Exit | Crash => (&PROCESS, 2),
-        ChangeUser => (&PROCESS, 5),
-        Signal | Trace | ChangeGroup | Capabilities | Terminal => (&PROCESS, OTHER),
-        Create | Link => (&FILE, 1),
-        Truncate => (&FILE, 3),
-        Delete => (&FILE, 4),
-        Rename => (&FILE, 5),
-        Xattr | Times => (&FILE, 6),
-        Mode | Owner => (&FILE, 7),
-        Look => (&FILE, 8),
-        Mount => (&FILE, 12),
-        Unmount => (&FILE, 13),
-        Open => (&FILE, 14),
-        Connect | Accept if has_failed => (or_kernel(facts), if_network(facts, 4)),
-        Connect | Accept => (or_kernel(facts), if_network(facts, 1)),
-        Send | Receive => (or_kernel(facts), if_network(facts, 6)),
-        Bind => (or_kernel(facts), if_network(facts, OTHER)),
-        Load => (&MODULE, 1),
-        Unload => (&MODULE, 2),
-        Bpf | Clock | Call | Seccomp | Denied => (&KERNEL, 4),
-        Firewall | Promiscuous => (&KERNEL, OTHER),
-        Login => (&AUTHENTICATION, 1),
-        Logout | SessionEnd => (&AUTHENTICATION, 2),
-        SessionStart => (&AUTHENTICATION, 1),
-        Authenticate | Credentials | LoginId => (&AUTHENTICATION, OTHER),
-        AddUser => (&ACCOUNT, 1),
-        Password => (&ACCOUNT, 3),
-        DeleteUser => (&ACCOUNT, 6),
-        Lock => (&ACCOUNT, 9),
-        Unlock => (&ACCOUNT, 12),
-        ChangeAccount => (&ACCOUNT, OTHER),
-        AddMember => (&GROUP, 3),
-        RemoveMember => (&GROUP, 4),
-        DeleteGroup => (&GROUP, 5),
-        AddGroup => (&GROUP, 6),
-        ChangeMembers => (&GROUP, OTHER),
-        AuditRotate => (&EVENT_LOG, 5),
-        AuditStart => (&EVENT_LOG, 6),
-        AuditStop => (&EVENT_LOG, 7),
-        AuditRules | AuditError | AuditOther => (&EVENT_LOG, OTHER),
-        ServiceStart | ServiceStop | Boot | Shutdown | Software | Message | Other => (&BASE, OTHER),
-    }
+    let activity = match facts.act {
+        Connect | Accept if has_failed => 4,
+        _ => row.activity,
+    };
+    let fallback = match facts.act {
+        // A session changes its own role: no account is named.
+        Role => Some((CONFIG, 1)),
+        _ => FALLBACKS
+            .iter()
+            .find(|fallback| fallback.0 == row.class)
+            .map(|fallback| (fallback.1, fallback.2)),
+    };
+    let uids = [Some((row.class, activity)), fallback, Some((BASE, OTHER))];
+    let known = uids.into_iter().flatten().filter_map(|(uid, activity)| {
+        let class = CLASSES.iter().find(|class| class.uid == uid)?;
+        Some((class, activity))
+    });
+    known.collect()
 }
 
-/// Network Activity if the call names a network's or a UNIX socket's address, else Kernel Activity.
-fn or_kernel(facts: &Facts<'_>) -> &'static Class {
-    match facts.find("socket.type") {
-        Some(_) => &NETWORK,
-        None => &KERNEL,
-    }
-}
-
-fn if_network(facts: &Facts<'_>, activity: u32) -> u32 {
-    match facts.find("socket.type") {
-        Some(_) => activity,
-        None => 4,
-    }
-}
-
-/// `severity_id` and its caption.
-pub(super) fn severity(act: Act) -> (u32, &'static str) {
-    match act {
-        Denied | Seccomp | Crash | AuditError => (3, "Medium"),
-        AuditRules | AuditStop | Load | Unload => (2, "Low"),
-        _ => (1, "Informational"),
-    }
+/// `severity_id` and its caption: that of the act, unless the record says that a protection was switched off or a login
+/// failed.
+pub(crate) fn severity(facts: &Facts<'_>) -> (u32, &'static str) {
+    let usual = facts.act.row().severity;
+    let severity = match facts.act {
+        MacStatus | AuditRules if facts.weakens() => 4,
+        act if act.is_login() && facts.outcome == Some(false) => usual.max(2),
+        _ => usual,
+    };
+    let captions = ["Unknown", "Informational", "Low", "Medium", "High"];
+    (severity, captions[severity as usize])
 }
 
 fn files(facts: &Facts<'_>, out: &mut Object) {
@@ -236,6 +169,21 @@ fn files(facts: &Facts<'_>, out: &mut Object) {
     }
     if let Some(file) = out.get_mut("file") {
         file_type(facts, file);
+    }
+    if let Some((algorithm, digest)) = facts
+        .text("file.hash")
+        .as_deref()
+        .and_then(|hash| hash.split_once(':'))
+    {
+        let (number, caption) = match algorithm {
+            "md5" => (1, "MD5"),
+            "sha1" => (2, "SHA-1"),
+            "sha256" => (3, "SHA-256"),
+            "sha512" => (4, "SHA-512"),
+            other => (OTHER, other),
+        };
+        let hash = json!({"algorithm_id": number, "algorithm": caption, "value": digest});
+        put(out, "file.hashes", json!([hash]));
     }
     if facts.act == Delete && facts.outcome == Some(true) {
         put(out, "file.is_deleted", true.into());
@@ -323,6 +271,57 @@ fn process(facts: &Facts<'_>, out: &mut Object) {
     }
 }
 
+/// The user that a class requires, where the record says only that it is unknown.
+fn authentication(_: &Facts<'_>, out: &mut Object) {
+    let has_user = ["uid", "name"].iter().any(|name| {
+        out.get("user")
+            .is_some_and(|user| user.get(*name).is_some())
+    });
+    if !has_user {
+        put(out, "user.name", "(unknown)".into());
+        put(out, "user.type_id", 0.into());
+        put(out, "user.type", "Unknown".into());
+    }
+}
+
+fn finding(facts: &Facts<'_>, out: &mut Object) {
+    put(out, "finding_info.title", facts.action().into());
+    put(out, "finding_info.types", json!([facts.kind()]));
+    // The class has a status of its own: that of the work on the finding.
+    out.insert("status_id".into(), 1.into());
+    out.insert("status".into(), "New".into());
+    super::apply(objects::ACCOUNT, facts, out);
+    if let Some(user) = out.remove("user") {
+        put(out, "evidences", json!([{ "user": user }]));
+    }
+    out.remove("src_endpoint");
+}
+
+/// The settings before and after.
+fn settings(facts: &Facts<'_>, out: &mut Object) {
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    let state =
+        |name: &str, value: &str| json!({"state_id": OTHER, "state": format!("{name}={value}")});
+    for change in changes::of(facts.parsed) {
+        after.push(state(&change.name, &change.new));
+        if let Some(old) = &change.old {
+            before.push(state(&change.name, old));
+        }
+        let (number, caption) = match (change.name.as_str(), change.new.as_str()) {
+            ("enforcing" | "enabled", "0") => (1, "Disabled"),
+            ("enforcing" | "enabled", "1") => (2, "Enabled"),
+            _ => continue,
+        };
+        put(out, "state_id", number.into());
+        put(out, "state", caption.into());
+    }
+    for (name, states) in [("prev_security_states", before), ("security_states", after)] {
+        if !states.is_empty() {
+            out.insert(name.into(), states.into());
+        }
+    }
+}
+
 fn event_log(_: &Facts<'_>, out: &mut Object) {
     put(out, "log_type_id", 1.into());
 }
@@ -330,8 +329,9 @@ fn event_log(_: &Facts<'_>, out: &mut Object) {
 fn network(facts: &Facts<'_>, out: &mut Object) {
     let (table, direction, caption) = match facts.act {
         Accept | Receive => (objects::FROM_PEER, 1, "Inbound"),
+        Connect | Send => (objects::TO_PEER, 2, "Outbound"),
         Bind => (objects::FROM_PEER, 0, "Unknown"),
-        _ => (objects::TO_PEER, 2, "Outbound"),
+        _ => (objects::PEERS, 0, "Unknown"),
     };
     super::apply(table, facts, out);
     put(out, "connection_info.direction_id", direction.into());

@@ -9,7 +9,8 @@ mod objects;
 use super::act::Act;
 use super::facts::Facts;
 use super::parsed::{Object, Reader};
-use super::row::{apply, put};
+use super::rest::rest;
+use super::row::{apply, merge, put};
 use super::LogEvent;
 use classes::Class;
 use serde_json::{json, Value};
@@ -18,13 +19,15 @@ use serde_json::{json, Value};
 pub(super) fn map(reader: &mut Reader, event: &LogEvent<'_>) -> Value {
     let parsed = reader.read(event.lines);
     let facts = Facts::of(event, &parsed);
-    let (class, activity) = classes::what(&facts);
-    let document = whole(&facts, class, activity);
     // A class is only named if everything that it requires is there.
-    match class.needs.iter().all(|needed| has(&document, needed)) {
-        true => document,
-        false => whole(&facts, &classes::BASE, classes::OTHER),
+    let mut last = Value::Null;
+    for (class, activity) in classes::candidates(&facts) {
+        last = whole(&facts, class, activity);
+        if class.needs.iter().all(|needed| has(&last, needed)) {
+            break;
+        }
     }
+    last
 }
 
 /// Whether one of several places, `a.b|c`, has a value.
@@ -55,7 +58,7 @@ fn whole(facts: &Facts<'_>, class: &Class, activity: u32) -> Value {
     for (name, value) in names {
         out.insert(name.into(), value);
     }
-    let (severity, name) = classes::severity(facts.act);
+    let (severity, name) = classes::severity(facts);
     out.insert("severity_id".into(), severity.into());
     out.insert("severity".into(), name.into());
     let (status, name) = match facts.outcome {
@@ -65,10 +68,10 @@ fn whole(facts: &Facts<'_>, class: &Class, activity: u32) -> Value {
     };
     out.insert("status_id".into(), status.into());
     out.insert("status".into(), name.into());
-    if matches!(facts.act, Act::Denied) && facts.outcome == Some(false) {
-        // Action and disposition of the profile security_control: denied, blocked.
-        for (name, value) in [("action_id", 2), ("disposition_id", 2)] {
-            out.insert(name.into(), value.into());
+    if let Some(number) = decision(facts.act) {
+        // Action and disposition of the profile security_control: allowed, or denied and blocked.
+        for name in ["action_id", "disposition_id"] {
+            out.insert(name.into(), number.into());
         }
     }
     apply(objects::EVENT, facts, &mut out);
@@ -85,8 +88,23 @@ fn whole(facts: &Facts<'_>, class: &Class, activity: u32) -> Value {
         apply(table, facts, &mut out);
     }
     (class.finish)(facts, &mut out);
+    let has_process = facts.parsed.subject("pid").is_some();
+    let placed = match has_process {
+        true => &objects::PLACED,
+        false => &objects::PLACED_WITHOUT_PROCESS,
+    };
+    merge(&mut out, "unmapped", rest(facts.parsed, placed));
     prune(&mut out);
     Value::Object(out)
+}
+
+/// `action_id` of what a policy decided.
+fn decision(act: Act) -> Option<u32> {
+    match act {
+        Act::Permitted | Act::SeccompLogged => Some(1),
+        Act::Denied | Act::Seccomp => Some(2),
+        _ => None,
+    }
 }
 
 /// Attributes of which an object with this name must have one; see `one-of` in `tests/schema`.
@@ -131,6 +149,6 @@ fn activity_name(facts: &Facts<'_>, class: &Class, activity: u32) -> String {
         (Some((_, caption)), _) => (*caption).to_owned(),
         (None, Act::Call) => facts.text("call.name").unwrap_or_default(),
         (None, Act::Other | Act::Message) => facts.kind().to_ascii_lowercase(),
-        (None, act) => act.name().to_owned(),
+        (None, _) => facts.action(),
     }
 }

@@ -1,6 +1,7 @@
 //! The tables: which field of which record goes into which attribute of OCSF. [`super::super::facts::Facts::find`]
 //! lists what a source may be.
 
+use super::super::rest::Placed;
 use super::super::row::{row, How::*, Row};
 
 /// Profiles whose attributes are used.
@@ -22,28 +23,34 @@ pub(super) const EVENT: &[Row] = &[
     row("=audit.log", "metadata.log_name", Same),
     row("event.host", "device.hostname", Text),
     row("=Linux", "device.os.name", Same),
-    // What the schema has no attribute for.
+    // What the schema has no attribute for, apart from the fields of records.
     row("event.kinds", "unmapped.record_types", List),
     row("event.original_hex", "unmapped.raw_data_hex", Same),
+    row("event.labels", "unmapped.labels", List),
+    row("event.match", "unmapped.match", Text),
     row("call.via", "unmapped.via", Text),
-    row("*.arch", "unmapped.arch", Text),
     row("call.name", "unmapped.syscall", Text),
-    row("*.exit", "unmapped.exit", Text),
-    row("*.op|msg.op", "unmapped.op", Text),
-    row("*.subj", "unmapped.subj", Text),
-    row("*.sig", "unmapped.sig", Text),
-    row("*.code", "unmapped.code", Text),
-    row("*.words", "unmapped.words", Text),
-    row("*.old-auid", "unmapped.old_auid", Id),
     row("workload.unit", "unmapped.unit", Text),
     row("workload.user_unit", "unmapped.user_unit", Text),
     row("workload.cgroup", "unmapped.cgroup", Text),
     row("workload.pod.uid", "unmapped.pod", Text),
-    row("SYSCALL.a0", "unmapped.a0", Text),
-    row("SYSCALL.a1", "unmapped.a1", Text),
-    row("SYSCALL.a2", "unmapped.a2", Text),
-    row("SYSCALL.a3", "unmapped.a3", Text),
 ];
+
+/// Fields of the subject that [`ACTOR`] takes from an event with a process.
+pub(super) const PLACED: Placed = Placed {
+    subject: &[
+        "auid", "uid", "euid", "egid", "pid", "ppid", "comm", "exe", "ses", "tty",
+    ],
+    names: &["UID", "EUID", "EGID"],
+    process: &["argv", "cwd"],
+};
+
+/// Fields of the subject that [`ACTOR`] takes from an event without: OCSF has no process without `pid`.
+pub(super) const PLACED_WITHOUT_PROCESS: Placed = Placed {
+    subject: &["uid", "ses", "tty"],
+    names: &["UID"],
+    process: &[],
+};
 
 /// The actor: user, session and process.
 #[rustfmt::skip]
@@ -53,11 +60,13 @@ pub(super) const ACTOR: &[Row] = &[
     row("*.ses", "actor.session.uid", Id),
     row("*.tty|msg.terminal", "actor.session.terminal", Text),
     row("*.pid", "actor.process.pid", Integer),
-    row("*.comm|msg.comm|*.exe|msg.exe", "actor.process.name", Base),
+    row("*.comm|msg.comm", "actor.process.name", Text),
+    row("*.exe|msg.exe", "actor.process.name", Base),
     row("*.exe|msg.exe", "actor.process.path", Text),
     row("process.command_line", "actor.process.cmd_line", Text),
     row("CWD.cwd", "actor.process.working_directory", Text),
     row("*.ppid", "actor.process.parent_process.pid", Integer),
+    row("process.parent_exe", "actor.process.parent_process.path", Text),
     row("*.euid", "actor.process.user.uid", Id),
     row("names.EUID", "actor.process.user.name", Name),
     row("*.egid", "actor.process.group.uid", Id),
@@ -167,14 +176,24 @@ pub(super) const FROM_PEER: &[Row] = &[
     row("socket.path", "src_endpoint.name", Text),
 ];
 
-/// Somebody logs in.
+/// Addresses that records name.
+#[rustfmt::skip]
+pub(super) const PEERS: &[Row] = &[
+    row("from.ip", "src_endpoint.ip", Ip),
+    row("from.port", "src_endpoint.port", Port),
+    row("to.ip", "dst_endpoint.ip", Ip),
+    row("to.port", "dst_endpoint.port", Port),
+];
+
+/// An account proves who it is.
 #[rustfmt::skip]
 pub(super) const AUTHENTICATION: &[Row] = &[
-    row("msg.id|LOGIN.auid", "user.uid", Id),
-    row("msg.acct|names.ID", "user.name", Name),
-    row("msg.exe|*.comm|*.exe|=kernel", "service.name", Base),
-    row("msg.addr", "src_endpoint.ip", Ip),
-    row("msg.hostname", "src_endpoint.hostname", Text),
+    row("account.id", "user.uid", Id),
+    row("account.name", "user.name", Name),
+    row("msg.exe|*.exe|*.comm|=kernel", "service.name", Base),
+    row("from.ip", "src_endpoint.ip", Ip),
+    row("from.port", "src_endpoint.port", Port),
+    row("from.hostname", "src_endpoint.hostname", Text),
     row("*.ses", "session.uid", Id),
     row("msg.terminal", "session.terminal", Text),
 ];
@@ -182,15 +201,30 @@ pub(super) const AUTHENTICATION: &[Row] = &[
 /// An account that is changed.
 #[rustfmt::skip]
 pub(super) const ACCOUNT: &[Row] = &[
-    row("msg.id", "user.uid", Id),
-    row("msg.acct|names.ID", "user.name", Name),
+    row("account.id", "user.uid", Id),
+    row("account.name", "user.name", Name),
+    row("from.ip", "src_endpoint.ip", Ip),
 ];
 
 /// A group that is changed.
 #[rustfmt::skip]
 pub(super) const GROUP: &[Row] = &[
-    row("msg.gid", "group.uid", Id),
-    row("msg.grp|msg.acct", "group.name", Name),
-    row("msg.id", "user.uid", Id),
-    row("msg.acct", "user.name", Name),
+    row("group.id", "group.uid", Id),
+    row("group.name", "group.name", Name),
+    row("account.id", "user.uid", Id),
+    row("account.name", "user.name", Name),
+    row("from.ip", "src_endpoint.ip", Ip),
+];
+
+/// A package, a service or a virtual machine.
+#[rustfmt::skip]
+pub(super) const APPLICATION: &[Row] = &[
+    row("package.name|msg.unit|msg.vm|msg.uuid", "app.name", Text),
+    row("package.version", "app.version", Text),
+];
+
+/// What a program has found.
+#[rustfmt::skip]
+pub(super) const FINDING: &[Row] = &[
+    row("event.uid", "finding_info.uid", Same),
 ];

@@ -74,14 +74,25 @@ impl EcsFacts {
                 .unwrap_or_default()
         };
         let types = list("type");
-        for category in list("category") {
-            let known = self.categories.get(&category);
-            for kind in &types {
-                if !known.is_some_and(|known| known.contains(kind)) {
-                    errors.push(format!("event.type {kind} is none of category {category}"));
-                }
+        // Each type goes with one of the categories.
+        let categories = list("category");
+        for kind in &types {
+            let goes = |category: &String| {
+                self.categories
+                    .get(category)
+                    .is_some_and(|known| known.contains(kind))
+            };
+            if !categories.iter().any(goes) {
+                errors.push(format!("event.type {kind} is of none of {categories:?}"));
             }
         }
+        errors
+    }
+
+    /// Errors in a document with Auditbeat's words, which pair categories and types as Auditbeat does.
+    pub(crate) fn errors_of_auditbeat(&self, document: &Value) -> Vec<String> {
+        let mut errors = self.errors(document);
+        errors.retain(|error| !error.contains("is of none of"));
         errors
     }
 
@@ -96,10 +107,29 @@ impl EcsFacts {
             }
             return;
         }
-        let Some(field) = self.fields.get(place) else {
-            errors.push(format!("{place}: no such field"));
+        let below = || {
+            let (above, _) = place.rsplit_once('.')?;
+            self.fields.get(&format!("{above}.*"))
+        };
+        let Some(field) = self.fields.get(place).or_else(below) else {
+            // A list of objects, as Auditbeat has paths.
+            match value {
+                Value::Array(items) if items.iter().all(Value::is_object) => {
+                    items.iter().for_each(|item| self.walk(place, item, errors));
+                }
+                _ => errors.push(format!("{place}: no such field")),
+            }
             return;
         };
+        if let Some(kind) = field.kind.strip_suffix('*') {
+            match value {
+                Value::Array(items) => items
+                    .iter()
+                    .for_each(|item| field.check(place, kind, item, errors)),
+                item => field.check(place, kind, item, errors),
+            }
+            return;
+        }
         match (field.kind.strip_suffix("[]"), value) {
             (Some(kind), Value::Array(items)) => {
                 for item in items {

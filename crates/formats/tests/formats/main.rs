@@ -5,32 +5,48 @@ mod events;
 mod fixtures;
 mod ocsf_facts;
 mod planted;
+mod records;
+mod rules;
 
 use ecs_facts::EcsFacts;
 use events::Sample;
 use ocsf_facts::OcsfFacts;
 
 /// Logs whose events are mapped: what kernels wrote, what Tarsier writes, and what fuzzing begins with.
-const CORPORA: [&str; 5] = [
+const CORPORA: [&str; 6] = [
     "../event/tests/corpus",
     "../compose/tests/corpus",
     "../../fuzz/seeds/log_lines",
     "../../fuzz/seeds/search",
     "tests/formats/events",
+    "tests/formats/records",
 ];
 
 #[test]
 fn every_event_of_the_corpora_is_valid_ecs_and_ocsf() {
     let (ecs, ocsf) = (EcsFacts::read(), OcsfFacts::read());
+    let older = OcsfFacts::of("1.7.0");
     let samples: Vec<Sample> = CORPORA.iter().flat_map(|dir| events::of(dir)).collect();
     assert!(samples.len() > 2000, "{} events", samples.len());
     let mut classes = std::collections::BTreeMap::new();
     for sample in &samples {
         let errors = ecs.errors(&sample.map("ecs"));
         assert!(errors.is_empty(), "ECS: {errors:#?}\n{}", sample.text());
+        let errors = ecs.errors_of_auditbeat(&sample.map("ecs-auditbeat"));
+        assert!(
+            errors.is_empty(),
+            "Auditbeat: {errors:#?}\n{}",
+            sample.text()
+        );
         let document = sample.map("ocsf");
         let errors = ocsf.errors(&document);
         assert!(errors.is_empty(), "OCSF: {errors:#?}\n{}", sample.text());
+        let errors = older.errors(&document);
+        assert!(
+            errors.is_empty(),
+            "OCSF 1.7: {errors:#?}\n{}",
+            sample.text()
+        );
         let class = document["class_uid"].as_u64().expect("a class");
         *classes.entry(class).or_insert(0_u32) += 1;
         assert!(sample.map("json").is_object());

@@ -28,8 +28,14 @@ pub(crate) struct OcsfFacts {
 }
 
 impl OcsfFacts {
+    /// The facts of the version that documents name.
     pub(crate) fn read() -> OcsfFacts {
-        let path = here("tests/schema/ocsf-1.8.0.txt");
+        OcsfFacts::of("1.8.0")
+    }
+
+    /// The facts of a version.
+    pub(crate) fn of(version: &str) -> OcsfFacts {
+        let path = here(&format!("tests/schema/ocsf-{version}.txt"));
         let text = std::fs::read_to_string(path).expect("the facts");
         let mut facts = OcsfFacts {
             classes: HashMap::new(),

@@ -128,7 +128,7 @@ impl Recipe {
     /// The settings of a configuration.
     pub fn new(config: &Config, host: &str) -> Recipe {
         Recipe {
-            format: config.format.clone(),
+            format: config.format_name().to_owned(),
             host: host.to_owned(),
             keys: config.filter_keys.clone(),
             types: config.filter_types.clone(),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::values::{action, bytes, list, path, time, word, words, wrong, yes_no, Wrong};
-use super::{Auth, Compression, Config, SinkKind, Start};
+use super::{Auth, Compression, Config, EcsFlavour, OtlpBody, SinkKind, Start};
 use crate::format::FORMATS;
 
 type Apply = fn(&mut Config, &str) -> Result<(), Wrong>;
@@ -50,6 +50,26 @@ const COMPRESSIONS: &[(&str, Compression)] = &[
     ("gzip", Compression::Gzip),
 ];
 
+const FLAVOURS: &[(&str, EcsFlavour)] = &[
+    ("tarsier", EcsFlavour::Tarsier),
+    ("auditbeat", EcsFlavour::Auditbeat),
+];
+
+const BODIES: &[(&str, OtlpBody)] = &[
+    ("text", OtlpBody::Text),
+    ("structured", OtlpBody::Structured),
+];
+
+/// Headers that requests have of their own.
+const OWN_HEADERS: [&str; 6] = [
+    "host",
+    "content-length",
+    "content-type",
+    "content-encoding",
+    "transfer-encoding",
+    "connection",
+];
+
 const DAY: Duration = Duration::from_secs(86_400);
 
 macro_rules! keys {
@@ -74,6 +94,8 @@ keys! {
         |c, v| word(v, SINKS).map(|x| c.sink = x);
     format, "raw", "what an event looks like",
         format_name;
+    ecs_flavour, "tarsier", "words of `format = ecs`: `tarsier`, or `auditbeat` for Elastic's rules",
+        |c, v| word(v, FLAVOURS).map(|x| c.ecs_flavour = x);
     server, "none", "`HOST:PORT`, several with commas; otlp: a URL",
         |c, v| { c.server = list(v); Ok(()) };
     topic, "audit", "kafka: the topic",
@@ -101,6 +123,12 @@ keys! {
         |c, v| { c.user = v.into(); Ok(()) };
     secret_file, "none", "file with password, token or seed",
         |c, v| path(v).map(|x| c.secret_file = Some(x));
+    headers, "none", "otlp: further headers, `NAME: VALUE` with commas between them",
+        |c, v| headers(v).map(|x| c.headers = x);
+    secret_header, "none", "otlp: header that has the secret, such as `api-key`",
+        |c, v| header_name(v).map(|x| c.secret_header = Some(x));
+    otlp_body, "text", "otlp: `text`, or `structured` (a map; not with `format = raw`)",
+        |c, v| word(v, BODIES).map(|x| c.otlp_body = x);
     compression, "zstd, gzip (kafka, otlp)", "`none`, `zstd`, `gzip`",
         |c, v| word(v, COMPRESSIONS).map(|x| c.compression = Some(x));
     batch_bytes, "1M (nats: 512K)", "size of a batch, before compression",
@@ -185,6 +213,37 @@ fn format_name(config: &mut Config, value: &str) -> Result<(), Wrong> {
         false => return Err(wrong(value, &format!("one of {}", FORMATS.join(", ")))),
     }
     Ok(())
+}
+
+/// `NAME: VALUE, NAME: VALUE`.
+fn headers(value: &str) -> Result<Vec<(String, String)>, Wrong> {
+    let header = |text: &str| {
+        let (name, content) = text
+            .split_once(':')
+            .ok_or_else(|| wrong(text, "a header, such as X-Scope-OrgID: tenant1"))?;
+        let content = content.trim();
+        let is_fine = |c: char| c.is_ascii_graphic() || c == ' ';
+        match !content.is_empty() && content.chars().all(is_fine) {
+            true => Ok((header_name(name.trim())?, content.to_owned())),
+            false => Err(wrong(content, "a value of printable ASCII characters")),
+        }
+    };
+    value.split(',').map(|text| header(text.trim())).collect()
+}
+
+/// The name of a header (a token of RFC 9110), unless requests have it of their own.
+fn header_name(value: &str) -> Result<String, Wrong> {
+    let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+    let is_own = OWN_HEADERS
+        .iter()
+        .any(|own| own.eq_ignore_ascii_case(value));
+    match !value.is_empty() && value.chars().all(is_token) && !is_own {
+        true => Ok(value.to_owned()),
+        false => Err(wrong(
+            value,
+            "the name of a header, such as api-key, that requests lack",
+        )),
+    }
 }
 
 fn subject(config: &mut Config, value: &str) -> Result<(), Wrong> {

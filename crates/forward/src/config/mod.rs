@@ -69,6 +69,24 @@ pub enum Auth {
     Nkey,
 }
 
+/// Words for what happened in ECS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EcsFlavour {
+    /// Those of this project.
+    Tarsier,
+    /// Those of Auditbeat and the integration auditd_manager.
+    Auditbeat,
+}
+
+/// Form of the body of a log record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OtlpBody {
+    /// The event as text.
+    Text,
+    /// The event's JSON object as a map.
+    Structured,
+}
+
 /// Action in case of trouble, in the words of audisp-remote.conf(5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TroubleAction {
@@ -117,6 +135,14 @@ pub struct Config {
     pub sink: SinkKind,
     /// Name of the format.
     pub format: String,
+    /// Words that `format = ecs` uses.
+    pub ecs_flavour: EcsFlavour,
+    /// Form of the bodies of OTLP's log records.
+    pub otlp_body: OtlpBody,
+    /// Headers of HTTP requests: names and values.
+    pub headers: Vec<(String, String)>,
+    /// Name of the HTTP header that has the secret.
+    pub secret_header: Option<String>,
     /// Servers, `HOST:PORT`; for OTLP one URL.
     pub server: Vec<String>,
     /// Kafka's topic.
@@ -181,6 +207,10 @@ impl Config {
             host: None,
             sink: SinkKind::Stdout,
             format: "raw".into(),
+            ecs_flavour: EcsFlavour::Tarsier,
+            otlp_body: OtlpBody::Text,
+            headers: Vec::new(),
+            secret_header: None,
             server: Vec::new(),
             topic: "audit".into(),
             partition: None,
@@ -207,6 +237,14 @@ impl Config {
             network_failure_action: TroubleAction::Syslog,
             network_failure_after: Duration::from_secs(60),
             metrics_file: None,
+        }
+    }
+
+    /// Name of the format that events get: a flavour is a format of its own.
+    pub fn format_name(&self) -> &str {
+        match (self.format.as_str(), self.ecs_flavour) {
+            ("ecs", EcsFlavour::Auditbeat) => "ecs-auditbeat",
+            (format, _) => format,
         }
     }
 
@@ -314,6 +352,36 @@ pub fn parse(text: &[u8], path: &Path) -> Result<Config, ConfigError> {
     Ok(config)
 }
 
+/// A conflict, with its remedy, among the keys that say what events and requests look like.
+fn form_conflict(config: &Config) -> Option<(&'static str, &'static str)> {
+    let is_of_http = !config.headers.is_empty()
+        || config.secret_header.is_some()
+        || config.otlp_body != OtlpBody::Text;
+    if is_of_http && config.sink != SinkKind::Otlp {
+        return Some((
+            "headers, secret_header and otlp_body are for otlp only",
+            "remove them, or set `sink = otlp`",
+        ));
+    }
+    if config.secret_header.is_some() && (config.auth != Auth::None || config.secret_file.is_none())
+    {
+        return Some((
+            "secret_header needs the secret for itself",
+            "set secret_file, and remove auth",
+        ));
+    }
+    if config.otlp_body == OtlpBody::Structured && config.format == "raw" {
+        return Some((
+            "otlp_body = structured needs JSON objects",
+            "set `format = json`, `ecs` or `ocsf`",
+        ));
+    }
+    if config.ecs_flavour != EcsFlavour::Tarsier && config.format != "ecs" {
+        return Some(("ecs_flavour is for ECS only", "set `format = ecs`"));
+    }
+    None
+}
+
 /// Whether the keys go together.
 fn check(config: &Config, path: &Path) -> Result<(), ConfigError> {
     let conflict = |found: &str, remedy: &'static str| {
@@ -335,6 +403,9 @@ fn check(config: &Config, path: &Path) -> Result<(), ConfigError> {
     }
     if config.sink == SinkKind::File && config.path.as_os_str().is_empty() {
         return conflict("sink = file without a path", "add `path = /FILE`");
+    }
+    if let Some((found, remedy)) = form_conflict(config) {
+        return conflict(found, remedy);
     }
     let fits = match config.auth {
         Auth::None => true,

@@ -51,7 +51,18 @@ pub struct Asked {
 enum Step {
     Sent,
     Idle(Duration),
-    Failed(String),
+    /// Nothing arrived, and why; the least time until the next attempt.
+    Failed(String, Duration),
+}
+
+impl Step {
+    fn failed(error: &SinkError) -> Step {
+        let pause = match error {
+            SinkError::RetryAfter { pause, .. } => *pause,
+            _ => Duration::ZERO,
+        };
+        Step::Failed(error.to_string(), pause)
+    }
 }
 
 /// The sender of one configuration.
@@ -117,8 +128,8 @@ impl Sender {
                 false => match self.step(&files)? {
                     Step::Sent => Duration::ZERO,
                     Step::Idle(wait) => wait,
-                    Step::Failed(why) => {
-                        let (wait, then) = self.failed(&why);
+                    Step::Failed(why, pause) => {
+                        let (wait, then) = self.failed(&why, pause);
                         next = if next == Next::GoOn { then } else { next };
                         wait
                     }
@@ -159,7 +170,7 @@ impl Sender {
         let sink = &mut self.target.sink;
         let prepared = self.progress.with_state(|state| sink.prepare(state));
         if let Err(error) = prepared {
-            return Ok(Step::Failed(error.to_string()));
+            return Ok(Step::failed(&error));
         }
         let want = Want {
             bytes_max: limits.bytes,
@@ -199,9 +210,9 @@ impl Sender {
             Err(SinkError::Disagreement(why)) if self.progress.cursor().sink.is_empty() => {
                 self.report.metrics.sent.doubtful += u64::from(was_repeated);
                 self.progress.forget_state(&self.config);
-                Ok(Step::Failed(why))
+                Ok(Step::Failed(why, Duration::ZERO))
             }
-            Err(error) => Ok(Step::Failed(error.to_string())),
+            Err(error) => Ok(Step::failed(&error)),
         }
     }
 
@@ -211,15 +222,47 @@ impl Sender {
         batch: &Batch,
         receipt: Receipt,
     ) -> anyhow::Result<Step> {
-        dead_letter::write(&self.config.spool_dir(), &made.refused)?;
+        let spool = self.config.spool_dir();
+        dead_letter::write(&spool, &made.refused)?;
+
+        // Part of a batch was refused, and the far side does not say which: all of it is kept here, and a gap tells how
+        // many events are missing. To send it again would store the others twice.
+        let remark = receipt.remark.as_deref().unwrap_or("no reason given");
+        if receipt.refused > 0 {
+            let why = format!(
+                "the server refused {} of these {}: {remark}",
+                receipt.refused,
+                batch.messages.len()
+            );
+            let bodies: Vec<&[u8]> = batch
+                .messages
+                .iter()
+                .map(|message| batch.body(message))
+                .collect();
+            dead_letter::write_one(&spool, made.to, &why, &bodies.join(&b'\n'))?;
+            say(&format!(
+                "{why}; they are in {}",
+                spool.join("dead-letter").display()
+            ));
+        } else if let Some(remark) = &receipt.remark {
+            say(&format!(
+                "the server took everything, with a remark: {remark}"
+            ));
+        }
+
         let (bytes, filtered) = self.progress.acknowledged(made, batch);
+        // Word of a gap that is refused is no gap again.
+        if receipt.refused > 0 && batch.events() > 0 {
+            self.progress
+                .missing(receipt.refused.min(batch.events()), made.to);
+        }
         let metrics = &mut self.report.metrics;
         metrics.attempts.succeeded();
         metrics.kept.refused += made.refused.len() as u64 + receipt.refused;
         metrics.kept.filtered += filtered;
         metrics.sent.repeated += u64::from(receipt.was_there);
         metrics.sent.batches += 1;
-        metrics.sent.events += batch.events();
+        metrics.sent.events += batch.events().saturating_sub(receipt.refused);
         metrics.sent.bytes += bytes;
         self.target.took_all();
         self.retry.succeeded();
@@ -270,12 +313,12 @@ impl Sender {
         Ok(Step::Sent)
     }
 
-    fn failed(&mut self, why: &str) -> (Duration, Next) {
+    fn failed(&mut self, why: &str, pause: Duration) -> (Duration, Next) {
         if self.report.metrics.attempts.failed(why) {
             say(why);
         }
         let now = Instant::now();
-        let wait = self.retry.failed(now);
+        let wait = self.retry.failed(now).max(pause);
         let outage = self.retry.outage(self.config.network_failure_after, now);
         let next = outage.map_or(Next::GoOn, |lasted| {
             let text = format!(

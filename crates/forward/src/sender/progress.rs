@@ -183,6 +183,17 @@ impl Progress {
         self.is_dirty = true;
     }
 
+    /// `events` of the batch that ends at `to`, just acknowledged, are not at the far side: a gap says so.
+    pub(super) fn missing(&mut self, events: u64, to: Position) {
+        let later = self.cursor.gap.take();
+        self.cursor.gap = Some(Gap {
+            to: later.as_ref().map_or(to, |gap| gap.to),
+            events: events + later.map_or(0, |gap| gap.events),
+            cause: "refused-by-sink".into(),
+        });
+        self.is_dirty = true;
+    }
+
     fn settled(&mut self) {
         self.cursor.pending = None;
         self.is_repeated = false;

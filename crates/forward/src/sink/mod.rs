@@ -36,6 +36,14 @@ pub enum SinkError {
     /// The batch may or may not have arrived, or nothing can arrive now: it is sent again.
     #[error("{0}")]
     Retry(String),
+    /// The same, and the far side asks for a pause.
+    #[error("{why}")]
+    RetryAfter {
+        /// What it answered.
+        why: String,
+        /// Least time until the next attempt.
+        pause: Duration,
+    },
     /// The far side will not take this batch, whatever is done. None of it was stored.
     #[error("{0}")]
     Refused(String),
@@ -45,12 +53,14 @@ pub enum SinkError {
 }
 
 /// Details of a batch's arrival.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Receipt {
     /// The batch was there already: the far side refused the repetition.
     pub was_there: bool,
-    /// Number of messages that the far side counted as refused.
+    /// Number of messages that the far side did not store and will not take. It does not say which.
     pub refused: u64,
+    /// What the far side says about the batch, if it says anything.
+    pub remark: Option<String>,
 }
 
 /// A far side.

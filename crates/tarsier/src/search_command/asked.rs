@@ -99,7 +99,7 @@ pub(super) enum Taken {
 }
 
 /// Formats in which an event is an object.
-const OBJECT_FORMATS: [&str; 4] = ["json", "jsonl", "ecs", "ocsf"];
+const OBJECT_FORMATS: [&str; 5] = ["json", "jsonl", "ecs", "ecs-auditbeat", "ocsf"];
 
 /// Options with a value.
 const VALUES: [&str; 7] = [
