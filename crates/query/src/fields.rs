@@ -1,8 +1,9 @@
 //! A record as names and values, one after the other, without memory of its own.
 
+use crate::near::near;
 use crate::number::unescape;
 use crate::walk::Text;
-use memchr::{memchr, memmem};
+use memchr::memchr_iter;
 use std::borrow::Cow;
 
 /// A field of a record.
@@ -27,7 +28,10 @@ pub(crate) struct Fields<'e> {
 impl<'e> Fields<'e> {
     /// The fields of a line without its interpretations.
     pub(crate) fn of(text: &'e [u8]) -> Fields<'e> {
-        let head = memmem::find(&text[..text.len().min(400)], b"): ");
+        // The first parenthesis is mostly that of the time.
+        let start = &text[..text.len().min(400)];
+        let mut ends = memchr_iter(b')', start);
+        let head = ends.find(|end| start[*end..].starts_with(b"): "));
         Fields {
             text,
             at: head.map_or(0, |end| end + 2),
@@ -42,9 +46,11 @@ impl<'e> Iterator for Fields<'e> {
         loop {
             let text = self.text;
             let equals = self.at + near(b'=', &text[self.at..])?;
-            let is_end = |byte: &u8| matches!(byte, b' ' | b'\'' | b'(' | b',' | b'\t' | b'\n');
-            let name_bytes = text[self.at..equals].iter().rev();
-            let name_start = equals - name_bytes.take_while(|byte| !is_end(byte)).count();
+            let before = text[self.at..equals].iter();
+            let blank = before
+                .rev()
+                .position(|byte| BEFORE_NAMES[usize::from(*byte)]);
+            let name_start = blank.map_or(self.at, |length| equals - length);
             let at = equals + 1;
             let (value, is_quoted, next) = match text.get(at) {
                 // The text of a message has fields of its own.
@@ -77,21 +83,16 @@ impl<'e> Iterator for Fields<'e> {
     }
 }
 
-/// Bytes that are looked at one by one.
-const NEAR_BYTES: usize = 12;
-
-/// The first place of a byte, which is mostly near: a call of [`memchr`] takes longer than a few bytes.
-#[inline]
-fn near(byte: u8, text: &[u8]) -> Option<usize> {
-    let near = text
-        .iter()
-        .take(NEAR_BYTES)
-        .position(|other| *other == byte);
-    if near.is_some() || text.len() <= NEAR_BYTES {
-        return near;
+/// Bytes that stand before a name, and are not part of it.
+const BEFORE_NAMES: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut at = 0;
+    while at < b" '(,\t\n".len() {
+        table[b" '(,\t\n"[at] as usize] = true;
+        at += 1;
     }
-    memchr(byte, &text[NEAR_BYTES..]).map(|at| at + NEAR_BYTES)
-}
+    table
+};
 
 /// A word without what ends messages.
 fn trimmed(word: &[u8]) -> &[u8] {
@@ -113,12 +114,17 @@ impl<'e> Field<'e> {
 
     /// A decimal number of 32 bits, in which -1 may be written with its sign.
     pub(crate) fn number(&self) -> Option<u32> {
-        let text = std::str::from_utf8(self.value).ok()?;
-        let number: i64 = text.parse().ok()?;
-        match number {
-            -1 => Some(u32::MAX),
-            _ => u32::try_from(number).ok(),
-        }
+        let digits = match self.value {
+            b"-1" => return Some(u32::MAX),
+            [b'+', digits @ ..] => digits,
+            digits => digits,
+        };
+        let add = |number: u32, digit: &u8| {
+            let digit = digit.is_ascii_digit().then(|| u32::from(digit - b'0'))?;
+            number.checked_mul(10)?.checked_add(digit)
+        };
+        let number = digits.iter().try_fold(0, add);
+        number.filter(|_| !digits.is_empty())
     }
 
     /// A number of 32 bits in hex.

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 pub type UserName = fn(u32) -> Option<Vec<u8>>;
 
 /// Conditions on an event. All that are set must hold; a default filter takes every event.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Serial number.
     pub serial: Option<u32>,
@@ -84,6 +84,8 @@ pub struct Filter {
 pub struct Matcher {
     filter: Filter,
     wanted: Wanted,
+    /// Whether something is asked that only the fields of records answer. A dialect drops events that it cannot read.
+    needs_facts: bool,
     dialect: Dialect,
     /// An event whose lines do not have it does not match.
     literal: Option<Literal>,
@@ -96,6 +98,7 @@ impl Matcher {
     pub fn new(filter: Filter, dialect: Dialect, user_name: UserName) -> Matcher {
         Matcher {
             wanted: wanted(&filter, dialect),
+            needs_facts: dialect.is_peer() || asks_about_fields(&filter),
             literal: literal(&filter),
             filter,
             dialect,
@@ -160,6 +163,9 @@ impl Matcher {
             || !self.may_match(event.lines())
         {
             return false;
+        }
+        if !self.needs_facts {
+            return is_node(&self.filter, event);
         }
         let Some(facts) = Facts::read_view(event, &self.wanted, self.dialect) else {
             return false;
@@ -252,6 +258,19 @@ impl Matcher {
             }
         }
     }
+}
+
+/// Whether there is a condition besides those on types, nodes and the serial number.
+fn asks_about_fields(filter: &Filter) -> bool {
+    let rest = Filter {
+        kinds: Vec::new(),
+        nodes: Vec::new(),
+        serial: None,
+        is_exact: false,
+        is_interpreted: false,
+        ..filter.clone()
+    };
+    rest != Filter::default()
 }
 
 /// The facts that the filter is about.

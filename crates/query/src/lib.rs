@@ -46,6 +46,7 @@ pub mod last;
 mod lines;
 mod literal;
 mod messages;
+mod near;
 mod number;
 mod output;
 pub mod overview;

@@ -87,19 +87,23 @@ pub(crate) fn read<'e>(event: EventView<'e>, wanted: &Wanted) -> Facts<'e> {
 /// Names of fields as numbers, which are compared at once.
 mod code {
     /// The bytes of a name of at most eight bytes as a number; 0 for a longer one.
+    #[inline]
     pub(super) const fn of(name: &[u8]) -> u64 {
-        if name.len() > 8 {
-            return 0;
-        }
-        let (mut code, mut at) = (0, 0);
-        while at < name.len() {
-            code |= (name[at] as u64) << (8 * at);
-            at += 1;
-        }
+        let code = match (name, name.first_chunk::<4>(), name.last_chunk::<4>()) {
+            // The halves of a shorter name overlap, and are the same there.
+            (_, Some(first), Some(last)) if name.len() <= 8 => {
+                let last = u32::from_le_bytes(*last) as u64;
+                u32::from_le_bytes(*first) as u64 | last << (8 * (name.len() - 4))
+            }
+            ([a, b, c], ..) => u32::from_le_bytes([*a, *b, *c, 0]) as u64,
+            ([a, b], ..) => u16::from_le_bytes([*a, *b]) as u64,
+            ([a], ..) => *a as u64,
+            _ => return 0,
+        };
         // A zero in a name is no end of it.
         match name.len() {
             8 => code,
-            length => code | ((length as u64) << 56),
+            length => code | (length as u64) << 56,
         }
     }
 

@@ -3,7 +3,7 @@
 use seccomp::compile::{compile, Frequencies};
 use seccomp::policy::Abi;
 use seccomp::profile::{self, convert, Context};
-use seccomp::{prove_equal, uncovered, Chain, Proof};
+use seccomp::{prove_equal, uncovered, Chain, Proof, SeccompData, Verdict};
 
 fn context() -> Context {
     Context::docker(Abi::X86_64, (6, 18))
@@ -301,4 +301,82 @@ fn of_several_documents_one_is_chosen() {
         "{}",
         refusal(&broken)
     );
+}
+
+#[test]
+fn of_a_member_that_stands_twice_the_last_counts_as_in_go_and_a_note_says_so() {
+    let cases = [
+        // The same name, another letter case, and in a part of the profile.
+        (
+            r#"{"defaultAction": "SCMP_ACT_ALLOW", "defaultAction": "SCMP_ACT_KILL"}"#,
+            "defaultAction: stands there twice",
+            Verdict(0),
+        ),
+        (
+            r#"{"defaultAction": "SCMP_ACT_ALLOW", "DefaultAction": "SCMP_ACT_KILL"}"#,
+            "DefaultAction: stands there as defaultAction, too",
+            Verdict(0),
+        ),
+        (
+            r#"{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["read"],
+                "action": "SCMP_ACT_KILL", "action": "SCMP_ACT_ALLOW"}]}"#,
+            "syscalls[0].action: stands there twice",
+            Verdict::ALLOW,
+        ),
+        (
+            "kind: SeccompProfile\napiVersion: v1\nspec:\n  defaultAction: SCMP_ACT_ALLOW\n  \
+             defaultAction: SCMP_ACT_KILL\n",
+            "spec.defaultAction: stands there twice",
+            Verdict(0),
+        ),
+    ];
+    for (text, note, wanted) in cases {
+        let policy = profile::parse(text, &context()).expect(text);
+        let data = SeccompData {
+            nr: 0,
+            arch: Abi::X86_64.audit_arch(),
+            ..SeccompData::default()
+        };
+        assert_eq!(
+            policy.decide(&data).expect("a layer").verdict,
+            wanted,
+            "{text}"
+        );
+        assert!(policy.notes[0].starts_with(note), "{:?}", policy.notes);
+    }
+}
+
+#[test]
+fn texts_that_are_no_profile_are_named_in_short() {
+    let cases = [
+        ("[]", "JSON that is not an object"),
+        ("null", "JSON that is not an object"),
+        ("{read, write}: 1\nmmap: arg2 == 1", "policy of minijail"),
+        (
+            "ALLOW { read, write } DEFAULT KILL_PROCESS",
+            "policy of kafel",
+        ),
+        (
+            "#define X 1\nERRNO(1) { mount }\nDEFAULT ALLOW",
+            "policy of kafel",
+        ),
+        (
+            "\u{feff}{\"defaultAction\": \"SCMP_ACT_ALLOW\"}",
+            "byte order mark",
+        ),
+    ];
+    for (text, kind) in cases {
+        let error = profile::parse(text, &context())
+            .expect_err(text)
+            .to_string();
+        assert!(error.contains(kind), "{text}: {error}");
+    }
+    let long = profile::parse(&"[".repeat(5000), &context()).expect_err("brackets");
+    assert!(long.to_string().len() < 300, "{long}");
+    // systemd skips the mark.
+    let unit = "\u{feff}[Service]\nSystemCallFilter=~uname\n";
+    assert!(profile::parse(unit, &context())
+        .expect("a unit")
+        .notes
+        .is_empty());
 }

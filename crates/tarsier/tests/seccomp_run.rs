@@ -234,7 +234,7 @@ fn learning_goes_on_until_the_last_process_ends_and_signals_do_not_lose_it() {
     let output = command.output().expect("it runs");
     assert!(output.status.success(), "{output:?}");
     assert!(
-        stderr(&output).contains("run on, and learning goes on"),
+        stderr(&output).contains("that it started runs on, and learning goes on"),
         "{output:?}"
     );
     let names = allowed(&profile);

@@ -77,13 +77,15 @@ Examples:
 const LEARN_HELP: &str = "\
 Records system calls in the kernel, and prints an OCI profile that allows them: those of COMMAND and \
 of all that it starts, until the last of these processes ends; or those of a process, a container, a \
-pod, a unit or a cgroup, until it ends, the time of --for is over, or Ctrl-C. SIGINT and SIGTERM are \
-passed on to COMMAND; if it goes on for 3 more seconds, or at the second signal, learning ends \
+pod, a unit or a cgroup, until it ends, the time of --for is over, or Ctrl-C. A unit is followed into \
+its next start, and so is a container that is not removed, with cgroups of version 2. SIGINT and \
+SIGTERM are passed on to COMMAND; if it goes on for 3 more seconds, or at the second signal, learning ends \
 without it. Make the program do everything that it must be able to do, or learn in several runs \
 with --merge.
 
 Calls are allowed with any arguments, unless --args is given. Calls that the vDSO answers on this \
-machine are allowed, too. In profiles for containers, so are calls that runc and crun make between \
+machine are allowed, too, and so are those that a run makes or not by chance, such as futex and \
+restart_syscall. In profiles for containers, so are calls that runc and crun make between \
 the installation of the filter and the start of the program. Of `runc run` and `crun run` only what the \
 container's program does is recorded.
 

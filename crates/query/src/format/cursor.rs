@@ -146,7 +146,7 @@ impl<'c, 'e> Cursor<'c, 'e> {
     pub(crate) fn name(&self) -> Option<&'c [u8]> {
         let at = self.at.filter(|_| !self.is_blind)?;
         let field = self.records[at].fields.get(self.fields[at])?;
-        Some(&field.name)
+        Some(field.name)
     }
 
     pub(crate) fn value(&self) -> Option<&'c [u8]> {

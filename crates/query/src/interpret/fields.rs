@@ -2,33 +2,33 @@
 
 use super::{Context, Interpreter, Machine};
 use crate::event::Record;
+use crate::near::near;
 use crate::number::{unescape, unsigned};
 use crate::Dialect;
 use abi::record_type as kinds;
 use std::borrow::Cow;
 
 /// The names that ENRICHED wrote beside a record.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interpretations<'e> {
-    /// Names in the case of the log, with their values.
-    names: Vec<(&'e [u8], &'e [u8])>,
+    /// Words such as `AUID="root"`, which are taken apart when a name is asked for.
+    text: &'e [u8],
 }
 
 impl<'e> Interpretations<'e> {
     /// Reads the part of a line behind byte 0x1d. `None` if it has no names.
     pub fn read(text: &'e [u8]) -> Option<Interpretations<'e>> {
-        if text.starts_with(b"SADDR=") {
-            let open = memchr::memchr(b'{', text)?;
-            memchr::memchr(b'}', &text[open..])?;
-            let names = vec![(&b"saddr"[..], &text[open..])];
-            return Some(Interpretations { names });
-        }
-        let mut names = Vec::with_capacity(8);
-        names.extend(words(text).filter_map(|(word, equals)| {
-            let end = equals?;
-            Some((&word[..end], &word[end + 1..]))
-        }));
-        (!names.is_empty()).then_some(Interpretations { names })
+        memchr::memchr(b'=', text)?;
+        let names = Interpretations { text };
+        let is_complete = !text.starts_with(b"SADDR=") || names.address().is_some();
+        is_complete.then_some(names)
+    }
+
+    /// The name of an address, whose parts have blanks between them.
+    fn address(&self) -> Option<&'e [u8]> {
+        let rest = self.text.strip_prefix(b"SADDR=")?;
+        let address = &rest[memchr::memchr(b'{', rest)?..];
+        memchr::memchr(b'}', address).map(|_| address)
     }
 
     /// The name beside the field `name`.
@@ -38,16 +38,34 @@ impl<'e> Interpretations<'e> {
 
     /// The name beside the field `name` which `nth` others of the same name come before.
     pub fn nth(&self, name: &[u8], nth: usize) -> Option<&'e [u8]> {
-        self.names
-            .iter()
-            .filter(|(known, _)| is_lower_case_of(name, known))
-            .nth(nth)
-            .map(|(_, value)| *value)
+        if let Some(address) = self.address() {
+            return (name == b"saddr" && nth == 0).then_some(address);
+        }
+        let text = self.text;
+        let mut ends = memchr::memchr_iter(b'=', text).filter(|end| {
+            let start = end.checked_sub(name.len());
+            start.is_some_and(|start| {
+                (start == 0 || text[start - 1] == b' ')
+                    && is_lower_case_of(name, &text[start..*end])
+            })
+        });
+        let value = &text[ends.nth(nth)? + 1..];
+        Some(&value[..near(b' ', value).unwrap_or(value.len())])
     }
 
     /// All names in the case of the log, with their values.
-    pub fn iter(&self) -> impl Iterator<Item = (&'e [u8], &'e [u8])> + '_ {
-        self.names.iter().copied()
+    pub fn iter(&self) -> impl Iterator<Item = (&'e [u8], &'e [u8])> + use<'e> {
+        let address = self.address().map(|address| (&b"saddr"[..], address));
+        let others = if address.is_some() {
+            &[][..]
+        } else {
+            self.text
+        };
+        let pairs = words(others).filter_map(|(word, equals)| {
+            let end = equals?;
+            Some((&word[..end], &word[end + 1..]))
+        });
+        address.into_iter().chain(pairs)
     }
 }
 
@@ -76,23 +94,6 @@ fn words(text: &[u8]) -> impl Iterator<Item = (&[u8], Option<usize>)> {
     each.filter(|(word, _)| !word.is_empty())
 }
 
-/// Position of the first `byte`. Faster than memchr where that is near.
-fn near(byte: u8, text: &[u8]) -> Option<usize> {
-    const ONES: u64 = u64::from_le_bytes([1; 8]);
-    const HIGH_BITS: u64 = ONES << 7;
-    let (eights, _) = text.as_chunks::<8>();
-    for (number, eight) in eights.iter().take(2).enumerate() {
-        let differences = u64::from_le_bytes(*eight) ^ (ONES * u64::from(byte));
-        // The lowest of these bits is that of the first byte without a difference.
-        let equal = differences.wrapping_sub(ONES) & !differences & HIGH_BITS;
-        if equal != 0 {
-            return Some(8 * number + equal.trailing_zeros() as usize / 8);
-        }
-    }
-    let start = 8 * eights.len().min(2);
-    memchr::memchr(byte, &text[start..]).map(|at| start + at)
-}
-
 /// Whether `name` is `known` in lower case.
 fn is_lower_case_of(name: &[u8], known: &[u8]) -> bool {
     let pairs = || name.iter().zip(known);
@@ -103,7 +104,7 @@ fn is_lower_case_of(name: &[u8], known: &[u8]) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field<'e> {
     /// Name of the field.
-    pub name: Cow<'e, [u8]>,
+    pub name: &'e [u8],
     /// Value as the record has it, without the quotes and commas of messages.
     pub value: Cow<'e, [u8]>,
 }
@@ -205,10 +206,7 @@ impl<'e> RecordFields<'e> {
     }
 
     fn push(&mut self, name: &'e [u8], value: Cow<'e, [u8]>) {
-        self.fields.push(Field {
-            name: Cow::Borrowed(name),
-            value,
-        });
+        self.fields.push(Field { name, value });
     }
 
     /// A field for each key of a list in hex.
@@ -315,7 +313,7 @@ mod tests {
         RecordFields::read(&record, Dialect::Own)
             .fields
             .iter()
-            .map(|field| (shown(&field.name), shown(&field.value)))
+            .map(|field| (shown(field.name), shown(&field.value)))
             .collect()
     }
 
@@ -340,19 +338,6 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_a_byte_is_found_wherever_it_stands() {
-        for length in 0..40 {
-            for at in 0..=length {
-                let mut text = vec![b'='.wrapping_add(at as u8).max(b'>'); length];
-                text[at.min(length)..].fill(b'=');
-                assert_eq!(near(b'=', &text), memchr::memchr(b'=', &text));
-                text.iter_mut().for_each(|byte| *byte ^= 0xbd);
-                assert_eq!(near(0x80, &text), memchr::memchr(0x80, &text));
-            }
-        }
-    }
-
-    #[test]
     fn names_of_enriched_are_read() {
         let names = Interpretations::read(b"ARCH=x86_64 AUID=\"root\"").expect("names");
         assert_eq!(names.get(b"auid"), Some(&b"\"root\""[..]));
@@ -363,5 +348,9 @@ mod tests {
             Some(&b"{ saddr_fam=local path=/a }"[..])
         );
         assert_eq!(Interpretations::read(b""), None);
+        let several = Interpretations::read(b"UID=\"a=b\" XUID=c UID= UID=d").expect("names");
+        let values: Vec<_> = (0..4).map(|nth| several.nth(b"uid", nth)).collect();
+        let wanted = [Some(&b"\"a=b\""[..]), Some(b""), Some(b"d"), None];
+        assert_eq!(values, wanted);
     }
 }

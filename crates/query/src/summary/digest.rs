@@ -1,7 +1,7 @@
 //! What the counts of a report need of each event, read by any thread, for the one thread that counts in the order of
 //! the log.
 
-use super::{keys, word_of, Labels, DAEMON_ABORT, DAEMON_END, DAEMON_ERR, DAEMON_START};
+use super::{keys, labels, word_of, DAEMON_ABORT, DAEMON_END, DAEMON_ERR, DAEMON_START};
 use crate::row::Row;
 use crate::EventView;
 
@@ -61,7 +61,6 @@ impl Digests {
 
     /// Adds the digest of an event.
     pub(super) fn add(&mut self, event: EventView<'_>, row: &Row<'_>) {
-        let labels = Labels::of(row);
         let is_failure = row.is_failure();
         let start = self.lists.len() as u32;
         for key in keys(&row.facts) {
@@ -83,11 +82,11 @@ impl Digests {
             pid: row.facts.ids.pid,
             ppid: row.facts.ids.ppid,
             node: self.text(row.node.unwrap_or_default()),
-            user: self.text(&labels.user),
-            session: self.text(&labels.session),
-            process: self.text(&labels.process),
+            user: self.written(|out| labels::user(row, out)),
+            session: self.written(|out| labels::session(&row.facts, out)),
+            process: self.written(|out| labels::process(&row.facts, out)),
             error: match is_failure {
-                true => self.text(&labels.error(row)),
+                true => self.written(|out| labels::error(row, out)),
                 false => Span::default(),
             },
             exe: row.facts.exe.as_deref().map(|exe| self.text(exe)),
@@ -115,11 +114,16 @@ impl Digests {
     }
 
     fn text(&mut self, text: &[u8]) -> Span {
-        let start = self.texts.len() as u32;
-        self.texts.extend_from_slice(text);
+        self.written(|out| out.extend_from_slice(text))
+    }
+
+    /// The text that `write` appends.
+    fn written(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Span {
+        let start = self.texts.len();
+        write(&mut self.texts);
         Span {
-            start,
-            length: text.len() as u32,
+            start: start as u32,
+            length: (self.texts.len() - start) as u32,
         }
     }
 

@@ -3,6 +3,7 @@
 
 mod digest;
 mod gaps;
+mod labels;
 mod processes;
 mod series;
 mod tree;
@@ -13,7 +14,7 @@ pub use processes::{Branch, Forest, Process};
 pub use series::{Bucket, Row as SeriesRow, Rows as SeriesRows};
 pub use tree::{Count, Line, Lines as TableLines};
 
-use crate::facts::{Facts, NO_LOGIN};
+use crate::facts::Facts;
 use crate::row::Row;
 use crate::walk::find_from;
 use crate::Event;
@@ -132,13 +133,6 @@ impl<T> Firsts<T> {
 struct Totals {
     count: Count,
     with_result: u64,
-}
-
-/// Texts of an event that several counts need.
-struct Labels {
-    user: Vec<u8>,
-    session: Vec<u8>,
-    process: Vec<u8>,
 }
 
 impl Summary {
@@ -316,62 +310,6 @@ impl Summary {
     /// Values of `node=`, in the order of appearance, at most 64; an empty one for records without.
     pub fn nodes(&self) -> &[Box<[u8]>] {
         &self.nodes
-    }
-}
-
-impl Labels {
-    fn of(row: &Row<'_>) -> Labels {
-        let facts = &row.facts;
-        let session = match facts.ids.session {
-            NO_LOGIN | UNSET => b"no session".to_vec(),
-            session => format!("session {session}").into_bytes(),
-        };
-        let mut process = facts
-            .exe
-            .as_deref()
-            .or(facts.comm.as_deref())
-            .unwrap_or(b"(no program)")
-            .to_vec();
-        if facts.ids.pid >= 0 {
-            process.extend_from_slice(format!(" [{}]", facts.ids.pid).as_bytes());
-        }
-        Labels {
-            user: user(row),
-            session,
-            process,
-        }
-    }
-
-    /// The error and the call.
-    fn error(&self, row: &Row<'_>) -> Vec<u8> {
-        let facts = &row.facts;
-        let errno = facts
-            .call
-            .exit
-            .and_then(|exit| i32::try_from(exit.checked_neg()?).ok());
-        let mut error = match errno.filter(|errno| *errno > 0) {
-            Some(errno) => abi::errno_name(errno)
-                .map_or_else(|| format!("errno {errno}"), str::to_owned)
-                .into_bytes(),
-            None => abi::record_type_name(u32::try_from(row.kind).unwrap_or(0))
-                .unwrap_or("no result")
-                .as_bytes()
-                .to_vec(),
-        };
-        if let Some(call) = &row.call {
-            error.extend_from_slice(b" of ");
-            error.extend_from_slice(call.as_bytes());
-        }
-        error
-    }
-}
-
-/// The login user: the name if the log has it, else the id.
-fn user(row: &Row<'_>) -> Vec<u8> {
-    match (row.facts.ids.auid, &row.auid_name) {
-        (NO_LOGIN | UNSET, _) => b"no login".to_vec(),
-        (_, Some(name)) => name.to_vec(),
-        (auid, None) => format!("auid {auid}").into_bytes(),
     }
 }
 

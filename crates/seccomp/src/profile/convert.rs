@@ -26,8 +26,8 @@ pub fn to_oci(text: &str, context: &Context) -> Result<Value, ProfileError> {
         }
     };
     // Its errors are those of a profile that is compiled.
-    documents::policy(&document, context)?;
-    let root = Place::root(&document);
+    documents::policy(document.clone(), context)?;
+    let root = Place::root(&document.value);
     let inner = documents::profile(&root)?;
     let mut profile = oci::resolved(&inner.place, context)?;
     if let Some(base) = inner.base {

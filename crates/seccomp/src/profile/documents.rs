@@ -3,17 +3,18 @@
 
 use super::extra::Extra;
 use super::json::Place;
+use super::members::Noted;
 use super::{oci, Context, ProfileError};
 use crate::policy::{Policy, Rule, RuleId};
 use crate::Verdict;
-use serde_json::Value;
 
 /// The policy of a document.
-pub(super) fn policy(document: &Value, context: &Context) -> Result<Policy, ProfileError> {
-    let root = Place::root(document);
+pub(super) fn policy(document: Noted, context: &Context) -> Result<Policy, ProfileError> {
+    let root = Place::root(&document.value);
     let inner = profile(&root)?;
     let mut policy = oci::policy(&inner.place, context)?;
-    policy.notes.splice(0..0, inner.notes);
+    let notes = document.notes.into_iter().chain(inner.notes);
+    policy.notes.splice(0..0, notes);
     if let Some(base) = inner.base {
         add_base(&mut policy, &base)?;
     }

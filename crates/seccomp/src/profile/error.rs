@@ -1,5 +1,8 @@
 //! Errors in a profile.
 
+/// Longest part of a profile that an error shows, in characters.
+const FOUND_CHARS_MAX: usize = 57;
+
 /// The first part of a profile that cannot be honoured, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
@@ -44,9 +47,14 @@ impl ProfileError {
         expected: impl Into<String>,
         remedy: impl Into<String>,
     ) -> ProfileError {
+        let mut found = found.into();
+        if let Some((end, _)) = found.char_indices().nth(FOUND_CHARS_MAX) {
+            found.truncate(end);
+            found.push('…');
+        }
         ProfileError::Unexpected {
             place: place.into(),
-            found: found.into(),
+            found,
             expected: expected.into(),
             remedy: remedy.into(),
         }

@@ -11,9 +11,22 @@ const VDSO: [&str; 6] = [
     "time",
 ];
 
+/// Calls that do nothing but what the program's other calls began, and that one run makes and the
+/// next does not: a lock that is taken or free (futex, sched_yield), a signal or a stop that comes
+/// while it sleeps (rt_sigreturn, restart_syscall), the thread that ends last (exit, exit_group).
+const TIMING: [&str; 7] = [
+    "exit",
+    "exit_group",
+    "futex",
+    "restart_syscall",
+    "rt_sigreturn",
+    "sched_yield",
+    "sigreturn",
+];
+
 /// Calls that runc 1.1 and crun 1.8 make after they have installed a container's filter, until its
-/// program begins.
-const RUNTIME: [&str; 54] = [
+/// program begins: in `run`, `exec`, and between `create` and `start`, where crun waits by select(2).
+const RUNTIME: [&str; 56] = [
     "brk",
     "capget",
     "capset",
@@ -53,12 +66,14 @@ const RUNTIME: [&str; 54] = [
     "newfstatat",
     "openat",
     "prctl",
+    "pselect6",
     "read",
     "readlinkat",
     "rt_sigaction",
     "rt_sigprocmask",
     "rt_sigreturn",
     "sched_yield",
+    "select",
     "setgid",
     "setgroups",
     "setresgid",
@@ -75,6 +90,8 @@ const RUNTIME: [&str; 54] = [
 pub enum Extra {
     /// The vDSO may answer them.
     Vdso,
+    /// Whether a run makes them depends on timing.
+    Timing,
     /// The container's runtime makes them.
     Runtime,
 }
@@ -84,6 +101,7 @@ impl Extra {
     pub const fn comment(self) -> &'static str {
         match self {
             Extra::Vdso => "the vDSO answers them where it can",
+            Extra::Timing => "whether a run makes them depends on timing",
             Extra::Runtime => "runc and crun make them before the program starts",
         }
     }
@@ -92,6 +110,7 @@ impl Extra {
     pub const fn calls(self) -> &'static [&'static str] {
         match self {
             Extra::Vdso => &VDSO,
+            Extra::Timing => &TIMING,
             Extra::Runtime => &RUNTIME,
         }
     }

@@ -1,6 +1,7 @@
 //! Profiles in the languages of other programs, which are recognised and refused by name.
 
 use super::ProfileError;
+use serde_json::Value;
 
 /// The error for a text in the language of another program; `None` if it is none.
 pub(super) fn refusal(text: &str) -> Option<ProfileError> {
@@ -15,10 +16,32 @@ pub(super) fn refusal(text: &str) -> Option<ProfileError> {
     ))
 }
 
+/// Words that begin a statement of kafel (src/lexer.l).
+const KAFEL_WORDS: [&str; 13] = [
+    "POLICY",
+    "USE",
+    "ALLOW",
+    "LOG",
+    "KILL",
+    "KILL_THREAD",
+    "KILL_PROCESS",
+    "DENY",
+    "ERRNO",
+    "TRAP",
+    "TRACE",
+    "USER_NOTIF",
+    "DEFAULT",
+];
+
 /// Place and kind of a text that is not ours.
 fn recognise(text: &str) -> Option<(String, &'static str)> {
-    if text.trim_start().starts_with('{') {
-        return is_seccompiler(text).then(|| ("the profile".to_owned(), "JSON of seccompiler"));
+    if let Ok(document) = serde_json::from_str::<Value>(text) {
+        let kind = match &document {
+            Value::Object(_) if is_seccompiler(&document) => Some("JSON of seccompiler"),
+            Value::Object(_) => None,
+            _ => Some("JSON that is not an object"),
+        };
+        return kind.map(|kind| ("the profile".to_owned(), kind));
     }
     let lines = || {
         let numbered = text.lines().enumerate();
@@ -32,13 +55,12 @@ fn recognise(text: &str) -> Option<(String, &'static str)> {
 }
 
 /// A thread's filter has these members (rust-vmm/seccompiler, json_format.md).
-fn is_seccompiler(text: &str) -> bool {
-    let document = serde_json::from_str::<serde_json::Value>(text).unwrap_or_default();
+fn is_seccompiler(document: &Value) -> bool {
     let threads = document
         .as_object()
         .into_iter()
         .flat_map(|threads| threads.values());
-    let has = |thread: &serde_json::Value, name: &str| thread.get(name).is_some();
+    let has = |thread: &Value, name: &str| thread.get(name).is_some();
     threads.into_iter().any(|thread| {
         has(thread, "filter") && (has(thread, "filter_action") || has(thread, "match_action"))
     })
@@ -59,7 +81,9 @@ fn kind_of(line: &str) -> Option<&'static str> {
     let is_name = |name: &str| {
         !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
     };
-    if first == "POLICY" && line.contains('{') || first == "USE" && line.contains("DEFAULT") {
+    // `POLICY name {`, `ALLOW { read }`, `ERRNO(1) { mount }`, `USE name DEFAULT KILL`
+    let action = first.split(['(', '{']).next().unwrap_or_default();
+    if KAFEL_WORDS.contains(&action) {
         return Some("a policy of kafel");
     }
     let directive = first.split('.').next().unwrap_or_default();
@@ -69,9 +93,11 @@ fn kind_of(line: &str) -> Option<&'static str> {
     if matches!(first, "@include" | "@frequency" | "@default") {
         return Some("a policy of minijail");
     }
-    // `read: 1`, `ioctl: arg1 == 0x5401`, `openat: return ENOENT`
-    if let Some(name) = first.strip_suffix(':').filter(|name| is_name(name)) {
-        let rule = line[name.len() + 1..].trim();
+    // `read: 1`, `ioctl: arg1 == 0x5401`, `openat: return ENOENT`, `{read, write}: allow`
+    let is_group = |names: &str| names.starts_with('{') && names.ends_with('}');
+    let ruled = line.split_once(':');
+    if let Some((_, rule)) = ruled.filter(|(name, _)| is_name(name) || is_group(name)) {
+        let rule = rule.trim();
         let words = [
             "arg",
             "return",

@@ -1,6 +1,7 @@
 //! JSON values that know their path.
 
-use super::{words, ProfileError};
+use super::members::Noted;
+use super::{words, ProfileError, BYTE_ORDER_MARK};
 use serde_json::{Map, Value};
 
 /// A value and its path, such as `syscalls[3].action`.
@@ -18,8 +19,18 @@ pub(super) fn keep(to: &mut Map<String, Value>, name: &str, from: Option<&Value>
 }
 
 /// Parses a whole text.
-pub(super) fn read(text: &str) -> Result<Value, ProfileError> {
-    serde_json::from_str(text).map_err(|error| ProfileError::Json {
+pub(super) fn read(text: &str) -> Result<Noted, ProfileError> {
+    if text.starts_with(BYTE_ORDER_MARK) {
+        return Err(ProfileError::new(
+            "line 1",
+            "a byte order mark (U+FEFF)",
+            "JSON, which has none",
+            "save the file as UTF-8 without it; Docker, Podman and runc refuse it",
+        ));
+    }
+    let mut from = serde_json::Deserializer::from_str(text);
+    let noted = Noted::read(&mut from).and_then(|noted| from.end().map(|()| noted));
+    noted.map_err(|error| ProfileError::Json {
         line: error.line(),
         // serde_json gives 0 at the end of the text.
         column: error.column().max(1),
@@ -95,16 +106,7 @@ impl<'a> Place<'a> {
         } else {
             &self.path
         };
-        let mut found = self.value.to_string();
-        if found.len() > 60 {
-            let end = (0..=57)
-                .rev()
-                .find(|&end| found.is_char_boundary(end))
-                .unwrap_or(0);
-            found.truncate(end);
-            found.push('…');
-        }
-        ProfileError::new(place, found, expected, remedy)
+        ProfileError::new(place, self.value.to_string(), expected, remedy)
     }
 
     /// A member that exists and is not null. Like Go, and so Docker, Podman and Kubernetes, this
@@ -148,9 +150,6 @@ impl<'a> Place<'a> {
             let path = self.path_of(name);
             let folded = known.iter().find(|known| known.eq_ignore_ascii_case(name));
             notes.push(match folded {
-                Some(known) if members.contains_key(*known) => {
-                    format!("{path}: ignored, because there is {known}, too")
-                }
                 Some(known) => format!(
                     "{path}: taken for {known}, as Docker and Podman take it; crun ignores it: \
                      correct its spelling"

@@ -10,6 +10,7 @@ mod foreign;
 mod json;
 pub mod learned;
 pub mod list;
+mod members;
 pub mod oci;
 mod sets;
 pub mod systemd;
@@ -83,6 +84,9 @@ pub enum Form {
     List,
 }
 
+/// What some editors of Windows write before a text. systemd skips it (config_parse).
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 impl Form {
     /// Detects the form of a text: JSON starts with a brace, YAML has a line for its `kind` or its
     /// `defaultAction`, systemd's form has a section of a unit or a directive that restricts calls,
@@ -93,6 +97,7 @@ impl Form {
                 .iter()
                 .any(|key| line.starts_with(key))
         };
+        let text = text.trim_start_matches(BYTE_ORDER_MARK);
         if text.trim_start().starts_with('{') {
             Form::Oci
         } else if text.lines().any(is_yaml) {
@@ -117,9 +122,9 @@ pub fn parse(text: &str, context: &Context) -> Result<Policy, ProfileError> {
         }
     }
     match form {
-        Form::Oci => documents::policy(&json::read(text)?, context),
-        Form::Yaml => documents::policy(&yaml::read(text)?, context),
-        Form::Systemd => systemd::parse(text, context),
-        Form::List => list::parse(text, context),
+        Form::Oci => documents::policy(json::read(text)?, context),
+        Form::Yaml => documents::policy(yaml::read(text)?, context),
+        Form::Systemd => systemd::parse(text.trim_start_matches(BYTE_ORDER_MARK), context),
+        Form::List => list::parse(text.trim_start_matches(BYTE_ORDER_MARK), context),
     }
 }

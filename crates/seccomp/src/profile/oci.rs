@@ -62,8 +62,7 @@ const OTHER_ARCHS: [&str; 18] = [
 /// # Errors
 /// The text is not JSON, or a place does not allow its value; the error has the JSON path.
 pub fn parse(text: &str, context: &Context) -> Result<Policy, ProfileError> {
-    let value = json::read(text)?;
-    policy(&Place::root(&value), context)
+    policy(&Place::root(&json::read(text)?.value), context)
 }
 
 /// The policy of a profile that is `root`.

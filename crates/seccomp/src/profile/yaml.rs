@@ -1,12 +1,13 @@
 //! YAML with one or several documents, as Kubernetes has it.
 
+use super::members::Noted;
 use super::ProfileError;
-use serde::Deserialize as _;
 use serde_json::Value;
 
 /// A document, with the text that it is alone in, on the same lines as in the whole.
 struct Document {
     value: Value,
+    notes: Vec<String>,
     text: String,
 }
 
@@ -22,7 +23,7 @@ impl Document {
 }
 
 /// Parses a whole text: its only document, or its only SeccompProfile.
-pub(super) fn read(text: &str) -> Result<Value, ProfileError> {
+pub(super) fn read(text: &str) -> Result<Noted, ProfileError> {
     let mut documents = documents(text)?;
     if documents.len() > 1 {
         documents.retain(Document::is_profile);
@@ -36,7 +37,9 @@ pub(super) fn read(text: &str) -> Result<Value, ProfileError> {
             format!("write its name after the file: FILE#{}", names[0]),
         ));
     }
-    let only = documents.pop().map(|document| document.value);
+    let only = documents
+        .pop()
+        .map(|Document { value, notes, .. }| Noted { value, notes });
     only.ok_or_else(|| {
         ProfileError::new(
             "kind",
@@ -92,15 +95,17 @@ fn documents(text: &str) -> Result<Vec<Document>, ProfileError> {
 
 fn add(text: &str, found: &mut Vec<Document>) -> Result<(), ProfileError> {
     let document = serde_yaml_ng::Deserializer::from_str(text);
-    let value = Value::deserialize(document).map_err(|error| not_yaml(&error))?;
+    let Noted { value, notes } = Noted::read(document).map_err(|error| not_yaml(&error))?;
     match value.get("items").and_then(Value::as_array) {
         _ if value.is_null() => {}
         Some(items) => found.extend(items.iter().map(|item| Document {
             value: item.clone(),
+            notes: notes.clone(),
             text: item.to_string(),
         })),
         None => found.push(Document {
             value,
+            notes,
             text: text.to_owned(),
         }),
     }

@@ -213,7 +213,7 @@ fn for_each_event(
             Err(message) => return Ok(Err(message)),
         },
     };
-    let mut assembler = Assembler::new(dialect, defaults.timeout_s, TimeRange::default());
+    let mut assembler = Assembler::new(dialect, defaults.whole_s, TimeRange::default());
     let end = input.read(&mut assembler, |assembler, step| {
         if matches!(step, Step::End { is_last: true, .. }) {
             assembler.finish();

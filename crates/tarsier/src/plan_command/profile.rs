@@ -108,7 +108,7 @@ fn events_of(log: &Path) -> Result<(f64, u64)> {
     let input =
         Input::find(&[log.to_owned()], false, &defaults, Dialect::Own).map_err(unreadable)?;
     let mut counted = Counted::default();
-    let read = input.each_event(defaults.timeout_s, TimeRange::default(), |event| {
+    let read = input.each_event(defaults.whole_s, TimeRange::default(), |event| {
         counted.add(event);
     });
     read?.map_err(unreadable)?;

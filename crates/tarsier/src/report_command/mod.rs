@@ -192,7 +192,7 @@ impl<'o> Reader<'o> {
         let request = options.request.clone();
         Reader {
             options,
-            timeout_s: options.timeout_s.unwrap_or(defaults.timeout_s),
+            timeout_s: options.timeout_s.unwrap_or(defaults.whole_s),
             target: match (&options.extra, request.kind) {
                 (Some(Extra::Top { fields, .. }), _) => {
                     Target::Top(Box::new(Top::new(request, fields.clone())))

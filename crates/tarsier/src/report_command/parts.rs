@@ -43,7 +43,7 @@ pub(super) fn summary(
     }
     let reading = Reading {
         dialect,
-        timeout_s: options.timeout_s.unwrap_or(defaults.timeout_s),
+        timeout_s: options.timeout_s.unwrap_or(defaults.whole_s),
         range: options.range(),
     };
     let pieces = pieces(&files, PART_BYTES);

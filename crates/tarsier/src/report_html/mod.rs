@@ -69,7 +69,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
     };
     let progress = Progress::of(&input)?;
     let (mut summary, mut overview) = (Summary::default(), Overview::default());
-    let assembler = Assembler::new(Dialect::Own, defaults.timeout_s, options.range);
+    let assembler = Assembler::new(Dialect::Own, defaults.whole_s, options.range);
     let read = pipeline::run(
         &input,
         assembler,

@@ -20,7 +20,13 @@ pub(crate) struct Defaults {
     pub(crate) log_file: PathBuf,
     /// `end_of_event_timeout`.
     pub(crate) timeout_s: u64,
+    /// Seconds after which an event of a log that is read as a whole has all its records: later than the timeout, since
+    /// collectors and joined logs have records late. A dialect splits such events.
+    pub(crate) whole_s: u64,
 }
+
+/// Time by which records may be late among those of other events.
+const LATE_S: u64 = 10;
 
 /// Reads auditd.conf(5), if there is one.
 ///
@@ -40,6 +46,10 @@ pub(crate) fn defaults(dialect: Dialect) -> Result<Defaults> {
     Ok(Defaults {
         log_file: config.log_file,
         timeout_s: config.end_of_event_timeout_s,
+        whole_s: match dialect.is_peer() {
+            true => config.end_of_event_timeout_s,
+            false => config.end_of_event_timeout_s.saturating_add(LATE_S),
+        },
     })
 }
 

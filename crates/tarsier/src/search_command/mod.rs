@@ -25,12 +25,12 @@ use asked::Asked;
 use checkpoint::Checkpoint;
 use cli::search::SEARCH_USAGE;
 use daemon::stderr::say;
-use logs::{Input, ReadEnd, Source, Step};
+use logs::{Defaults, Input, ReadEnd, Source, Step};
 use options::{Format, Instead, SearchOptions};
 use ordered::Outcome;
 use query::report::runs::Reading;
 use query::time::{use_environment, Locale};
-use query::{Assembler, Dialect};
+use query::{Assembler, Batch, Dialect};
 use results::{Results, Watcher, Worker};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -138,9 +138,20 @@ impl Search {
         }
     }
 
+    /// Seconds after which an event is complete. Who follows a log, or comes back for the rest of it, does not wait for
+    /// late records.
+    fn timeout_s(&self, defaults: &Defaults) -> u64 {
+        let is_whole = !self.results.asked.reading.follow && self.options.checkpoint.is_none();
+        let usual_s = match is_whole {
+            true => defaults.whole_s,
+            false => defaults.timeout_s,
+        };
+        self.options.timeout_s.unwrap_or(usual_s)
+    }
+
     fn run(mut self) -> Result<u8> {
         let defaults = logs::defaults(self.dialect)?;
-        let timeout_s = self.options.timeout_s.unwrap_or(defaults.timeout_s);
+        let timeout_s = self.timeout_s(&defaults);
         if let Some(path) = self.options.checkpoint.clone() {
             let is_time_only = self.options.is_checkpoint_time;
             match Checkpoint::load(path, is_time_only, self.dialect) {
@@ -228,9 +239,11 @@ impl Search {
                 && !self.read_in_order(input, timeout_s)?
             {
                 let status = if self.results.worker().is_some() {
-                    self.read_in_parallel(input, timeout_s)?
+                    let put = Results::put_events;
+                    self.read_in_parallel(input, timeout_s, Results::worker, Worker::batch, put)?
                 } else if self.results.watcher().is_some() {
-                    self.watch_in_parallel(input, timeout_s)?
+                    let put = Results::put_seen;
+                    self.read_in_parallel(input, timeout_s, Results::watcher, Watcher::batch, put)?
                 } else {
                     self.read(input, &mut assembler)?
                 };
@@ -271,36 +284,27 @@ impl Search {
         }
     }
 
-    /// Reads all files with several threads. Returns the exit status if one cannot be opened.
-    fn read_in_parallel(&mut self, input: &Input, timeout_s: u64) -> Result<Option<u8>> {
+    /// Reads all files with several threads: each looks at events with a `worker`, and `put` takes what it made of them,
+    /// in order. Returns the exit status if a file cannot be opened.
+    fn read_in_parallel<W: Send, T: Send + Default>(
+        &mut self,
+        input: &Input,
+        timeout_s: u64,
+        worker: impl Fn(&Results) -> Option<W>,
+        work: impl Fn(&mut W, &Batch) -> T + Sync,
+        put: impl Fn(&mut Results, T, &Batch) -> io::Result<()>,
+    ) -> Result<Option<u8>> {
         let assembler = Assembler::new(self.dialect, timeout_s, self.options.range);
-        let workers = std::iter::from_fn(|| self.results.worker());
-        let workers: Vec<Worker> = workers.take(pieces::processors()).collect();
+        let workers = std::iter::from_fn(|| worker(&self.results));
+        let workers: Vec<W> = workers.take(pieces::processors()).collect();
         let mut workers = workers.into_iter();
         let results = &mut self.results;
         let finished = pipeline::run(
             input,
             assembler,
             || workers.next(),
-            |worker, batch| worker.as_mut().map(|worker| worker.batch(batch)),
-            |printed, _| Ok(results.put_events(printed.unwrap_or_default())?),
-        )?;
-        self.ended(finished.end)
-    }
-
-    /// Reads all files for a question about all events. Returns the exit status if one cannot be opened.
-    fn watch_in_parallel(&mut self, input: &Input, timeout_s: u64) -> Result<Option<u8>> {
-        let assembler = Assembler::new(self.dialect, timeout_s, self.options.range);
-        let watchers = std::iter::from_fn(|| self.results.watcher());
-        let watchers: Vec<Watcher> = watchers.take(pieces::processors()).collect();
-        let mut watchers = watchers.into_iter();
-        let results = &mut self.results;
-        let finished = pipeline::run(
-            input,
-            assembler,
-            || watchers.next(),
-            |watcher, batch| watcher.as_mut().map(|watcher| watcher.batch(batch)),
-            |seen, batch| Ok(results.put_seen(batch, &seen.unwrap_or_default())?),
+            |worker, batch| worker.as_mut().map(|worker| work(worker, batch)),
+            |made, batch| Ok(put(results, made.unwrap_or_default(), batch)?),
         )?;
         self.ended(finished.end)
     }

@@ -163,7 +163,7 @@ impl Results {
     }
 
     /// Takes the events of a batch, of which a watcher has `seen` what has to be known.
-    pub(super) fn put_seen(&mut self, batch: &Batch, seen: &[Option<Seen>]) -> io::Result<()> {
+    pub(super) fn put_seen(&mut self, seen: Vec<Option<Seen>>, batch: &Batch) -> io::Result<()> {
         let mut event = Event::default();
         for (view, seen) in batch.events().zip(seen) {
             let Some(seen) = seen else {
@@ -171,14 +171,14 @@ impl Results {
             };
             event.set(view);
             let start = self.out.len();
-            let taken = self.asked.seen(&event, seen, &mut self.out);
+            let taken = self.asked.seen(&event, &seen, &mut self.out);
             self.put_taken(&event, taken, start)?;
         }
         Ok(())
     }
 
     /// Writes events that a worker has printed, except those that were printed before the log was read again.
-    pub(super) fn put_events(&mut self, printed: Printed) -> io::Result<()> {
+    pub(super) fn put_events(&mut self, printed: Printed, _: &Batch) -> io::Result<()> {
         let again = self.printed.min(printed.ends.len() as u64) as usize;
         self.printed -= again as u64;
         let start = match again {

@@ -87,7 +87,7 @@ impl Writer {
         let writer = Writer {
             context,
             old,
-            extras: vec![Extra::Vdso],
+            extras: vec![Extra::Vdso, Extra::Timing],
             with_values: args.args,
             partial: partial.filter(|_| args.log.is_none()),
         };
@@ -242,8 +242,9 @@ fn accompany(
             let left = counter.threads(1)?;
             if left > 0 && !asked_to_end {
                 say!(
-                    "tarsier: the program has ended; {left} threads that it started run on, and \
-                     learning goes on until they end (Ctrl-C ends it)"
+                    "tarsier: the program has ended; {}, and learning goes on until they end \
+                     (Ctrl-C ends it)",
+                    run_on(left, "that it started")
                 );
             }
         }
@@ -252,10 +253,21 @@ fn accompany(
             return Ok(status);
         }
         if end.is_some_and(|end| Instant::now() >= end) {
-            say!("tarsier: learning ended; {left} threads of the program run on");
+            say!(
+                "tarsier: learning ended; {}",
+                run_on(left, "of the program")
+            );
             return Ok(status);
         }
         save(counter, writer, &mut saved)?;
+    }
+}
+
+/// `1 thread of the program runs on`.
+fn run_on(threads: i64, whose: &str) -> String {
+    match threads {
+        1 => format!("1 thread {whose} runs on"),
+        threads => format!("{threads} threads {whose} run on"),
     }
 }
 
@@ -268,6 +280,7 @@ fn watch(
 ) -> Result<()> {
     let signals = Signals::take()?;
     let mut saved = Instant::now();
+    let mut has_stopped = false;
     let is_gone = |pid: &u32| !Path::new(&format!("/proc/{pid}")).exists();
     loop {
         let mut fds = [PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN)];
@@ -281,11 +294,25 @@ fn watch(
         if until.is_some_and(|until| Instant::now() >= until) {
             return Ok(());
         }
-        // A unit or a cgroup may come back.
+
+        // A unit or a cgroup may not have started yet.
         let processes = &place.scope.processes;
-        if !processes.is_empty() && processes.iter().all(is_gone) && counter.threads(0)? <= 0 {
-            say!("tarsier: {} has ended", place.name);
+        let runs = !processes.iter().all(is_gone) || counter.threads(0)? > 0;
+        if runs || processes.is_empty() {
+            has_stopped = false;
+        } else if !place.may_start_again() {
+            let limit = match place.lacks_cgroup() {
+                true => "; its next start can be followed only with cgroups of version 2",
+                false => "",
+            };
+            say!("tarsier: {} has ended{limit}", place.name);
             return Ok(());
+        } else if !has_stopped {
+            has_stopped = true;
+            let name = &place.name;
+            say!(
+                "tarsier: {name} has stopped; its next start is learnt from, too (Ctrl-C ends it)"
+            );
         }
         save(counter, writer, &mut saved)?;
     }

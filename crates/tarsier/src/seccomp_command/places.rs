@@ -16,6 +16,22 @@ const RUNTIMES: [&str; 2] = ["runc", "crun"];
 pub(super) struct Place {
     pub(super) scope: Scope,
     pub(super) name: String,
+    /// A container or pod, by the name that was given.
+    named: Option<(String, Naming)>,
+}
+
+impl Place {
+    /// Whether it may start again in the cgroup that is followed: a unit always, a container until
+    /// it is removed, processes never.
+    pub(super) fn may_start_again(&self) -> bool {
+        let is_known = |(name, naming): &(String, Naming)| !described(name, *naming).is_empty();
+        self.scope.cgroup.is_some() && self.named.as_ref().is_none_or(is_known)
+    }
+
+    /// Whether it could be followed into its next start, if there were cgroups of version 2.
+    pub(super) fn lacks_cgroup(&self) -> bool {
+        self.named.is_some() && self.scope.cgroup.is_none()
+    }
 }
 
 /// The place that the command line names; of a command, only whether it starts a container.
@@ -52,7 +68,11 @@ pub(super) fn place(args: &LearnArgs) -> Result<Place> {
              with --container NAME"
         );
     }
-    Ok(Place { scope, name })
+    Ok(Place {
+        scope,
+        name,
+        named: None,
+    })
 }
 
 fn of_cgroup(path: &str, name: String) -> Place {
@@ -60,7 +80,11 @@ fn of_cgroup(path: &str, name: String) -> Place {
         cgroup: Some(format!("/{}", path.trim_matches('/'))),
         ..Scope::default()
     };
-    Place { scope, name }
+    Place {
+        scope,
+        name,
+        named: None,
+    }
 }
 
 fn unit_place(unit: &str) -> Result<Place> {
@@ -100,6 +124,7 @@ fn processes(pids: &[u32]) -> Result<Place> {
             ..Scope::default()
         },
         name: format!("process {}", names.join(" ")),
+        named: None,
     })
 }
 
@@ -199,6 +224,7 @@ fn containers(name: &str, naming: Naming) -> Result<Place> {
             inner_only: true,
         },
         name: format!("{} {name}", option.trim_start_matches('-')),
+        named: Some((name.to_owned(), naming)),
     })
 }
 

@@ -97,8 +97,7 @@ fn forms(
         }
     }
 
-    // As a collector gets it: each record late by its own time, but behind those before it in its event, and so late
-    // that no search without a longer timeout puts the event together.
+    // As a collector gets it: each record late by its own time, but behind those before it in its event.
     let mut last: BTreeMap<&Id, u64> = BTreeMap::new();
     let mut late = Vec::new();
     for record in records {
@@ -113,11 +112,7 @@ fn forms(
         text(late.iter().map(|(_, record)| *record)),
     )
     .expect("written");
-    let timeout = ["--eoe-timeout", "12"].map(str::to_owned);
-    forms.push((
-        "shuffled",
-        [input(&path("late.log")), timeout.to_vec()].concat(),
-    ));
+    forms.push(("shuffled", input(&path("late.log"))));
 
     // Two files of each host, in a directory for each.
     for host in HOSTS {
