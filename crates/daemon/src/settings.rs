@@ -3,6 +3,7 @@
 
 use crate::confinement::Confinement;
 use crate::good_rules::GoodRules;
+use crate::locked_rules::Lock;
 use crate::lookups::Lookups;
 use crate::plugins;
 use crate::protocol::LeftOut;
@@ -32,7 +33,7 @@ pub(super) struct Sources {
     /// The rules of these files that were last in force without an error.
     pub(super) good: GoodRules,
     /// Whether a command is recorded: whoever gave it can mend the rules, and should not record by others.
-    has_command: bool,
+    pub(super) has_command: bool,
 }
 
 impl Sources {
@@ -169,6 +170,8 @@ pub(super) struct Settings {
     pub(super) lookups: Lookups,
     /// Confinement of the daemon.
     pub(super) confinement: Confinement,
+    /// What is locked until the next boot (`-e 2`), if anything is.
+    pub(super) lock: Option<Lock>,
     /// Starts programs.
     pub(super) launcher: Launcher,
     /// Nice value that the daemon was started with.
