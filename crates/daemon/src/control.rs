@@ -413,6 +413,9 @@ impl Control {
         recording.settings.sources.good.keep(&set, &files);
         recording.rules_are(rules_at_start::in_force_of_files(&set));
         self.log_rule_changes(&draft, by, true, recording);
+        if recording.settings.sources.ends_by_itself {
+            return Ok(());
+        }
         if set.settings.loginuid_immutable {
             self.set_loginuid_immutable(recording)
                 .map_err(|(_, reason)| anyhow!(reason))?;

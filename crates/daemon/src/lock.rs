@@ -67,8 +67,8 @@ pub(super) fn at_start(found: Found, settings: &rules::Settings, recording: &mut
     let rules = recording.pipeline.generation.plan.rules.clone();
     match found {
         Found::Open if settings.enabled == Some(LOCKED) => {
-            if recording.settings.sources.has_command {
-                say!("tarsier: -e 2 has no effect while a command is recorded");
+            if recording.settings.sources.ends_by_itself {
+                say!("tarsier: -e 2 has no effect on a recording that ends by itself");
             } else if let Err(error) = lock(recording, &rules, &by) {
                 report(
                     recording,
@@ -107,8 +107,8 @@ fn fix_loginuid(settings: &rules::Settings, recording: &mut Recording) {
     if !settings.loginuid_immutable || recording.pipeline.engine.is_kernel() {
         return;
     }
-    if recording.settings.sources.has_command {
-        say!("tarsier: --loginuid-immutable has no effect while a command is recorded");
+    if recording.settings.sources.ends_by_itself {
+        say!("tarsier: --loginuid-immutable has no effect on a recording that ends by itself");
         return;
     }
     let outcome = match &mut recording.pipeline.kernel {

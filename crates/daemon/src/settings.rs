@@ -33,7 +33,10 @@ pub(super) struct Sources {
     /// The rules of these files that were last in force without an error.
     pub(super) good: GoodRules,
     /// Whether a command is recorded: whoever gave it can mend the rules, and should not record by others.
-    pub(super) has_command: bool,
+    has_command: bool,
+    /// Whether the recording ends by itself, with a command or after a time: it changes nothing that would stay until the
+    /// next boot.
+    pub(super) ends_by_itself: bool,
 }
 
 impl Sources {
@@ -45,6 +48,7 @@ impl Sources {
             log_format: args.log_format,
             good: GoodRules::none(),
             has_command: !args.command.is_empty(),
+            ends_by_itself: !args.command.is_empty() || args.duration.is_some(),
         }
     }
 

@@ -88,18 +88,13 @@ pub fn take_over_with_rules(
     never_enabled: bool,
 ) -> Result<Ownership, TakeOverError> {
     let mut begun = begin(state_file, never_enabled)?;
+    if begun.status.enabled == LOCKED {
+        return begun.own_locked(state_file, rules);
+    }
     if begun.leftover.as_ref().is_some_and(|l| l.1.never_task == 0) {
         begun.socket.delete_rule_if_there(&never_task_rule(false))?;
     }
     let there = begun.socket.list_rules()?;
-    if begun.status.enabled == LOCKED {
-        if !rules::are_same(&there, &rules) {
-            return Err(TakeOverError::Immutable);
-        }
-        let mut ownership = begun.own(state_file, there.len(), false, rules)?;
-        ownership.register()?;
-        return Ok(ownership);
-    }
     let has_never_task = matches!(&there[..], [rule] if is_never_task_rule(rule));
     if !there.is_empty() && !has_never_task {
         let count = there.len();
@@ -157,6 +152,21 @@ fn begin(state_file: &Path, never_enabled: bool) -> Result<Begun, TakeOverError>
 }
 
 impl Begun {
+    /// Registers beside locked rules, which have to be `rules`, and changes nothing else.
+    fn own_locked(
+        mut self,
+        state_file: &Path,
+        rules: Vec<Vec<u8>>,
+    ) -> Result<Ownership, TakeOverError> {
+        let there = self.socket.list_rules()?;
+        if !rules::are_same(&there, &rules) {
+            return Err(TakeOverError::Immutable);
+        }
+        let mut ownership = self.own(state_file, there.len(), false, rules)?;
+        ownership.register()?;
+        Ok(ownership)
+    }
+
     /// Saves the state found. Dropping the returned ownership restores that state.
     fn own(
         self,
