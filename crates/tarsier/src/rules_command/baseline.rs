@@ -108,10 +108,15 @@ impl Wanted {
             && (parts.has_key || !wanted.has_key)
     }
 
-    /// The line without its calls, if it has any: lines with the same rest can be one.
-    pub(super) fn without_calls(&self) -> Option<(&[(String, String)], &BTreeSet<String>)> {
-        let Parts { options, calls, .. } = &self.parts;
-        (!calls.is_empty()).then_some((options, calls))
+    /// Its system calls.
+    pub(super) fn calls(&self) -> &BTreeSet<String> {
+        &self.parts.calls
+    }
+
+    /// Whether both lines are the same but for their calls, so that they can be one. Keys are not compared.
+    pub(super) fn differs_in_calls(&self, other: &Wanted) -> bool {
+        let have_calls = !self.calls().is_empty() && !other.calls().is_empty();
+        have_calls && self.parts.options == other.parts.options
     }
 }
 

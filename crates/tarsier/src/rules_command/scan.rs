@@ -207,10 +207,7 @@ fn joined(lines: &[Wanted], is_wanted: impl Fn(&Wanted) -> bool) -> Vec<String> 
 
 /// Whether both lines can be one.
 fn is_joined(one: &Wanted, other: &Wanted) -> bool {
-    match (one.without_calls(), other.without_calls()) {
-        (Some((options, _)), Some((others, _))) => options == others && key(one) == key(other),
-        _ => one.line == other.line,
-    }
+    one.line == other.line || (one.differs_in_calls(other) && key(one) == key(other))
 }
 
 fn key(wanted: &Wanted) -> Option<&str> {
@@ -220,11 +217,7 @@ fn key(wanted: &Wanted) -> Option<&str> {
 /// The line of `wanted`, with the calls of all of `same`.
 fn with_all_calls(wanted: &Wanted, same: &[&Wanted]) -> String {
     let mut calls: Vec<&str> = Vec::new();
-    for call in same
-        .iter()
-        .filter_map(|one| one.without_calls())
-        .flat_map(|(_, calls)| calls)
-    {
+    for call in same.iter().flat_map(|one| one.calls()) {
         if !calls.contains(&call.as_str()) {
             calls.push(call);
         }
