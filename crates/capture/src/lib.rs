@@ -25,5 +25,7 @@ pub use kernel::kernel_btf;
 pub use kernel::probe;
 pub use objects_of_programs::{inner_maps, maps_by_cpu, program_sizes, ProgramSizes};
 pub use own_programs::{own_programs, Loader, Loading, OwnPrograms};
-pub use pins::{unmount_unused, Handed, Handover, Pins, UnfinishedWrite, STANDARD_PIN_DIR};
+pub use pins::{
+    unmount_unused, FrozenMap, Handed, Handover, Pins, UnfinishedWrite, STANDARD_PIN_DIR,
+};
 pub use rings::{frame_time, Ring, Stream};

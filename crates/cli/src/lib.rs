@@ -116,6 +116,11 @@ pub enum RulesCommand {
     Optimise(RulesOptimiseArgs),
     /// Merge a directory's rules into one file, as augenrules does, and print it
     Merge(RulesMergeArgs),
+    /// Print the lines that the checks of a baseline want word for word and that the rules do not have
+    Emit(RulesBaselineArgs),
+    /// Report what a baseline's checks, which compare text, will miss in the rules, and whether other rules select the
+    /// same (status 0: nothing, 1: something, 2: error)
+    Scan(RulesBaselineArgs),
 }
 
 /// Form in which a log is printed.
@@ -211,6 +216,16 @@ pub struct RulesMergeArgs {
     /// The daemon's --run-dir
     #[arg(long, value_name = "DIR", default_value = RUN_DIR)]
     pub run_dir: PathBuf,
+}
+
+#[derive(Args, Debug)]
+pub struct RulesBaselineArgs {
+    /// Baseline whose checks are meant; `list` prints all names, with source and version
+    #[arg(long = "for", value_name = "BASELINE")]
+    pub baseline: String,
+    /// Rules file, or directory of *.rules merged as augenrules does; may be repeated
+    #[arg(value_name = "PATH", default_value = "/etc/audit/rules.d")]
+    pub rules: Vec<PathBuf>,
 }
 
 #[derive(Args, Debug)]

@@ -107,8 +107,16 @@ fn wanted(config: &Config, run_dir: &Path, pins: &[PathBuf]) -> Wanted {
     let own = rustix::process::geteuid().as_raw();
     let overrides_owners = log_dir.metadata().is_ok_and(|found| found.uid() != own);
     // Pins of the next capture are made beside the earlier ones, and moved to their place.
-    let file_systems = pins.iter().map(|dir| directory_of(dir).to_owned());
-    writable.extend(file_systems.map(Writable::Tree));
+    let mut file_systems: Vec<PathBuf> = pins
+        .iter()
+        .map(|dir| directory_of(dir).to_owned())
+        .collect();
+    // What `-e 2` locks is pinned beside the standard directory, whatever the other pins' is.
+    let standard = directory_of(Path::new(capture::STANDARD_PIN_DIR));
+    file_systems.push(standard.to_owned());
+    file_systems.sort();
+    file_systems.dedup();
+    writable.extend(file_systems.into_iter().map(Writable::Tree));
     let sockets = sockets(config).into_iter();
     writable.extend(sockets.map(Writable::Sockets));
     writable.extend(FAILURE_FILES.map(|path| Writable::File(path.into())));

@@ -8,6 +8,7 @@ mod draft;
 pub(super) mod records;
 mod setting;
 mod socket;
+mod step;
 
 use socket::Asked;
 pub(super) use socket::ControlSocket;
@@ -15,17 +16,17 @@ pub(super) use socket::ControlSocket;
 use crate::asker::Asker;
 use crate::daemon_records::Who;
 use crate::engine::Engine;
-use crate::failure::Failure;
 use crate::kernel_records::KernelRecords;
+use crate::lock;
 use crate::losses::{self, KERNEL_BACKLOG};
 use crate::protocol::{hex, Answer, AuditState, Refused, Request, Step};
 use crate::recording::Recording;
 use crate::rules_at_start;
 use crate::status;
 use crate::stderr::{reasons, say};
-use anyhow::{bail, Context, Result};
-use draft::{errno, Draft, Refusal};
-use netlink::{AuditSocket, NetlinkError, Status};
+use anyhow::{anyhow, bail, Context, Result};
+use draft::Draft;
+use netlink::{AuditSocket, Status, LOCKED};
 use rules::Rule;
 use setting::Setting;
 
@@ -34,7 +35,7 @@ use setting::Setting;
 pub(super) struct Control {
     /// The rules, in force unless `enabled` is 0.
     rules: Vec<Rule>,
-    /// 0 off, 1 on, 2 on and locked until this daemon ends.
+    /// 0 off, 1 on, 2 on and locked until the next boot.
     enabled: u32,
     /// The settings, kept here while Tarsier does not own the kernel's audit socket, which would
     /// keep them.
@@ -56,11 +57,14 @@ pub(super) struct Stop {
 const BACKLOG_LIMIT: u32 = 64;
 
 impl Control {
-    /// Starts with `rules` in force.
-    pub(super) fn new(rules: Vec<Rule>) -> Control {
+    /// Starts with what is in force.
+    pub(super) fn new(recording: &Recording) -> Control {
         Control {
-            rules,
-            enabled: 1,
+            rules: recording.pipeline.generation.plan.rules.clone(),
+            enabled: match recording.settings.lock {
+                Some(_) => LOCKED,
+                None => 1,
+            },
             kept: Status {
                 backlog_limit: BACKLOG_LIMIT,
                 ..Status::default()
@@ -239,10 +243,12 @@ impl Control {
         recording: &mut Recording,
         others: &mut ControlSocket,
     ) -> Answer {
+        self.follow_lock(recording, others);
         let mut draft = Draft::new(&self.rules, self.enabled);
         let mut answer = Answer::default();
         for (place, step) in steps.iter().enumerate() {
             if let Err((errno, reason)) = draft.take(place, step) {
+                self.log_refused(step, by, recording);
                 answer.refused.push(Refused {
                     step: place,
                     errno,
@@ -310,6 +316,7 @@ impl Control {
         let old = self.enabled;
         let enabled = draft.enabled();
         let is_switched = (old == 0) != (enabled == 0);
+        let rules_before = self.rules.clone();
         if draft.changes_rules() || is_switched {
             check_plan(&draft.set.rules, enabled, recording)?;
             if old != 0 && enabled == 0 {
@@ -318,6 +325,12 @@ impl Control {
                 self.log_setting("audit_enabled", enabled, old, by, recording);
             }
             self.install(draft.rules(), enabled, by, recording, others)?;
+        }
+        if enabled == LOCKED && old != LOCKED {
+            if let Err(error) = lock::lock(recording, &self.rules, by) {
+                self.install(rules_before, old, by, recording, others)?;
+                return Err(error);
+            }
         }
         self.enabled = enabled;
         if is_switched && enabled == 0 {
@@ -359,7 +372,7 @@ impl Control {
         if let Some(kernel) = &mut recording.pipeline.kernel {
             let now = kernel.socket().status().map_or(1, |status| status.enabled);
             let wanted = enabled.min(1);
-            if now != wanted {
+            if now != wanted && now != LOCKED {
                 if now != 0 {
                     kernel.expect_change(format!("op=set audit_enabled={wanted} old={now} "));
                 }
@@ -372,129 +385,6 @@ impl Control {
         Ok(())
     }
 
-    /// Carries out a step that does not concern rules. Returns the value that a reset counter had.
-    fn set(
-        &mut self,
-        step: &Step,
-        done: &mut Vec<Setting>,
-        by: &Asker,
-        recording: &mut Recording,
-    ) -> Result<Option<u32>, Refusal> {
-        if let Some((setting, value)) = Setting::of(step) {
-            self.change_setting(setting, value, by, recording)?;
-            done.push(setting);
-            return Ok(None);
-        }
-        match step {
-            Step::Trim if recording.pipeline.engine.is_kernel() => {
-                match &mut recording.pipeline.kernel {
-                    Some(kernel) => kernel.socket().trim().map(|()| None).map_err(refusal),
-                    None => Ok(None),
-                }
-            }
-            Step::ResetLost => {
-                let lost = self.reset_lost(recording).map_err(refusal)?;
-                self.log_setting("lost", 0, lost, by, recording);
-                Ok(Some(lost))
-            }
-            Step::ResetBacklogWaitTimeActual => {
-                let mut waited = 0;
-                if let Some(kernel) = &mut recording.pipeline.kernel {
-                    kernel.expect_change("op=set backlog_wait_time_actual=0 old=".to_owned());
-                    let socket = kernel.socket();
-                    waited = socket.reset_backlog_wait_time_actual().map_err(refusal)?;
-                }
-                self.log_setting("backlog_wait_time_actual", 0, waited, by, recording);
-                Ok(Some(waited))
-            }
-            Step::LoginuidImmutable => match &mut recording.pipeline.kernel {
-                Some(kernel) => kernel
-                    .socket()
-                    .set_loginuid_immutable()
-                    .map(|()| None)
-                    .map_err(refusal),
-                None => Err(errno::not_supported(
-                    "Tarsier does not own the kernel's audit socket",
-                )),
-            },
-            Step::Message(text) => {
-                let body = records::user_message(by, text);
-                self.log_event(records::USER, &body, by, recording);
-                Ok(None)
-            }
-            _ => Ok(None),
-        }
-    }
-
-    /// Sets the count of losses to 0 and returns the one before: the kernel's, if Tarsier owns its
-    /// audit socket, and Tarsier's own.
-    fn reset_lost(&mut self, recording: &mut Recording) -> Result<u32, NetlinkError> {
-        let of_kernel = match &mut recording.pipeline.kernel {
-            Some(kernel) => {
-                kernel.expect_change("op=set lost=0 old=".to_owned());
-                kernel.reset_lost()?
-            }
-            None => 0,
-        };
-        let elsewhere = lost_elsewhere(recording);
-        let lost = elsewhere.saturating_sub(self.lost_before);
-        self.lost_before = elsewhere;
-        let lost = lost.saturating_add(of_kernel.into());
-        Ok(u32::try_from(lost).unwrap_or(u32::MAX))
-    }
-
-    fn change_setting(
-        &mut self,
-        setting: Setting,
-        value: u32,
-        by: &Asker,
-        recording: &mut Recording,
-    ) -> Result<(), Refusal> {
-        let mut before = Control::own_settings(self.settings(recording), recording);
-        let old = *setting.member(&mut before);
-        self.send_setting(setting, value, recording)?;
-        self.log_setting(setting.name(), value, old, by, recording);
-        Ok(())
-    }
-
-    fn send_setting(
-        &mut self,
-        setting: Setting,
-        value: u32,
-        recording: &mut Recording,
-    ) -> Result<(), Refusal> {
-        let is_engine = recording.pipeline.engine.is_kernel();
-        if let Some(kernel) = &mut recording.pipeline.kernel {
-            if kernel
-                .socket()
-                .status()
-                .is_ok_and(|status| status.enabled != 0)
-            {
-                kernel.expect_change(format!("op=set {}=", setting.name()));
-            }
-            let sent = setting.send(kernel.socket(), value, is_engine);
-            sent.map_err(refusal)?;
-        }
-        *setting.member(&mut self.kept) = value;
-        match setting {
-            _ if is_engine => (),
-            Setting::Failure => recording.losses.failure = Failure(value),
-            Setting::Rate => recording.pipeline.recorder.rate.limit = value,
-            Setting::Backlog | Setting::BacklogWaitTime => (),
-        }
-        Ok(())
-    }
-
-    /// Restores settings after a later step of the request has failed.
-    fn set_back(&mut self, done: &[Setting], mut before: Status, recording: &mut Recording) {
-        for setting in done {
-            let value = *setting.member(&mut before);
-            if let Err((_, reason)) = self.send_setting(*setting, value, recording) {
-                say!("tarsier: {} cannot be restored: {reason}", setting.name());
-            }
-        }
-    }
-
     /// Replaces the rules with those of the files (SIGHUP); rules changed since are lost.
     pub(super) fn reload_rules(
         &mut self,
@@ -502,8 +392,13 @@ impl Control {
         recording: &mut Recording,
         others: &mut ControlSocket,
     ) -> Result<()> {
-        if self.enabled == 2 {
-            bail!("the rules are locked until tarsier is started again (-e 2)");
+        self.follow_lock(recording, others);
+        if let Some(lock) = &recording.settings.lock {
+            if lock::files_differ(lock.rules(), &recording.settings.sources)? {
+                lock::refused(recording, lock::LOAD_RULES, by);
+                bail!("the rules are locked until the next boot (-e 2): the files have others");
+            }
+            return Ok(());
         }
         let is_kernel = recording.pipeline.engine.is_kernel();
         let (set, files) = recording.settings.sources.rules(is_kernel)?;
@@ -518,7 +413,54 @@ impl Control {
         recording.settings.sources.good.keep(&set, &files);
         recording.rules_are(rules_at_start::in_force_of_files(&set));
         self.log_rule_changes(&draft, by, true, recording);
+        if recording.settings.sources.ends_by_itself {
+            return Ok(());
+        }
+        if set.settings.loginuid_immutable {
+            self.set_loginuid_immutable(recording)
+                .map_err(|(_, reason)| anyhow!(reason))?;
+        }
+        if set.settings.enabled == Some(LOCKED) {
+            lock::lock(recording, &self.rules, by)?;
+            self.enabled = LOCKED;
+        }
         Ok(())
+    }
+
+    /// Locks this daemon, too, once somebody has locked the kernel's audit. Call it before each change, and once a second.
+    pub(super) fn follow_lock(&mut self, recording: &mut Recording, others: &mut ControlSocket) {
+        if self.enabled == LOCKED || !lock::is_kernel_locked(recording) {
+            return;
+        }
+        // Audit that was off is on by the lock.
+        if self.enabled == 0 {
+            let rules = self.rules.clone();
+            if let Err(error) = self.install(rules, 1, &Asker::this_process(), recording, others) {
+                say!(
+                    "tarsier: audit is locked (-e 2), and the rules cannot be armed: {}",
+                    reasons(&error)
+                );
+                return;
+            }
+        }
+        lock::follow(recording, &self.rules);
+        self.enabled = LOCKED;
+    }
+
+    /// Logs a refused step if the lock has refused it. Rules are logged with the other changes.
+    fn log_refused(&self, step: &Step, by: &Asker, recording: &mut Recording) {
+        if self.enabled != LOCKED {
+            return;
+        }
+        let op = match (step, Setting::of(step)) {
+            (Step::Append(_) | Step::Prepend(_) | Step::Delete(_), _) => return,
+            (Step::DeleteAll(_), _) => "remove_rule audit_enabled=2".to_owned(),
+            (Step::ReadFile, _) => lock::LOAD_RULES.to_owned(),
+            (Step::Enabled(value), _) => format!("set audit_enabled={value} old=2"),
+            (_, Some((setting, value))) => format!("set {}={value}", setting.name()),
+            _ => return,
+        };
+        lock::refused(recording, &op, by);
     }
 
     /// Logs one event for each rule that was added or removed. If the whole request `is_done`, this
@@ -585,9 +527,4 @@ fn refused_step(error: &anyhow::Error, draft: &Draft) -> Option<Refused> {
         errno: None,
         reason: too_large.to_string(),
     })
-}
-
-fn refusal(error: NetlinkError) -> Refusal {
-    let errno = error.errno().map(|errno| errno.raw_os_error());
-    (errno, error.to_string())
 }

@@ -6,6 +6,7 @@ use crate::clock::monotonic_ns;
 use crate::control::{Control, ControlSocket};
 use crate::daemon_records::{Action, Who};
 use crate::instance::Instance;
+use crate::lock;
 use crate::losses;
 use crate::metrics::{self, Metrics};
 use crate::recording::Recording;
@@ -85,10 +86,10 @@ impl Daemon {
         signals: Signals,
         instance: Instance,
     ) -> Daemon {
-        let rules = recording.pipeline.generation.plan.rules.clone();
+        let control = Control::new(&recording);
         let mut daemon = Daemon {
             recording,
-            control: Control::new(rules),
+            control,
             server,
             metrics: None,
             signals,
@@ -150,6 +151,7 @@ impl Daemon {
                     server,
                     ..
                 } = self;
+                control.follow_lock(recording, server);
                 recording.tidy(&mut |recording| control.serve(server, recording));
             }
         }
@@ -281,10 +283,15 @@ impl Daemon {
         let recording = &mut self.recording;
         recording.service.reloading();
         let who = recording.pipeline.sender(sender);
-        let mut outcome = recording.reload_config(who);
+        let reloaded = recording.reload_config(who);
+        let is_refused = matches!(reloaded, Ok(true));
+        let mut outcome = reloaded.map(drop);
         if outcome.is_ok() {
             let lookups = Arc::clone(&recording.pipeline.lookups);
             let by = Asker::of(who, |pid| lookups.executable(pid));
+            if is_refused {
+                lock::settings_refused(recording, &by);
+            }
             outcome = self.control.reload_rules(&by, recording, &mut self.server);
             self.follow_metrics();
             self.recording.boost_priority();

@@ -149,6 +149,11 @@ impl Integrity {
         });
     }
 
+    /// The pin of what is locked (`-e 2`) was removed or replaced.
+    pub(super) fn lock_unpinned(&mut self, pipeline: &mut Pipeline, is_mended: bool) {
+        self.changed(pipeline, "pin of the locked rules", is_mended);
+    }
+
     /// Reports that another process has changed this part of the capture.
     fn changed(&mut self, pipeline: &mut Pipeline, what: &str, is_mended: bool) {
         let outcome = match is_mended {

@@ -95,8 +95,11 @@ impl KernelRecords {
             say!("tarsier: process {pid} ended without restoring audit: taken over");
         }
         let mut kernel = KernelRecords::of(ownership);
-        kernel.lost_before = kernel.socket().status()?.lost;
-        kernel.apply_settings(settings)?;
+        let status = kernel.socket().status()?;
+        kernel.lost_before = status.lost;
+        if status.enabled != netlink::LOCKED {
+            kernel.apply_settings(settings)?;
+        }
         Ok(kernel)
     }
 
@@ -139,6 +142,13 @@ impl KernelRecords {
             socket.make_equivalent(mount, subtree)?;
         }
         Ok(())
+    }
+
+    /// Locks the kernel's audit until the next boot (`-e 2`). A `digest` of rules that the kernel does not have is put
+    /// into its list. The caller logs who wanted it.
+    pub(super) fn lock(&mut self, digest: Option<&str>) -> Result<(), NetlinkError> {
+        self.expect_change(format!("op=set audit_enabled={} old=1 ", netlink::LOCKED));
+        self.ownership.lock(digest)
     }
 
     /// Makes the kernel match these rules from now on. Records that the kernel makes about this are

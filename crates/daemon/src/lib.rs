@@ -27,6 +27,8 @@ mod kernel_records;
 mod launcher;
 mod left_out;
 mod live;
+mod lock;
+mod locked_rules;
 mod lookup_warnings;
 mod lookups;
 mod losses;

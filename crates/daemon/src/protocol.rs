@@ -87,6 +87,8 @@ pub enum Step {
     BacklogWaitTime(u32),
     /// `--loginuid-immutable`
     LoginuidImmutable,
+    /// `-R`, whose lines are steps of their own. Changes nothing; a lock (`-e 2`) refuses it.
+    ReadFile,
     /// `--reset-lost`
     ResetLost,
     /// `--reset_backlog_wait_time_actual`

@@ -7,6 +7,7 @@ use crate::daemon_records::{Action, Who};
 use crate::failure::Failure;
 use crate::integrity::Integrity;
 use crate::launcher;
+use crate::locked_rules::Lock;
 use crate::lookup_warnings::Warnings;
 use crate::lookups;
 use crate::losses::Losses;
@@ -86,12 +87,16 @@ impl Recording {
         }
     }
 
-    /// Reloads the configuration files and applies them.
+    /// Reloads the configuration files and applies them. Returns whether a lock (`-e 2`) has kept settings of theirs out.
     ///
     /// # Errors
     /// The configuration is wrong; the old one stays in force.
-    pub(super) fn reload_config(&mut self, who: Who) -> Result<()> {
-        let conf::Loaded { config, text, .. } = self.settings.sources.config()?;
+    pub(super) fn reload_config(&mut self, who: Who) -> Result<bool> {
+        let conf::Loaded {
+            mut config, text, ..
+        } = self.settings.sources.config()?;
+        let lock = self.settings.lock.as_ref();
+        let is_refused = lock.is_some_and(|lock| lock.rules().hold(&mut config));
         self.settings.confinement.check(&config)?;
         let node = config.node_name()?;
         let plugins = plugins::load_all(&config)?;
@@ -126,7 +131,7 @@ impl Recording {
         settings.sources.keep_config(&text);
         let mended = std::mem::take(&mut settings.not_in_force).len();
         self.rules_in_force.forget_settings(mended);
-        Ok(())
+        Ok(is_refused)
     }
 
     /// Notes which rules are in force now. The settings are what they were.
@@ -198,6 +203,10 @@ impl Recording {
         self.losses.say(&mut self.pipeline);
         self.warnings.tend(&mut self.pipeline);
         self.integrity.check(&mut self.pipeline);
+        let lock = self.settings.lock.as_ref();
+        if let Some(is_mended) = lock.and_then(Lock::mend_pin) {
+            self.integrity.lock_unpinned(&mut self.pipeline, is_mended);
+        }
         self.refresh_identities(meanwhile);
         self.pipeline.engine.tidy();
     }

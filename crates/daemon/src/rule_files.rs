@@ -95,16 +95,17 @@ fn read(paths: &[PathBuf], owner: Owner, host: &dyn Host) -> Gathered {
 /// is the engine.
 pub fn say_settings(settings: &Settings, is_kernel: bool) {
     if is_kernel {
-        if settings.enabled.is_some() {
-            say!("tarsier: -e in rules files has no effect: audit is on while Tarsier runs");
+        if settings.enabled.is_some_and(|enabled| enabled < 2) {
+            say!(
+                "tarsier: -e 0 and 1 in rules files have no effect: audit is on while Tarsier runs"
+            );
         }
         return;
     }
     let given = [
-        (settings.enabled.is_some(), "-e"),
+        (settings.enabled.is_some_and(|enabled| enabled < 2), "-e"),
         (settings.backlog.is_some(), "-b"),
         (settings.backlog_wait_time.is_some(), "--backlog_wait_time"),
-        (settings.loginuid_immutable, "--loginuid-immutable"),
     ];
     let given: Vec<&str> = given
         .iter()

@@ -91,7 +91,8 @@ fn first_possible(settings: &Settings, is_kernel: bool) -> Result<Chosen> {
 }
 
 impl Chosen {
-    fn of(
+    /// Rules that are not those of the files as a whole.
+    pub(super) fn of(
         set: RuleSet,
         generation: Arc<Generation>,
         origin: RulesOrigin,

@@ -3,6 +3,7 @@
 
 use crate::confinement::Confinement;
 use crate::good_rules::GoodRules;
+use crate::locked_rules::Lock;
 use crate::lookups::Lookups;
 use crate::plugins;
 use crate::protocol::LeftOut;
@@ -33,6 +34,9 @@ pub(super) struct Sources {
     pub(super) good: GoodRules,
     /// Whether a command is recorded: whoever gave it can mend the rules, and should not record by others.
     has_command: bool,
+    /// Whether the recording ends by itself, with a command or after a time: it changes nothing that would stay until the
+    /// next boot.
+    pub(super) ends_by_itself: bool,
 }
 
 impl Sources {
@@ -44,6 +48,7 @@ impl Sources {
             log_format: args.log_format,
             good: GoodRules::none(),
             has_command: !args.command.is_empty(),
+            ends_by_itself: !args.command.is_empty() || args.duration.is_some(),
         }
     }
 
@@ -169,6 +174,8 @@ pub(super) struct Settings {
     pub(super) lookups: Lookups,
     /// Confinement of the daemon.
     pub(super) confinement: Confinement,
+    /// What is locked until the next boot (`-e 2`), if anything is.
+    pub(super) lock: Option<Lock>,
     /// Starts programs.
     pub(super) launcher: Launcher,
     /// Nice value that the daemon was started with.

@@ -10,6 +10,7 @@ use crate::instance::Instance;
 use crate::kernel_records::KernelRecords;
 use crate::left_out;
 use crate::live::Live;
+use crate::lock;
 use crate::lookups;
 use crate::notifier::Notifier;
 use crate::output::Output;
@@ -19,7 +20,7 @@ use crate::protocol::RulesInForce;
 use crate::recorder::{self, Recorder};
 use crate::recording::Recording;
 use crate::recovery;
-use crate::rules_at_start::{self, Chosen};
+use crate::rules_at_start::Chosen;
 use crate::scheduling::Scheduling;
 use crate::settings::{self, Settings, Sources};
 use crate::signals::Signals;
@@ -96,7 +97,7 @@ pub(super) fn start(args: &RunArgs, launcher: &Launcher, signals: Signals) -> Re
     let (mut settings, is_kernel) = prepared(args, launcher)?;
     let mut recorder = recorder(&settings)?;
     let contexts = AuditContexts::load();
-    let mut chosen = rules_at_start::choose(&settings, is_kernel)?;
+    let (locked, mut chosen) = lock::choose(&mut settings, is_kernel)?;
     let mut generation = Arc::clone(&chosen.generation);
     let instance = Instance::lock(&args.run_dir)?;
     let wanted = pin_dir(args, &settings.config).filter(|_| !is_kernel);
@@ -157,7 +158,8 @@ pub(super) fn start(args: &RunArgs, launcher: &Launcher, signals: Signals) -> Re
     chosen.keep(&settings);
     let mut recording = Recording::new(pipeline, settings, contexts, chosen.in_force);
     recording.apply_settings(&chosen.set.settings);
-    let recording = begun(recording, downtime.as_ref(), is_taken_over, &report);
+    let mut recording = begun(recording, downtime.as_ref(), is_taken_over, &report);
+    lock::at_start(locked, &chosen.set.settings, &mut recording);
     Ok(Daemon::new(recording, server, signals, instance))
 }
 
@@ -183,6 +185,7 @@ fn prepared(args: &RunArgs, launcher: &Launcher) -> Result<(Settings, bool)> {
         capabilities,
         lookups: lookups::start(launcher),
         confinement: Confinement::default(),
+        lock: None,
         launcher: launcher.clone(),
         started_nice: rustix::process::getpriority_process(None).unwrap_or(0),
     };

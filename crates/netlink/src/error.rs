@@ -118,7 +118,7 @@ pub enum TakeOverError {
         /// Process id of its writer.
         pid: u32,
     },
-    /// `auditctl -e 2` was used.
+    /// `auditctl -e 2` was used, with rules of the kernel's own.
     #[error("the kernel's audit configuration is locked (enabled 2) until the next boot: records made by others still go where they go now")]
     Immutable,
     /// Rules that this process did not load are in the kernel; they would add their events to this

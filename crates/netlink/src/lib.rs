@@ -11,6 +11,7 @@
 
 mod client;
 mod error;
+mod lock;
 pub mod message;
 mod ownership;
 mod rules;
@@ -21,6 +22,7 @@ mod kernel_tests;
 
 pub use client::{AuditSocket, KernelRecord, RECORD_BYTES_MAX};
 pub use error::{NetlinkError, TakeOverError};
+pub use lock::{KernelLock, LOCKED};
 pub use message::{Features, SignalInfo, Status};
 pub use ownership::{restore_leftover, take_over, take_over_with_rules, LateRecord, Ownership};
 pub use rules::Change;

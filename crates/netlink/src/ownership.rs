@@ -7,6 +7,7 @@ use rustix::io::Errno;
 
 use super::client::{AuditSocket, RECORD_BYTES_MAX};
 use super::error::{NetlinkError, TakeOverError};
+use super::lock::{digest_rule, LOCKED};
 use super::message::{is_never_task_rule, never_task_rule, Status};
 use super::rules::{self, Change};
 use super::state::{self, Found, Saved, Writer};
@@ -46,12 +47,18 @@ pub struct Ownership {
 /// If the file of a dead predecessor exists, the state in it is what will be restored, and rules that
 /// the predecessor had loaded are deleted.
 ///
+/// Where audit is locked (`-e 2`), nothing but the registration is changed or restored.
+///
 /// # Errors
 /// If anything is refused, what had been changed is put back, and the error names the reason.
+/// [`TakeOverError::Immutable`] if audit is locked without `never,task`: the kernel's own events would come, too.
 pub fn take_over(state_file: &Path, never_enabled: bool) -> Result<Ownership, TakeOverError> {
     let mut begun = begin(state_file, never_enabled)?;
     let rules = begun.socket.list_rules()?;
     let never_task_loaded = rules.iter().any(|rule| is_never_task_rule(rule));
+    if begun.status.enabled == LOCKED && !never_task_loaded {
+        return Err(TakeOverError::Immutable);
+    }
     let status = begun.status;
     let mut ownership = begun.own(state_file, rules.len(), never_task_loaded, Vec::new())?;
     // Before audit is enabled, so that no task gets an audit context because of us.
@@ -70,7 +77,10 @@ pub fn take_over(state_file: &Path, never_enabled: bool) -> Result<Ownership, Ta
 /// written to `state_file` before the first one is loaded. If `never,task` is the only rule in the
 /// kernel, as an earlier daemon may have left it, it is deleted meanwhile.
 ///
+/// Where audit is locked (`-e 2`), `rules` have to be those that are in the kernel; they stay there.
+///
 /// # Errors
+/// [`TakeOverError::Immutable`] if audit is locked with other rules than these.
 /// [`TakeOverError::OtherRules`] if the kernel has rules that no dead predecessor loaded.
 pub fn take_over_with_rules(
     state_file: &Path,
@@ -78,6 +88,9 @@ pub fn take_over_with_rules(
     never_enabled: bool,
 ) -> Result<Ownership, TakeOverError> {
     let mut begun = begin(state_file, never_enabled)?;
+    if begun.status.enabled == LOCKED {
+        return begun.own_locked(state_file, rules);
+    }
     if begun.leftover.as_ref().is_some_and(|l| l.1.never_task == 0) {
         begun.socket.delete_rule_if_there(&never_task_rule(false))?;
     }
@@ -121,16 +134,13 @@ fn begin(state_file: &Path, never_enabled: bool) -> Result<Begun, TakeOverError>
     let mut socket = AuditSocket::open()?;
     let status = socket.status()?;
     let leftover = leftover(state_file)?;
-    if status.enabled >= 2 {
-        return Err(TakeOverError::Immutable);
-    }
     // The process id of a dead predecessor may belong to another process by now.
     let is_stale = |(writer, ..): &Saved| writer.pid == status.pid;
     let stale = leftover.as_ref().is_some_and(is_stale);
     if status.pid != 0 && !stale && is_alive(status.pid) {
         return Err(TakeOverError::AnotherDaemon { pid: status.pid });
     }
-    if let Some((_, _, loaded)) = &leftover {
+    if let Some((_, _, loaded)) = leftover.as_ref().filter(|_| status.enabled != LOCKED) {
         rules::unload(&mut socket, loaded)?;
     }
     Ok(Begun {
@@ -142,6 +152,21 @@ fn begin(state_file: &Path, never_enabled: bool) -> Result<Begun, TakeOverError>
 }
 
 impl Begun {
+    /// Registers beside locked rules, which have to be `rules`, and changes nothing else.
+    fn own_locked(
+        mut self,
+        state_file: &Path,
+        rules: Vec<Vec<u8>>,
+    ) -> Result<Ownership, TakeOverError> {
+        let there = self.socket.list_rules()?;
+        if !rules::are_same(&there, &rules) {
+            return Err(TakeOverError::Immutable);
+        }
+        let mut ownership = self.own(state_file, there.len(), false, rules)?;
+        ownership.register()?;
+        Ok(ownership)
+    }
+
     /// Saves the state found. Dropping the returned ownership restores that state.
     fn own(
         self,
@@ -243,6 +268,27 @@ impl Ownership {
         outcome
     }
 
+    /// Locks the kernel's audit (`-e 2`) until the next boot. With a `digest`, a rule that has it as its key is loaded
+    /// before: the digest of rules that are not in the kernel's list.
+    ///
+    /// # Errors
+    /// The kernel refused one of both; then audit is not locked. It is no error if audit was locked already.
+    pub fn lock(&mut self, digest: Option<&str>) -> Result<(), NetlinkError> {
+        if self.socket.status()?.enabled == LOCKED {
+            return Ok(());
+        }
+        let rule = digest.map(digest_rule);
+        match rule.as_ref().map(|rule| self.socket.add_rule(rule)) {
+            Some(Err(error)) if error.errno() != Some(Errno::EXIST) => return Err(error),
+            _ => {}
+        }
+        let locked = self.socket.set_enabled(LOCKED);
+        if let (Err(_), Some(rule)) = (&locked, &rule) {
+            self.socket.delete_rule_if_there(rule)?;
+        }
+        locked
+    }
+
     /// The socket, for records and requests. What its setters change is restored by
     /// [`release`](Self::release).
     pub fn socket(&mut self) -> &mut AuditSocket {
@@ -292,7 +338,7 @@ impl Drop for Ownership {
     }
 }
 
-/// Restores `found` and deletes the `loaded` rules. Does every step; returns the first error.
+/// Restores `found` and deletes the `loaded` rules, unless audit is locked. Does every step; returns the first error.
 fn restore(
     socket: &mut AuditSocket,
     found: &Found,
@@ -300,6 +346,9 @@ fn restore(
     late: &mut Vec<LateRecord>,
 ) -> Result<(), TakeOverError> {
     let now = socket.status()?;
+    if now.enabled == LOCKED {
+        return unregister(socket, &now, late).map_err(Into::into);
+    }
     let mut first_error = None;
     let mut step = |result: Result<(), TakeOverError>| {
         if let Err(error) = result {
@@ -332,12 +381,23 @@ fn restore(
         }
     });
     step(rules::unload(socket, loaded));
-    collect(socket, late);
-    if now.pid != 0 {
-        step(socket.unregister().map_err(Into::into));
-    }
-    collect_queued(socket, late);
+    step(unregister(socket, &now, late).map_err(Into::into));
     first_error.map_or(Ok(()), Err)
+}
+
+/// Ends the registration, if there is one, and collects the records that came until then.
+fn unregister(
+    socket: &mut AuditSocket,
+    now: &Status,
+    late: &mut Vec<LateRecord>,
+) -> Result<(), NetlinkError> {
+    collect(socket, late);
+    let outcome = match now.pid {
+        0 => Ok(()),
+        _ => socket.unregister(),
+    };
+    collect_queued(socket, late);
+    outcome
 }
 
 /// Loads `never,task` unless it is there.

@@ -48,6 +48,16 @@ const AT_LEAST: u32 = 0x6000_0000;
 /// `AUDIT_FILTER_FS`. Its rules cannot have a `pid` condition, only `fstype`.
 const FILTER_FS: u32 = 6;
 
+/// Whether `listed`, as the kernel lists its rules, are `rules`: the same ones in the same order, list by list.
+pub(super) fn are_same(listed: &[Vec<u8>], rules: &[Vec<u8>]) -> bool {
+    let by_list = |rules: &[Vec<u8>]| {
+        let mut sorted = rules.to_vec();
+        sorted.sort_by_key(|rule| word(rule, 0));
+        sorted
+    };
+    by_list(listed) == by_list(rules)
+}
+
 impl Replacement {
     /// The changes from the rules in `old` to those in `new`. Neither may contain duplicates.
     pub(super) fn between(old: &[Vec<u8>], new: &[Vec<u8>]) -> Replacement {

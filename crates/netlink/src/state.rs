@@ -22,7 +22,7 @@ pub(super) type Saved = (Writer, Found, Vec<Vec<u8>>);
 /// The audit state as it was before anything was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// `enabled`: 0 or 1.
+    /// `enabled`: 0, 1, or 2 if audit was locked.
     pub enabled: u32,
     /// `failure`
     pub failure: u32,

@@ -1,9 +1,12 @@
 //! `tarsier rules`
 
+mod baseline;
 mod boot;
 pub(crate) mod check;
 mod flood;
 mod optimise;
+mod privileged;
+mod scan;
 pub(crate) mod source;
 
 use anyhow::Result;
@@ -17,6 +20,8 @@ pub(crate) fn rules(command: &RulesCommand) -> Result<u8> {
         RulesCommand::Check(args) => check::check(args),
         RulesCommand::Optimise(args) => optimise::optimise(args),
         RulesCommand::Merge(args) => crate::ctl::merge(args),
+        RulesCommand::Emit(args) => scan::emit(args),
+        RulesCommand::Scan(args) => scan::scan(args),
     };
     match result {
         Err(error) if !is_io(&error) => {

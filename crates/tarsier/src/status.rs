@@ -80,6 +80,10 @@ fn print_rules(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
             out,
             "  from              auditctl, which has deleted those of the files"
         )?,
+        RulesOrigin::Locked => writeln!(
+            out,
+            "  from              the lock (-e 2), until the next boot"
+        )?,
         RulesOrigin::GoodLines => writeln!(
             out,
             "  from              the lines of the files that are right"

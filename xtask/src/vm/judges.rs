@@ -76,7 +76,7 @@ const NAMED: [Test; 8] = [
 ];
 
 /// All tests but [`NAMED`], in the order in which a machine runs them.
-pub(super) const TESTS: [Test; 27] = [
+pub(super) const TESTS: [Test; 28] = [
     Test {
         name: "no-ebpf",
         kind: MachineKind::Usual,
@@ -203,6 +203,15 @@ pub(super) const TESTS: [Test; 27] = [
         kind: MachineKind::Disk,
         seconds: 150,
         check: disk::judge,
+    },
+    Test {
+        name: "locked",
+        kind: MachineKind::Reboot,
+        seconds: 240,
+        check: |dir| {
+            let said = fs::read_to_string(dir.join("report"))?;
+            Ok(said.trim_end().to_owned())
+        },
     },
     Test {
         name: "latency-icount",

@@ -34,6 +34,8 @@ pub(super) enum MachineKind {
     Usual,
     /// A usual machine with a disk. It is restarted with the same disk until there are results.
     Disk,
+    /// A usual machine that a test restarts, with a disk for what has to outlive that.
+    Reboot,
     /// One nanosecond passes per instruction, so that a duration is a count of instructions.
     Instructions,
 }
@@ -44,6 +46,7 @@ impl MachineKind {
         match self {
             MachineKind::Usual => "host-clock",
             MachineKind::Disk => "disk",
+            MachineKind::Reboot => "reboot",
             MachineKind::Instructions => "instruction-clock",
         }
     }
@@ -51,7 +54,9 @@ impl MachineKind {
     /// QEMU's arguments. A clock that counts instructions needs a single processor, whatever the variant says.
     fn arguments(self, variant: &Variant) -> Vec<&'static str> {
         match self {
-            MachineKind::Usual | MachineKind::Disk => vec!["-smp", variant.processors],
+            MachineKind::Usual | MachineKind::Disk | MachineKind::Reboot => {
+                vec!["-smp", variant.processors]
+            }
             // sleep=off: time goes on at once while the guest is idle.
             MachineKind::Instructions => vec!["-smp", "1", "-icount", "shift=0,sleep=off"],
         }
@@ -62,11 +67,12 @@ impl MachineKind {
         match self {
             MachineKind::Usual | MachineKind::Instructions => 1,
             MachineKind::Disk => 5,
+            MachineKind::Reboot => 2,
         }
     }
 }
 
-/// Size of the disk of [`MachineKind::Disk`], an ext4 file system.
+/// Size of the disk of a machine that has one, an ext4 file system.
 const DISK_MIB: u32 = 96;
 
 /// A machine to boot.
@@ -203,7 +209,7 @@ impl Machine<'_> {
                 pressure::calls()?,
                 number_from("TARSIER_ELSEWHERE_FILES", ELSEWHERE_FILES)?
             ));
-        if self.kind == MachineKind::Disk {
+        if matches!(self.kind, MachineKind::Disk | MachineKind::Reboot) {
             let disk = make_disk(&dir.join("disk"))?;
             command
                 .arg("-drive")
@@ -221,7 +227,9 @@ impl Machine<'_> {
         let facts = fs::read_to_string(results.join("facts")).unwrap_or_default();
         let lacks = match self.kind {
             MachineKind::Instructions => Vec::new(),
-            MachineKind::Usual | MachineKind::Disk => self.variant.lacks(&facts),
+            MachineKind::Usual | MachineKind::Disk | MachineKind::Reboot => {
+                self.variant.lacks(&facts)
+            }
         };
         let name = self.variant.name;
         let lacks = (!lacks.is_empty()).then(|| lacks.join(", "))?;

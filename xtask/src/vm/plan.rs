@@ -91,6 +91,7 @@ const USUAL: [Line; 6] = [
             "exact",
             "disk",
             "changes",
+            "locked",
         ],
     },
     Line {
@@ -164,6 +165,7 @@ const LONG: [Line; 9] = [
         variants: &["stock"],
         tests: &[
             "disk",
+            "locked",
             "polled-icount",
             "optimise-icount",
             "changes",
@@ -307,6 +309,7 @@ fn jobs_on<'a>(ground: &'a Ground, extent: &Extent) -> Vec<Job<'a>> {
             for kind in [
                 MachineKind::Usual,
                 MachineKind::Disk,
+                MachineKind::Reboot,
                 MachineKind::Instructions,
             ] {
                 let tests = extent.tests().into_iter();

@@ -27,11 +27,8 @@ pub(super) fn prepare(dir: &Path) -> Result<(), CaptureError> {
     if is_pin_dir(dir)? {
         return Ok(());
     }
-    let standard = Path::new(STANDARD_MOUNT);
-    if dir.starts_with(standard) && !is_bpf(standard) {
-        mount(standard)?;
-    }
-    let parent = dir.parent().unwrap_or(standard);
+    mount_if_missing(dir)?;
+    let parent = dir.parent().unwrap_or(Path::new(STANDARD_MOUNT));
     if !is_bpf(parent) {
         return Err(refused(
             dir,
@@ -41,6 +38,15 @@ pub(super) fn prepare(dir: &Path) -> Result<(), CaptureError> {
     }
     rustix::fs::mkdir(dir, Mode::from_raw_mode(0o700))
         .map_err(system(format!("mkdir {}", dir.display())))
+}
+
+/// Mounts the standard BPF file system if `path` is below its mount point and it is not mounted.
+pub(super) fn mount_if_missing(path: &Path) -> Result<(), CaptureError> {
+    let standard = Path::new(STANDARD_MOUNT);
+    if path.starts_with(standard) && !is_bpf(standard) {
+        mount(standard)?;
+    }
+    Ok(())
 }
 
 fn mount(place: &Path) -> Result<(), CaptureError> {

@@ -3,10 +3,12 @@
 
 mod attached;
 mod file_system;
+mod frozen;
 mod handover;
 
 pub(crate) use attached::{info_of, Attached};
 pub use file_system::{unmount_unused, STANDARD_PIN_DIR};
+pub use frozen::FrozenMap;
 pub use handover::{Handed, Handover, UnfinishedWrite};
 
 use crate::error::{system, CaptureError};

@@ -118,6 +118,9 @@ impl Draft {
             Step::Backlog(value) => Command::Backlog(*value),
             Step::Rate(value) => Command::Rate(*value),
             Step::BacklogWaitTime(value) => Command::BacklogWaitTime(*value),
+            Step::ReadFile if self.enabled() == netlink::LOCKED => {
+                return Err((Some(errno::EPERM), "the rules are locked (-e 2)".to_owned()));
+            }
             Step::MakeEquivalent => {
                 return Err(errno::not_supported(
                     "Tarsier's dir= follows directories, and has no equivalent mounts",
@@ -126,6 +129,7 @@ impl Draft {
             // Tarsier holds no references to trees, so there is nothing to trim.
             Step::Trim
             | Step::LoginuidImmutable
+            | Step::ReadFile
             | Step::ResetLost
             | Step::ResetBacklogWaitTimeActual
             | Step::Message(_) => return Ok(()),

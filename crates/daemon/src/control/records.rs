@@ -34,6 +34,23 @@ pub(super) fn setting(by: &Asker, name: &str, new: u32, old: u32) -> Vec<u8> {
     out
 }
 
+/// What the lock (`-e 2`) has refused; `op` is a word and the fields behind it. The kernel logs its own refusals so,
+/// too: `audit_receive_msg()` and `audit_log_config_change()` in kernel/audit.c.
+pub(crate) fn refused(by: &Asker, op: &str) -> Vec<u8> {
+    let mut out = format!("op={op} ").into_bytes();
+    by.put(&mut out);
+    put::text(&mut out, " res=0");
+    out
+}
+
+/// What is locked until the next boot: the number of rules, and their digest.
+pub(crate) fn locked(by: &Asker, rules: usize, digest: &str) -> Vec<u8> {
+    let mut out = format!("op=lock_rules rules={rules} rules_digest={digest} ").into_bytes();
+    by.put(&mut out);
+    put::text(&mut out, " res=1");
+    out
+}
+
 /// Effect of a change of rules on the hooks, in place of the kernel's BPF records of it.
 pub(crate) fn armed(by: &Asker, change: &HookChange) -> Vec<u8> {
     let HookChange {

@@ -16,6 +16,8 @@ pub enum RulesOrigin {
     GoodLines,
     /// Requests: auditctl has deleted all rules since, and loaded others.
     Requests,
+    /// The rules that are locked until the next boot (`-e 2`), whatever the files have.
+    Locked,
 }
 
 /// Longest reason that is kept, in bytes.
@@ -29,6 +31,7 @@ impl RulesOrigin {
             RulesOrigin::LastGood => "last-good",
             RulesOrigin::GoodLines => "good-lines",
             RulesOrigin::Requests => "requests",
+            RulesOrigin::Locked => "locked",
         }
     }
 }

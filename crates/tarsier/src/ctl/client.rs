@@ -156,6 +156,7 @@ fn step(command: &Command) -> Option<Step> {
         Command::ResetLost => Step::ResetLost,
         Command::ResetBacklogWaitTimeActual => Step::ResetBacklogWaitTimeActual,
         Command::Trim => Step::Trim,
+        Command::ReadFile(_) => Step::ReadFile,
         Command::MakeEquivalent { .. } => Step::MakeEquivalent,
         Command::Message(text) => Step::Message(super::message::text(text)),
         _ => return None,

@@ -18,7 +18,7 @@ use client::Client;
 use daemon::stderr::say;
 use kernel::Kernel;
 pub(crate) use merge::merge;
-use rules::{Dialect, Source};
+use rules::{Command, Dialect, Source};
 use session::Session;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -76,7 +76,8 @@ fn load<'l>(
         run_dir: run_dir.to_owned(),
         dialect: Dialect::default(),
     };
-    options.with_session(|session| match session.may_change_rules() {
+    let wanted = [Command::ReadFile(Vec::new())];
+    options.with_session(|session| match session.may_change_rules(&wanted) {
         true => Ok(session.load(lines)?),
         false => Ok(session::SUCCESS),
     })

@@ -50,7 +50,7 @@ impl Progress {
 impl Session<'_> {
     /// Loads a file. Returns the exit status.
     pub(super) fn read_file(&mut self, path: &[u8]) -> io::Result<u8> {
-        if !self.may_change_rules() {
+        if !self.may_change_rules(&[Command::ReadFile(path.to_vec())]) {
             return Ok(SUCCESS);
         }
         let name = String::from_utf8_lossy(path).into_owned();

@@ -46,7 +46,7 @@ impl Session<'_> {
         if !is_fine {
             return Ok(REFUSED);
         }
-        if changes_rules && !self.may_change_rules() {
+        if changes_rules && !self.may_change_rules(&parsed.commands) {
             return Ok(SUCCESS);
         }
         for command in &parsed.commands {
@@ -59,10 +59,12 @@ impl Session<'_> {
 
     /// Prints a message and returns false if rules are locked or audit is disabled: auditctl 3.0.9
     /// then does nothing more and returns success. If the state cannot be read, this returns true,
-    /// and the change itself reports the error.
-    pub(super) fn may_change_rules(&mut self) -> bool {
+    /// and the change itself reports the error. What a lock refuses of `wanted` is asked for all the same, so that the
+    /// log says who wanted it.
+    pub(super) fn may_change_rules(&mut self, wanted: &[Command]) -> bool {
         match self.audit.state() {
             Ok(AuditState { enabled: 2, .. }) => {
+                let _ = self.audit.apply(wanted, 0);
                 say!("The audit system is in immutable mode, no rule changes allowed");
                 false
             }

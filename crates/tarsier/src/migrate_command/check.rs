@@ -125,19 +125,14 @@ fn settings(settings: &Settings) -> Vec<Finding> {
             "`tarsier ctl -e 0` stops recording",
         )),
         Some(1) => ok("-e 1", "as always"),
-        Some(_) => found.push(Finding::warn(
+        Some(_) => ok(
             "-e 2",
-            "has no effect in files: rules and settings can be changed",
-            "`tarsier ctl -e 2` after each start locks them",
-        )),
+            "as with auditd: rules are locked until the next boot",
+        ),
         None => {}
     }
     if settings.loginuid_immutable {
-        found.push(Finding::warn(
-            "--loginuid-immutable",
-            "has no effect in files",
-            "`tarsier ctl --kernel --loginuid-immutable` at each boot sets it",
-        ));
+        found.push(Finding::ok("--loginuid-immutable", "as with auditd"));
     }
     found
 }
@@ -243,7 +238,7 @@ fn lock() -> Option<Finding> {
     match status {
         Ok(status) if status.enabled == 2 => Some(Finding::warn(
             "kernel audit",
-            "locked (-e 2): its rules stay, and Tarsier has no records of others",
+            "locked (-e 2): Tarsier records by its rules, without the records of others",
             "boot anew after `tarsier migrate`",
         )),
         Ok(_) => None,
@@ -310,9 +305,9 @@ mod tests {
         assert_eq!(
             levels(&rules(dir.path())),
             [
-                of(Level::Warn, "--loginuid-immutable"),
+                of(Level::Ok, "--loginuid-immutable"),
                 of(Level::Ok, "-b"),
-                of(Level::Warn, "-e 2"),
+                of(Level::Ok, "-e 2"),
                 of(Level::Ok, "-f"),
                 of(Level::Ok, "a.rules:4"),
                 of(Level::Warn, "a.rules:5"),

@@ -7,7 +7,7 @@ use rules::{Host, PathKind, RuleSet, SystemHost};
 use std::path::PathBuf;
 
 /// This host, as if every path that a rule names existed.
-struct WithEveryPath;
+pub(super) struct WithEveryPath;
 
 impl Host for WithEveryPath {
     fn arch(&self) -> abi::Arch {

@@ -233,12 +233,18 @@ struct Daemon {
 
 impl Daemon {
     fn start() -> Daemon {
+        Daemon::start_with(&[])
+    }
+
+    fn start_with(options: &[&str]) -> Daemon {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         let rules = format!("-a always,exit -F arch=b64 -S mkdir -F uid={UID} -k file\n");
         fs::write(path("a.rules"), rules).unwrap();
         let mut child = Command::new(TARSIER)
-            .args(["run", "--log-format", "raw", "--rules"])
+            .args(["run", "--log-format", "raw"])
+            .args(options)
+            .arg("--rules")
             .arg(path("a.rules"))
             .arg("--log-file")
             .arg(path("audit.log"))
@@ -469,7 +475,8 @@ fn a_file_is_taken_whole_or_not_at_all_and_a_reload_goes_back_to_the_files() {
 #[test]
 fn nothing_is_recorded_while_off_and_nothing_can_be_changed_once_locked() {
     let Some(_lock) = claim("switch") else { return };
-    let daemon = Daemon::start();
+    // Without the kernel's records: a daemon with them would lock the kernel's audit until the next boot.
+    let daemon = Daemon::start_with(&["--no-kernel-records"]);
     assert!(daemon.says("-e 0").0.starts_with("enabled 0\n"));
     make_directory();
     assert_eq!(daemon.says(&rule("meanwhile")).1, OK);
@@ -485,8 +492,15 @@ fn nothing_is_recorded_while_off_and_nothing_can_be_changed_once_locked() {
     assert_eq!(daemon.says("-e 0"), (refused, Some(255)));
     assert_eq!(daemon.says("-l").0, listed("file") + &listed("meanwhile"));
     // Tarsier is locked, not the kernel.
-    assert!(text(&kernel(&["-s"])).starts_with("enabled 1\n"));
+    assert!(text(&kernel(&["-s"])).starts_with("enabled 0\n"));
     let log = daemon.stop();
+    for tried in [
+        "op=add_rule key=\"late\" list=4 res=0",
+        "op=load_rules audit_enabled=2 ",
+        "op=set audit_enabled=0 old=2 auid=",
+    ] {
+        assert_eq!(log.matches(tried).count(), 1, "{tried}: {log}");
+    }
     assert_eq!(log.matches("key=\"file\"\n").count(), 1, "{log}");
     assert!(text(&kernel(&["-s"])).starts_with("enabled 0\n"));
 }
