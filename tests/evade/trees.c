@@ -69,6 +69,52 @@ static void dir_symlink(int count)
 	touch("link", count);
 }
 
+/* The link itself, which is in the tree, and leads out of it. */
+static void dir_link_itself(int count)
+{
+	write_file("outside", "text", 0600);
+	expect("symlink", symlink("../outside", "tree/link"), 0);
+	for (int i = 0; i < count; i++) {
+		select_calls();
+		expect("fchownat",
+		       syscall(SYS_fchownat, AT_FDCWD, "tree/link", -1, -1, AT_SYMLINK_NOFOLLOW),
+		       0);
+		expect("lchown", syscall(SYS_lchown, "tree/link", -1, -1), 0);
+		expect("utimensat",
+		       syscall(SYS_utimensat, AT_FDCWD, "tree/link", NULL, AT_SYMLINK_NOFOLLOW), 0);
+		unselect_calls();
+		made(3);
+	}
+}
+
+/*
+ * An exchange whose second name goes through a link in the first: since then that link is another one, which leads
+ * elsewhere.
+ */
+static void dir_exchanged_behind_link(int count)
+{
+	make_dir("away");
+	make_dir("away/other");
+	make_dir("away/victim");
+	make_dir("tree/victim");
+	expect("symlink", symlink("../../tree", "away/other/way"), 0);
+	expect("symlink", symlink("..", "tree/victim/way"), 0);
+	for (int i = 0; i < count; i++) {
+		select_calls();
+		expect("renameat2",
+		       syscall(SYS_renameat2, AT_FDCWD, "away/other", AT_FDCWD,
+			       "away/other/way/victim", RENAME_EXCHANGE),
+		       0);
+		unselect_calls();
+		made(1);
+		/* Back, by plain names. */
+		expect("renameat2",
+		       syscall(SYS_renameat2, AT_FDCWD, "away/other", AT_FDCWD, "tree/victim",
+			       RENAME_EXCHANGE),
+		       0);
+	}
+}
+
 /* A link in a directory elsewhere, with a second link after it. */
 static void dir_two_symlinks(int count)
 {
@@ -305,6 +351,8 @@ const struct technique tree_techniques[] = {
 	{ "dir-symlink", dir_symlink, 5, prepare_tree },
 	{ "watch-symlink", dir_symlink, 5, prepare_tree },
 	{ "dir-two-symlinks", dir_two_symlinks, 5, prepare_tree },
+	{ "dir-link-itself", dir_link_itself, 5, prepare_tree },
+	{ "dir-exchanged-behind-link", dir_exchanged_behind_link, 5, prepare_tree },
 	{ "dir-directory-symlink", dir_directory_symlink, 5, prepare_tree },
 	{ "dir-dots-after-symlink", dir_dots_after_symlink, 5, prepare_tree },
 	{ "dir-fchdir", dir_fchdir, 5, prepare_tree },

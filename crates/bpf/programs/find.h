@@ -353,6 +353,10 @@ static long find_step(__u32 i, struct find_walk *walk)
 	f->is_past |= is_last;
 	if (is_link && is_last && f->is_entry)
 		return 1;
+	if (is_link && is_last) {
+		f->link = f->child;
+		f->link_mnt = f->child_mnt;
+	}
 	if (is_link)
 		return !find_link(f) && !find_magic(walk->w);
 	f->dentry = f->child;
@@ -427,6 +431,7 @@ __noinline int find_text_of(struct work *w, __u32 i, __u32 is_gone, __u32 is_tol
 	f = &w->find;
 	f->found.known = 0;
 	f->dir = 0;
+	f->link = 0;
 	if (!find_begin(w, task, i & 1))
 		return 0;
 	f->at = FIND_START;

@@ -70,6 +70,9 @@ __noinline int mark_named(struct work *w, __u32 i)
 	if (!take_user_text(&walk, i))
 		return 0;
 	find_text_of(w, i, is_removed, false);
+	/* A rename may have moved the link that led to its other name. */
+	if (w->spec.kind == KIND_RENAME && f->is_turned)
+		return 0;
 	if (f->found.known & TARSIER_FOUND_TARGET)
 		mark_path(&w->marks, f->dentry, vfsmount_of(f->mnt), is_entry ? MARK_CHANGED : 0);
 	else if (is_entry && f->found.known & TARSIER_FOUND_ENTRY)
@@ -78,6 +81,9 @@ __noinline int mark_named(struct work *w, __u32 i)
 		mark_path(&w->marks, f->dir, vfsmount_of(f->dir_mnt), MARK_ABOVE | MARK_CHANGED);
 	else
 		return 0;
+	/* Flags may have kept the call from following it. */
+	if (f->link)
+		mark_path(&w->marks, f->link, vfsmount_of(f->link_mnt), MARK_CHANGED);
 	if (is_removed || is_renamed)
 		return w->marks.known && !may_name_mark(w);
 	return w->marks.known;

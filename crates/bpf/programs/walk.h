@@ -91,6 +91,8 @@ struct find {
 	__u64 mnt;
 	__u64 dir; /* that of the last name of the argument; 0: it has not been reached, or has no name */
 	__u64 dir_mnt;
+	__u64 link; /* the last name of the argument, if it is a symbolic link that has been followed */
+	__u64 link_mnt;
 	__u64 root_dentry;
 	__u64 root_mnt;
 	__u64 child; /* the entry that has been found */

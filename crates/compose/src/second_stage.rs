@@ -4,7 +4,9 @@ use crate::cgroups::CgroupPath;
 use crate::generation::Generation;
 use crate::identify::object;
 use crate::past::Past;
-use crate::resolve::{aliases, entries, paths_of_entry, used_later, Item, Resolver};
+use crate::resolve::{
+    aliases, entries, has_moved_its_way, paths_of_entry, used_later, Item, Resolver,
+};
 use abi::Field;
 use event::record::NameType;
 use event::wire::{self, Event};
@@ -242,10 +244,10 @@ fn decide(
             .decide_remaining(remaining, facts, identities)
     };
     let decision = decide(&facts);
-    if decision != Decision::Drop || !used_later(event, shape) {
+    if decision != Decision::Drop || !(used_later(event, shape) || has_moved_its_way(event)) {
         return decision;
     }
-    // What the names lead to is not what the operation used, or not for sure.
+    // What the names lead to is not what the call used, or not for sure.
     let names = [&names[..], &[Name::unknown()]].concat();
     decide(&Facts {
         names: &names,

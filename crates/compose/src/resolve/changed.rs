@@ -15,6 +15,19 @@ const RENAME_WHITEOUT: u64 = 4;
 const ENOENT: i64 = -2;
 const EINVAL: i64 = -22;
 
+/// Whether the call has exchanged two entries, and may have moved a symbolic link that led to one of them, so that the
+/// name leads elsewhere since: nothing shows where it led.
+pub(crate) fn has_moved_its_way(event: &Event<'_>) -> bool {
+    let is_exchange = call_name(event) == Some("renameat2")
+        && event.exit() == Some(0)
+        && event.header().args[4] & RENAME_EXCHANGE != 0;
+    let is_direct = |index| {
+        let found = event.found(index);
+        found.is_some_and(|found| found.known & wire::TARSIER_FOUND_DIRECT != 0)
+    };
+    is_exchange && event.objects().next().is_none() && !(is_direct(0) && is_direct(1))
+}
+
 /// Whether renameat2(2) refuses these flags before it looks at the names: do_renameat2(), fs/namei.c.
 fn are_refused(flags: u64) -> bool {
     let alone = RENAME_NOREPLACE | RENAME_WHITEOUT;

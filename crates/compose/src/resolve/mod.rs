@@ -34,6 +34,7 @@ use crate::system::System;
 pub(crate) use aliases::{aliases, entries, paths_of_entry};
 use arg::{Arg, Reader};
 use calls::{call_name, collects_names, moves_directory, pins};
+pub(crate) use changed::has_moved_its_way;
 use directories::Directories;
 use event::record::NameType;
 use event::wire::{self, Event};
