@@ -21,7 +21,7 @@ const FILES: [(&str, &str); 3] = [
         "# more\n-a always,exit -F arch=b64 -S getppid -F gid=61239 -k more-of-them\n",
     ),
     // Not -e 2: that would lock the audit of the machine that runs this.
-    ("90-end.rules", "-f 1\n"),
+    ("90-end.rules", "-r 0\n"),
 ];
 const NOBODY: u32 = 65534;
 
