@@ -60,7 +60,7 @@ fn chosen(locked: &LockedRules, settings: &mut Settings, is_kernel: bool) -> Res
 
 /// Locks after a start if the files want that, binds this daemon to a lock that it has found, and reports what of the
 /// files a lock keeps out of force.
-/// The same for immutable login uids.
+/// Immutable login uids are fixed in the same way.
 pub(super) fn at_start(found: Found, settings: &rules::Settings, recording: &mut Recording) {
     fix_loginuid(settings, recording);
     let by = Asker::this_process();

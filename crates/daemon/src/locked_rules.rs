@@ -174,7 +174,7 @@ impl Lock {
         (!map.is_pinned()).then(|| map.pin().is_ok())
     }
 
-    /// What is locked.
+    /// Rules and settings that are locked.
     pub(super) fn rules(&self) -> &LockedRules {
         &self.rules
     }

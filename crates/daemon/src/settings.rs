@@ -174,7 +174,7 @@ pub(super) struct Settings {
     pub(super) lookups: Lookups,
     /// Confinement of the daemon.
     pub(super) confinement: Confinement,
-    /// What is locked until the next boot (`-e 2`), if anything is.
+    /// Rules that are locked until the next boot (`-e 2`), if any are.
     pub(super) lock: Option<Lock>,
     /// Starts programs.
     pub(super) launcher: Launcher,

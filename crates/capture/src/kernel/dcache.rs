@@ -24,7 +24,7 @@ const FIRST_MIN: (usize, usize) = (16, 2);
 /// The table of directory entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dcache {
-    /// Its address.
+    /// Address of the first chain.
     pub(crate) at: u64,
     /// By how many bits a hash is shifted to give the index of its chain.
     pub(crate) shift: u32,

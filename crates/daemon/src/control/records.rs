@@ -43,7 +43,7 @@ pub(crate) fn refused(by: &Asker, op: &str) -> Vec<u8> {
     out
 }
 
-/// What is locked until the next boot: the number of rules, and their digest.
+/// Rules that are locked until the next boot: their number and digest.
 pub(crate) fn locked(by: &Asker, rules: usize, digest: &str) -> Vec<u8> {
     let mut out = format!("op=lock_rules rules={rules} rules_digest={digest} ").into_bytes();
     by.put(&mut out);

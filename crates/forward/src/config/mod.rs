@@ -72,7 +72,7 @@ pub enum Auth {
 /// Words for what happened in ECS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EcsFlavour {
-    /// Those of this project.
+    /// Words of this project.
     Tarsier,
     /// Those of Auditbeat and the integration auditd_manager.
     Auditbeat,
