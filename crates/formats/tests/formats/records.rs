@@ -1,9 +1,7 @@
 //! Events of every record type that can be in a log, in the form that kernels and programs of RHEL, Debian, Ubuntu and
 //! SUSE write: `tests/formats/records/THEME.log`. `THEME.txt` has what each becomes, in short; both were read by hand.
 
-use super::ecs_facts::EcsFacts;
 use super::events::{events, here, Sample};
-use super::ocsf_facts::OcsfFacts;
 use serde_json::Value;
 use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write;
@@ -345,26 +343,4 @@ fn nothing_fills_a_hole_of_somebody_else() {
         }
     }
     assert!(checked > 50, "{checked}");
-}
-
-#[test]
-fn every_event_is_valid_in_both_schemas() {
-    let ecs = EcsFacts::read();
-    let ocsf = [OcsfFacts::of("1.8.0"), OcsfFacts::of("1.7.0")];
-    for (_, samples) in themes() {
-        for sample in samples {
-            let errors = ecs.errors(&sample.map("ecs"));
-            assert!(errors.is_empty(), "ECS: {errors:#?}\n{}", sample.text());
-            let errors = ecs.errors_of_auditbeat(&sample.map("ecs-auditbeat"));
-            assert!(
-                errors.is_empty(),
-                "Auditbeat: {errors:#?}\n{}",
-                sample.text()
-            );
-            for facts in &ocsf {
-                let errors = facts.errors(&sample.map("ocsf"));
-                assert!(errors.is_empty(), "OCSF: {errors:#?}\n{}", sample.text());
-            }
-        }
-    }
 }

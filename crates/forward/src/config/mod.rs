@@ -74,7 +74,7 @@ pub enum Auth {
 pub enum EcsFlavour {
     /// Words of this project.
     Tarsier,
-    /// Those of Auditbeat and the integration auditd_manager.
+    /// Words of Auditbeat and the integration auditd_manager.
     Auditbeat,
 }
 
