@@ -243,7 +243,7 @@ const STIG_PROBED_LIMIT_S: f64 = 8.4;
 const STIG_OPEN_LIMIT: f64 = 1000.0;
 /// Limits of the instructions that the verifier processes: in one program, and in all programs for the STIG set (55,010
 /// and 449,288 on Linux 6.12 when this was written).
-const VERIFIED_LIMITS: [u64; 2] = [60_000, 495_000];
+const VERIFIED_LIMITS: [u64; 2] = [64_000, 495_000];
 /// Limits of verified instructions with probes, and with copies of the programs on tracepoints (78,556 and 324,681 on
 /// Linux 7.3 when this was written).
 const VERIFIED_PROBED_LIMITS: [u64; 2] = [86_000, 600_000];
