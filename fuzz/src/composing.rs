@@ -1,8 +1,8 @@
 //! Composing any frames does not panic, and the lines that they become are read back.
 
 use compose::{Composer, Generation, Outcome, StaticFile, StaticSystem};
-use event::record::Inode;
-use event::{Encoder, Format};
+use record::record::Inode;
+use record::{Encoder, Format};
 use plan::{Capabilities, Identities, Plan};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ fn is_read_back(format: Format, line: &[u8]) {
         assert!(event.is_object(), "{shown}");
         return;
     }
-    let record = event::text::parse_line(line).expect(&shown);
+    let record = record::text::parse_line(line).expect(&shown);
     assert!(record.kind.is_some(), "{shown}");
 }
 

@@ -1,11 +1,11 @@
 //! Bodies of the fuzz targets. No bytes make them panic, and facts that can be told in two ways are told alike.
 //!
-//! `crates/tarsier/tests/fuzz_seeds.rs` includes this file and feeds it what is in `fuzz/seeds`,
+//! `crates/app/tarsier/tests/fuzz_seeds.rs` includes this file and feeds it what is in `fuzz/seeds`,
 //! so that targets and seeds stay right without a fuzzer.
 #![forbid(unsafe_code)]
 
-use event::text::SEPARATOR;
-use event::{Encoder, Format, NoNames};
+use record::text::SEPARATOR;
+use record::{Encoder, Format, NoNames};
 use std::path::Path;
 
 mod composing;
@@ -93,36 +93,36 @@ fn comes_back(rule: &rules::Rule) {
 
 /// Parses bytes as the contents of a ring.
 fn frames(data: &[u8]) {
-    let _ = event::wire::frame_kind(data);
-    if let Ok(chunk) = event::wire::Chunk::parse(data) {
+    let _ = record::wire::frame_kind(data);
+    if let Ok(chunk) = record::wire::Chunk::parse(data) {
         assert!(chunk.data.len() <= data.len());
     }
-    let _ = event::wire::CgroupFrame::parse(data);
-    let _ = event::wire::ProcessFrame::parse(data);
-    assert!(event::wire::frames(data).count() <= data.len());
-    if let Ok(event) = event::wire::Event::parse(data) {
+    let _ = record::wire::CgroupFrame::parse(data);
+    let _ = record::wire::ProcessFrame::parse(data);
+    assert!(record::wire::frames(data).count() <= data.len());
+    if let Ok(event) = record::wire::Event::parse(data) {
         for part in event.parts() {
             assert!(part.data.len() <= data.len());
         }
     }
     let mut path = Vec::new();
-    event::wire::walked_path(data, data.first().copied().unwrap_or(0), &mut path);
+    record::wire::walked_path(data, data.first().copied().unwrap_or(0), &mut path);
 }
 
 /// Lines of a log, each also as what the kernel sends.
 fn log_lines(data: &[u8]) {
-    let mut argv = event::text::ArgvBuilder::new();
+    let mut argv = record::text::ArgvBuilder::new();
     let mut room = vec![0; data.len() + 64];
     for line in data.split(|&byte| byte == b'\n') {
-        let _ = event::text::parse_message(line);
-        let Ok(record) = event::text::parse_line(line) else {
+        let _ = record::text::parse_message(line);
+        let Ok(record) = record::text::parse_line(line) else {
             continue;
         };
         let mut fields = Vec::new();
-        event::text::write_fields(&mut fields, record.fields());
+        record::text::write_fields(&mut fields, record.fields());
         let _ = argv.push(record.body);
-        let mut scratch = event::text::Scratch::new(&mut room);
-        let _ = event::text::Typed::decode(&record, &mut scratch);
+        let mut scratch = record::text::Scratch::new(&mut room);
+        let _ = record::text::Typed::decode(&record, &mut scratch);
     }
 }
 

@@ -1,14 +1,14 @@
 //! `bindings`: Rust declarations made from C headers. The wire layout comes from
-//! `crates/event/include/tarsier_event.h`, and what the programs and the daemon share from
-//! `crates/bpf/programs/shared.h`.
+//! `crates/log/record/include/tarsier_event.h`, and what the programs and the daemon share from
+//! `crates/kernel/bpf/programs/shared.h`.
 
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{bail, Context, Result};
 
-/// The first script writes `crates/event/src/wire/bindings.rs`, the second one `crates/bpf/src/shared.rs`.
-const SCRIPTS: [&str; 2] = ["crates/event/gen/bindings.sh", "crates/bpf/gen/bindings.sh"];
+/// The first script writes `crates/log/record/src/wire/bindings.rs`, the second one `crates/kernel/bpf/src/shared.rs`.
+const SCRIPTS: [&str; 2] = ["crates/log/record/gen/bindings.sh", "crates/kernel/bpf/gen/bindings.sh"];
 
 /// Runs [`SCRIPTS`]; with `check` they only compare their output with the committed files. Needs bindgen, libclang
 /// and rustfmt.

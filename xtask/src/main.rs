@@ -1,10 +1,10 @@
 //! Project tasks: `cargo xtask <task>`.
 //!
-//! * `tables --headers DIR --source DIR` writes `crates/abi/src/generated/*.rs` from a kernel's headers and
+//! * `tables --headers DIR --source DIR` writes `crates/core/abi/src/generated/*.rs` from a kernel's headers and
 //!   source. See [`tables`].
-//! * `bindings [--check]` writes `crates/event/src/wire/bindings.rs` and `crates/bpf/src/shared.rs` from C
+//! * `bindings [--check]` writes `crates/log/record/src/wire/bindings.rs` and `crates/kernel/bpf/src/shared.rs` from C
 //!   headers. See [`bindings`].
-//! * `systemd-sets --from FILE` writes `crates/seccomp/src/profile/sets.rs` from the output of
+//! * `systemd-sets --from FILE` writes `crates/seccomp/seccomp/src/profile/sets.rs` from the output of
 //!   `systemd-analyze syscall-filter`. See [`systemd_sets`].
 //! * `docs` writes the generated parts of the manual's pages; `book DIR` lays them out for mdBook. See [`docs`].
 //! * `tidy` checks the code against the rules of [`tidy`], as a test does, too.
@@ -77,10 +77,10 @@ fn source_root() -> PathBuf {
 
 /// Directory of the generated tables.
 fn generated_dir() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/abi/src/generated")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/core/abi/src/generated")
 }
 
 /// File with the sets of `SystemCallFilter=`.
 fn sets_file() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/seccomp/src/profile/sets.rs")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/seccomp/seccomp/seccomp/src/profile/sets.rs")
 }

@@ -33,7 +33,7 @@ from ..stats import Timing, timing
 from ..tables import WITHIN_NOISE, markdown, signed_percent
 
 NAME = "seccomp"
-DATA = ROOT / "crates/seccomp/tests/data"
+DATA = ROOT / "crates/seccomp/seccomp/tests/data"
 PROBES = ["getpid", "personality", "clone", "socket", "mmap", "openat"]
 ATTACH = "attach"
 # Size of a struct sock_filter.

@@ -125,7 +125,7 @@ mod tests {
     fn each_kind_of_error_is_found() {
         let dir = tempfile::tempdir().expect("a directory");
         let root = dir.path();
-        for directory in ["docs", "crates/event/docs"] {
+        for directory in ["docs", "crates/log/record/docs"] {
             fs::create_dir_all(root.join(directory)).expect("a directory");
         }
         let contents = [
@@ -139,13 +139,13 @@ mod tests {
             fs::write(root.join(name), "# Title\n").expect("a page");
             summary += &format!("- [x](../{name})\n");
         }
-        fs::write(root.join("crates/event/docs/json.md"), "# JSON\n").expect("a page");
+        fs::write(root.join("crates/log/record/docs/json.md"), "# JSON\n").expect("a page");
         fs::write(root.join("docs/SUMMARY.md"), summary).expect("a page");
         let text = "[a](gone.md) [b](../README.md#none) [c](.) `docs/none.json` [d](../../x) [e](../README.md#title)";
         fs::write(root.join("docs/page.md"), text).expect("a page");
         let found = errors(root).expect("the pages");
         let expected = [
-            "crates/event/docs/json.md: not in docs/SUMMARY.md",
+            "crates/log/record/docs/json.md: not in docs/SUMMARY.md",
             "docs/page.md: not in docs/SUMMARY.md",
             "docs/page.md: the link to docs/gone.md, which is not a page of docs/SUMMARY.md",
             "docs/page.md: the link to README.md#none, which has no such heading",
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn only_paths_of_the_tree_count_as_paths() {
-        assert!(is_path("crates/plan/src/hooks.rs") && is_path("tests/vm"));
+        assert!(is_path("crates/core/plan/src/hooks.rs") && is_path("tests/vm"));
         assert!(
             !is_path("crates/*/src")
                 && !is_path("target/vm")

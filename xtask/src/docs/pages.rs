@@ -19,7 +19,7 @@ pub(super) fn written(root: &Path) -> Result<BTreeSet<String>> {
         "CONTRIBUTING.md".to_owned(),
         "README.md".to_owned(),
         "SECURITY.md".to_owned(),
-        "crates/event/docs/json.md".to_owned(),
+        "crates/log/record/docs/json.md".to_owned(),
     ]);
     add(root, Path::new("docs"), &mut pages)?;
     Ok(pages)

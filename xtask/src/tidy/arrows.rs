@@ -20,15 +20,25 @@ type Arrows = Vec<(String, Vec<String>)>;
 pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
     let page = fs::read_to_string(root.join(PAGE)).with_context(|| format!("reading {PAGE}"))?;
     let mut manifests = BTreeMap::new();
-    for entry in fs::read_dir(root.join("crates")).context("reading crates")? {
-        let name = entry.context("reading crates")?.file_name();
-        manifests.insert(name.to_string_lossy().into_owned(), String::new());
+    for folder in names(&root.join("crates"))? {
+        for name in names(&root.join("crates").join(&folder))? {
+            let path = format!("crates/{folder}/{name}/Cargo.toml");
+            let text = fs::read_to_string(root.join(&path)).with_context(|| format!("reading {path}"))?;
+            manifests.insert(name, text);
+        }
     }
-    for (name, text) in &mut manifests {
-        let path = format!("crates/{name}/Cargo.toml");
-        *text = fs::read_to_string(root.join(&path)).with_context(|| format!("reading {path}"))?;
-    }
+
     Ok(differences(&written(&page), &manifests))
+}
+
+/// The names of a directory's entries.
+fn names(directory: &Path) -> Result<Vec<String>> {
+    let context = || format!("reading {}", directory.display());
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory).with_context(context)? {
+        names.push(entry.with_context(context)?.file_name().to_string_lossy().into_owned());
+    }
+    Ok(names)
 }
 
 /// Differences of the table from the manifests: entries that it lacks or has in excess.

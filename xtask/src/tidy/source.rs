@@ -11,11 +11,11 @@ const PLACES: [&str; 8] = [
 ];
 
 /// Written by `cargo xtask tables` from a kernel's headers: one long table per file, which nobody reads or edits.
-const GENERATED: &str = "crates/abi/src/generated/";
+const GENERATED: &str = "crates/core/abi/src/generated/";
 /// Written by bindgen from headers, as their first lines say.
 const BINDINGS: [&str; 2] = [
-    "crates/bpf/src/shared.rs",
-    "crates/event/src/wire/bindings.rs",
+    "crates/kernel/bpf/src/shared.rs",
+    "crates/log/record/src/wire/bindings.rs",
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,7 @@ const SETS: [&str; 4] = ["stig", "pci-dss-v31", "ospp-v42", "nispom"];
 /// Instructions by which a call that rules name may cost more with a `never` rule in front: what passing one rule takes
 /// on Linux 6.12.
 const PASSED_RULE: f64 = 8.0;
-/// The rules whose costs are prices of the model (crates/plan/src/kernel.rs).
+/// The rules whose costs are prices of the model (crates/core/plan/src/kernel.rs).
 const PRICES: [&str; 6] = [
     "passed.1",
     "passed.101",

@@ -281,7 +281,7 @@ def measure_all(name: str, chosen: argparse.Namespace) -> tuple[list[RowResult],
 
 
 def measure_encoder() -> list[list[str]]:
-    """Rows [format, ns per event, bytes] from the example of crates/event, built by cargo."""
-    command = ["cargo", "run", "-q", "--release", "-p", "tarsier-event"]
+    """Rows [format, ns per event, bytes] from the example of crates/log/record, built by cargo."""
+    command = ["cargo", "run", "-q", "--release", "-p", "tarsier-record"]
     text = output_of([*command, "--example", "encode_speed"], ROOT)
     return [line.split() for line in text.splitlines()]

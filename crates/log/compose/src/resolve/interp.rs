@@ -1,0 +1,143 @@
+//! The program that loads an ELF image: its PT_INTERP entry (elf(5)).
+
+use super::view::View;
+use crate::system::HEAD_BYTES_MAX;
+use record::record::Inode;
+use plan::ObjectId;
+use std::collections::HashMap;
+
+/// Largest number of names in the cache, which is then cleared.
+const REMEMBERED_MAX: usize = 4096;
+/// The program headers and the interpreter's name lie in the first bytes of every usual image.
+const HEAD_BYTES: u32 = HEAD_BYTES_MAX;
+const PT_INTERP: u32 = 3;
+
+/// Device and inode number of an object.
+type Object = (u32, u64);
+
+/// Cache of the names by which images name their loaders. A name counts for an image and a loader together: the image
+/// may be written anew.
+#[derive(Default)]
+pub(super) struct Interpreters {
+    known: HashMap<(Object, Object), Option<Vec<u8>>>,
+}
+
+impl Interpreters {
+    /// Name of `loader`, which the kernel has loaded for `image`, in that image, which was found at `path`; `None` if
+    /// another file is there now, or names another loader.
+    pub(super) fn name_of(
+        &mut self,
+        view: &mut View,
+        loader: Inode,
+        image: Inode,
+        path: &[u8],
+    ) -> Option<Vec<u8>> {
+        let object = |inode: Inode| (inode.dev, inode.ino);
+        let key = (object(image), object(loader));
+        if let Some(known) = self.known.get(&key) {
+            return known.clone();
+        }
+        let name = loader_in(view, image, path);
+        let name = name.filter(|name| view.inode(name, true).map(object) == Some(key.1));
+        if self.known.len() >= REMEMBERED_MAX {
+            self.known.clear();
+        }
+        self.known.insert(key, name.clone());
+        name
+    }
+}
+
+/// The loader that `image`, which was found at `path`, names now; `None` if it has none, or if another file is there.
+pub(super) fn loader_in(view: &mut View, image: Inode, path: &[u8]) -> Option<Vec<u8>> {
+    // Another file may have taken the name since.
+    let of = ObjectId {
+        dev: image.dev,
+        ino: image.ino,
+    };
+    elf_interpreter(&view.head(path, Some(of), HEAD_BYTES)?)
+}
+
+/// The interpreter in the first line of the script `of` at `path` (load_script(), fs/binfmt_script.c); `None` if the
+/// file is not a script, or is another one.
+pub(super) fn script_interpreter(
+    view: &mut View,
+    of: Option<ObjectId>,
+    path: &[u8],
+) -> Option<Vec<u8>> {
+    const LINE_BYTES: u32 = 256;
+    let head = view.head(path, of, LINE_BYTES)?;
+    let line = head.strip_prefix(b"#!")?;
+    let line = line.split(|&byte| byte == b'\n' || byte == 0).next()?;
+    let mut words = line.split(|&byte| byte == b' ' || byte == b'\t');
+    words.find(|word| !word.is_empty()).map(<[u8]>::to_vec)
+}
+
+/// PT_INTERP of an ELF image that starts with `head`, without its NUL; `None` if the image has none
+/// there.
+pub fn elf_interpreter(head: &[u8]) -> Option<Vec<u8>> {
+    if head.get(..4)? != b"\x7fELF" || head.get(5)? != &1 {
+        return None;
+    }
+    let is_64 = *head.get(4)? == 2;
+    let bytes = |at: usize, len: usize| head.get(at..)?.get(..len);
+    let half = |at: usize| Some(u16::from_le_bytes(bytes(at, 2)?.try_into().ok()?));
+    let word = |at: usize| Some(u32::from_le_bytes(bytes(at, 4)?.try_into().ok()?));
+    let long = |at: usize| Some(u64::from_le_bytes(bytes(at, 8)?.try_into().ok()?));
+    let (table, size, count) = match is_64 {
+        true => (long(32)? as usize, half(54)? as usize, half(56)?),
+        false => (word(28)? as usize, half(42)? as usize, half(44)?),
+    };
+    for i in 0..count as usize {
+        let entry = table.checked_add(i.checked_mul(size)?)?;
+        if word(entry)? != PT_INTERP {
+            continue;
+        }
+        let (offset, len) = match is_64 {
+            true => (long(entry.checked_add(8)?)?, long(entry.checked_add(32)?)?),
+            false => (
+                word(entry.checked_add(4)?)?.into(),
+                word(entry.checked_add(16)?)?.into(),
+            ),
+        };
+        let end = offset.checked_add(len)? as usize;
+        let name = head.get(offset as usize..end)?;
+        return Some(name.split(|&byte| byte == 0).next()?.to_vec());
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    #[test]
+    fn the_loader_of_a_dynamic_program_is_found() {
+        let mut head = Vec::new();
+        let file = std::fs::File::open("/proc/self/exe").expect("own executable");
+        file.take(HEAD_BYTES.into())
+            .read_to_end(&mut head)
+            .expect("readable");
+        let loader = elf_interpreter(&head).expect("tests are linked dynamically");
+        assert!(
+            loader.starts_with(b"/lib"),
+            "{}",
+            String::from_utf8_lossy(&loader)
+        );
+    }
+
+    #[test]
+    fn a_cut_or_wrong_image_has_no_loader() {
+        let mut head = Vec::new();
+        let file = std::fs::File::open("/proc/self/exe").expect("own executable");
+        file.take(HEAD_BYTES.into())
+            .read_to_end(&mut head)
+            .expect("readable");
+        for len in 0..64 {
+            assert_eq!(elf_interpreter(&head[..len]), None);
+        }
+        assert_eq!(elf_interpreter(b"#!/bin/sh\n"), None);
+        head[32..40].copy_from_slice(&u64::MAX.to_le_bytes());
+        assert_eq!(elf_interpreter(&head), None);
+    }
+}

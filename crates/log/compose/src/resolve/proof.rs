@@ -1,0 +1,245 @@
+//! What an event proves about the names of its call.
+//!
+//! A name leads to an object of a rule, or it is proven to lead elsewhere, or it is not known where it leads. What is
+//! looked up after the call proves nothing: whoever made the call can change what the name leads to.
+
+use super::calls::{call_name, is_refused_at_once};
+use super::items::Item;
+use super::opened::open_flags;
+use super::view::View;
+use record::record::{Inode, NameType};
+use record::wire::{self, tarsier_found, tarsier_inode, DirPart, Event, ObjectPart};
+use plan::{CallNames, NameUse, PathArg, Proven, Shape, ShapeKind, NONE};
+
+const EBADF: i64 = -9;
+/// Errors of the way to an object, with which there is none: ENOENT, EBADF, EFAULT, ENAMETOOLONG, ECANCELED.
+const ON_THE_WAY: [i64; 5] = [-2, EBADF, -14, -36, -125];
+
+/// ENOTDIR, an error of the way unless the call needs a directory at its end.
+const ENOTDIR: i64 = -20;
+const EISDIR: i64 = -21;
+const ELOOP: i64 = -40;
+const O_CREAT: u64 = 0o100;
+const O_EXCL: u64 = 0o200;
+/// O_NOFOLLOW of open(2): of arm, and of other architectures.
+const O_NOFOLLOW: u64 = 0x8000 | 0x20000;
+/// O_DIRECTORY of open(2): of arm, and of other architectures.
+const O_DIRECTORY: u64 = 0x4000 | 0x10000;
+
+/// The parts of an event that tell what its call used.
+pub(super) struct Evidence<'e, 'f> {
+    event: &'e Event<'f>,
+    shape: &'e Shape,
+}
+
+impl<'e, 'f> Evidence<'e, 'f> {
+    /// The evidence in `event`, whose call has this shape.
+    pub(super) fn of(event: &'e Event<'f>, shape: &'e Shape) -> Evidence<'e, 'f> {
+        Evidence { event, shape }
+    }
+
+    /// Whether the call used a name of which the event has nothing.
+    pub(super) fn lacks_names(&self) -> bool {
+        let lacks_file = self.shape.fd != NONE
+            && self.event.exit() != Some(EBADF)
+            && self.event.file(1).is_none()
+            && self.event.objects().next().is_none();
+        let lacks_directory = self.shape.names() == CallNames::Always && self.event.cwd().is_none();
+        lacks_file || lacks_directory || [0, 1].into_iter().any(|index| self.lacks_parent(index))
+    }
+
+    /// Whether a call that found no entry at a path may have found the directory in which it should be: the programs
+    /// neither found that, nor that the way there is missing.
+    fn lacks_parent(&self, index: usize) -> bool {
+        const ENOENT: i64 = -2;
+        const KNOWN: u32 = wire::TARSIER_FOUND_PARENT | wire::TARSIER_FOUND_MISSING;
+        let changes = |path: PathArg| {
+            matches!(
+                path.use_,
+                NameUse::Create | NameUse::Delete | NameUse::Rename
+            )
+        };
+        let path = self.event.path(index as u8);
+        let is_empty = path.is_some_and(|path| path.data.is_empty());
+        let parts = [
+            self.event.found(index as u8),
+            self.event.before(index as u8),
+        ];
+        self.event.exit() == Some(ENOENT)
+            && self.shape.paths[index].is_some_and(changes)
+            && !is_empty
+            && parts.iter().flatten().all(|found| found.known & KNOWN == 0)
+    }
+
+    /// Whether an item without an object may have led to one all the same: the call failed with an error that comes after
+    /// the way to the object, and nothing tells what was there.
+    pub(super) fn may_have_led(&self, item: &Item, view: &View) -> bool {
+        let ends_in_slash = item.name.as_ref().and_then(|name| name.last()) == Some(&b'/');
+        let is_of_end = |error: i64| match error {
+            ENOTDIR => self.needs_directory(item),
+            ELOOP => self.may_stop_at_link(),
+            // An open that cannot make a file of such a name: open_last_lookups(), fs/namei.c.
+            EISDIR if ends_in_slash => open_flags(self.event, self.shape) & O_CREAT == 0,
+            _ => !ON_THE_WAY.contains(&error) && !is_refused_at_once(self.event),
+        };
+        let has_failed = self
+            .event
+            .exit()
+            .is_some_and(|exit| exit < 0 && is_of_end(exit));
+        let is_nothing = |follow| view.known(&item.path, follow) == Some(None);
+        item.inode.or(item.behind).is_none()
+            && has_failed
+            && !is_nothing(true)
+            && !is_nothing(false)
+    }
+
+    /// Whether the owner of an item's object may be the one that the call gave it: nothing shows the object as it was.
+    pub(super) fn is_owner_changed(&self, item: &Item) -> bool {
+        let functions = call_name(self.event).and_then(plan::object_functions);
+        let changes = functions.is_some_and(|(_, names)| names.contains(&"security_path_chown"));
+        let is_it = |inode: &tarsier_inode| is_same(item.inode, inode);
+        self.event.exit() == Some(0)
+            && changes
+            && !self.event.objects().any(|object| is_it(&object.inode))
+            && self.event.before(0).is_none()
+    }
+
+    /// Whether the call may have replaced an object by a rename, and nothing shows which one.
+    pub(super) fn may_have_replaced(&self) -> bool {
+        let is_rename = |path: PathArg| path.use_ == NameUse::Rename;
+        self.event.exit() == Some(0)
+            && self.shape.paths[1].is_some_and(is_rename)
+            && self.is_unseen(1)
+    }
+
+    /// Whether the call was refused after the kernel's audit had seen what it should remove, move or replace
+    /// (may_delete(), fs/namei.c), and `items` do not have all of it.
+    pub(super) fn may_have_found_entries(&self, items: &[Item]) -> bool {
+        let removes = |path: &&PathArg| matches!(path.use_, NameUse::Delete | NameUse::Rename);
+        let is_entry = |item: &&Item| matches!(item.nametype, NameType::Delete | NameType::Create);
+        // EPERM, EACCES, EBUSY, ENOTDIR, EISDIR, EMLINK, ENOTEMPTY.
+        const REFUSED: [i64; 7] = [-1, -13, -16, ENOTDIR, -21, -31, -39];
+        let is_refused = self
+            .event
+            .exit()
+            .is_some_and(|exit| REFUSED.contains(&exit));
+        let removed = self.shape.paths.iter().flatten().filter(removes).count();
+        let is_shown = items.iter().filter(is_entry).count() >= removed;
+        is_refused && !is_shown && self.is_unseen(removed - 1)
+    }
+
+    /// Whether the call may have found a symbolic link that is not to be followed, and been refused for it.
+    fn may_stop_at_link(&self) -> bool {
+        let flags = open_flags(self.event, self.shape);
+        let is_link_meant = |path: &PathArg| match path.use_ {
+            NameUse::Open => flags & O_NOFOLLOW != 0 || flags & O_CREAT != 0 && flags & O_EXCL != 0,
+            NameUse::Lookup | NameUse::Exec => !path.follow.by(&self.event.header().args),
+            _ => false,
+        };
+        self.shape.paths.iter().flatten().any(is_link_meant)
+    }
+
+    /// Whether nothing shows what the last name of a path stood for before the call.
+    fn is_unseen(&self, index: usize) -> bool {
+        self.event.objects().next().is_none() && self.event.before(index as u8).is_none()
+    }
+
+    /// Whether the kernel's audit sees what the name leads to before the call is refused for being no directory.
+    fn needs_directory(&self, item: &Item) -> bool {
+        let ends_in_slash = |name: &Vec<u8>| name.last() == Some(&b'/');
+        let is_of_opened = open_flags(self.event, self.shape) & O_DIRECTORY != 0
+            || item.name.as_ref().is_some_and(ends_in_slash);
+        let mut uses = self.shape.paths.iter().flatten().map(|path| path.use_);
+        uses.any(|used| match used {
+            NameUse::Open => is_of_opened,
+            NameUse::Delete | NameUse::Rename => true,
+            _ => false,
+        })
+    }
+
+    /// What proves the object of an item, and its place.
+    pub(super) fn proofs(&self, item: &Item, view: &View) -> (Proven, Proven) {
+        // Programs and what runs them are looked at when the image is in place. If the call fails, that is never.
+        if self.shape.kind == ShapeKind::Exec && self.event.exit() == Some(0) {
+            return (Proven::AtEnd, Proven::AtEnd);
+        }
+
+        let of_item = item.inode.or(item.behind);
+        let is_it = |inode: &tarsier_inode| is_same(of_item, inode);
+        let files = [0, 1].map(|index| self.event.file(index));
+        let file = files
+            .iter()
+            .zip(0..)
+            .find_map(|(file, index)| Some((index, file.as_ref().filter(|f| is_it(&f.inode))?)));
+        if self.event.objects().any(|object| is_it(&object.inode)) {
+            let is_whole = match file {
+                Some((_, file)) => !file.is_incomplete(),
+                None => item.is_real && !self.event.objects().any(|o| is_cut(&o)),
+            };
+            let place = match is_whole && !self.event.is_above_cut() {
+                true => Proven::InCall,
+                false => place_of(item, view),
+            };
+            return (Proven::InCall, place);
+        }
+
+        if let Some((index, file)) = file {
+            return self.of_file(index, file);
+        }
+        // Of an entry that the call removed, and that nobody looked at before, only the name can tell.
+        let is_removed = item.nametype == NameType::Delete;
+        let is_missing = !item.existed && !self.may_have_led(item, view);
+        let is_nothing = of_item.is_none() && (is_removed || is_missing);
+        // What a rename has moved is known by its new name.
+        let is_seen = of_item.is_some_and(|inode| view.has_seen(inode));
+        let object = match is_nothing || is_seen {
+            true => Proven::AtEnd,
+            false => Proven::Later,
+        };
+        (object, place_of(item, view))
+    }
+
+    /// What proves that the file of a descriptor is the one that the call used, and where it is. `index`: of the part.
+    /// If other tasks share the descriptors, one of them could have put another file in its place: then the name that
+    /// was opened, or the descriptor as it was before, has to tell the same.
+    pub(super) fn of_file(&self, index: u8, file: &DirPart<'_>) -> (Proven, Proven) {
+        let inode = Inode::from_wire(&file.inode);
+        let is_target = |found: Option<tarsier_inode>| found.is_some_and(|f| is_same(inode, &f));
+        let target = |found: Option<tarsier_found>| found.map(|found| found.target);
+        let object = match (file.is_unsure(), index) {
+            (false, _) => Proven::InCall,
+            (true, 0) if file.is_held() => Proven::Later,
+            (true, 0) if is_target(target(self.event.found(0))) => Proven::AtEnd,
+            (true, 0) if is_target(target(self.event.before(0))) => Proven::AtEnd,
+            (true, 0) => Proven::Later,
+            (true, _) if is_target(self.event.before(0).map(|found| found.target)) => {
+                Proven::InCall
+            }
+            (true, _) => Proven::Later,
+        };
+        let place = match file.is_incomplete() || self.event.is_above_cut() {
+            true => Proven::Later,
+            false => object,
+        };
+        (object, place)
+    }
+}
+
+/// What proves the place of an item that was found by its name: the directories above it, up to the root of their file
+/// system.
+fn place_of(item: &Item, view: &View) -> Proven {
+    match view.is_above_known(&item.path) {
+        true => Proven::AtEnd,
+        false => Proven::Later,
+    }
+}
+
+fn is_same(inode: Option<Inode>, other: &tarsier_inode) -> bool {
+    let id = |inode: Inode| (inode.dev, inode.ino);
+    inode.is_some() && inode.map(id) == Inode::from_wire(other).map(id)
+}
+
+/// Whether an object has a path that is not whole.
+fn is_cut(object: &ObjectPart<'_>) -> bool {
+    object.is_incomplete() && !object.walk.is_empty()
+}
