@@ -295,12 +295,18 @@ fn damaged_good_rules_are_not_taken_and_that_is_said() {
         let state = setup.path("state");
         let run = || run(setup, &dir).option("--state-dir").option(&state);
         keys(run().start(), &log_file);
-        let kept = fs::read_dir(&state).expect("the state").next();
-        let kept = kept.expect("a file").expect("an entry").path();
-        let mut text = fs::read(&kept).expect("the rules");
+        let files = fs::read_dir(&state).expect("the state");
+        let kept: Vec<PathBuf> = files
+            .map(|entry| entry.expect("an entry").path())
+            .filter(|file| file.extension().is_some_and(|end| end == "rules-set"))
+            .collect();
+        let [kept] = &kept[..] else {
+            panic!("one set of rules is kept, not {kept:?}");
+        };
+        let mut text = fs::read(kept).expect("the rules");
         let last = text.len() - 20;
         text[last] ^= 1;
-        fs::write(&kept, text).expect("the file is written");
+        fs::write(kept, text).expect("the file is written");
         write(
             dir.join(BAD),
             b"-Z x\n-a always,exit -F arch=b64 -S getppid -F gid=61240 -k new\n",
