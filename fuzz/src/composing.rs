@@ -1,9 +1,9 @@
 //! Composing any frames does not panic, and the lines that they become are read back.
 
 use compose::{Composer, Generation, Outcome, StaticFile, StaticSystem};
+use plan::{Capabilities, Identities, Plan};
 use record::record::Inode;
 use record::{Encoder, Format};
-use plan::{Capabilities, Identities, Plan};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -8,7 +8,10 @@ use std::process::Command;
 use anyhow::{bail, Context, Result};
 
 /// The first script writes `crates/log/record/src/wire/bindings.rs`, the second one `crates/kernel/bpf/src/shared.rs`.
-const SCRIPTS: [&str; 2] = ["crates/log/record/gen/bindings.sh", "crates/kernel/bpf/gen/bindings.sh"];
+const SCRIPTS: [&str; 2] = [
+    "crates/log/record/gen/bindings.sh",
+    "crates/kernel/bpf/gen/bindings.sh",
+];
 
 /// Runs [`SCRIPTS`]; with `check` they only compare their output with the committed files. Needs bindgen, libclang
 /// and rustfmt.

@@ -82,5 +82,5 @@ fn generated_dir() -> PathBuf {
 
 /// File with the sets of `SystemCallFilter=`.
 fn sets_file() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/seccomp/seccomp/seccomp/src/profile/sets.rs")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/seccomp/seccomp/src/profile/sets.rs")
 }

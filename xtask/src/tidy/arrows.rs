@@ -23,7 +23,8 @@ pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
     for folder in names(&root.join("crates"))? {
         for name in names(&root.join("crates").join(&folder))? {
             let path = format!("crates/{folder}/{name}/Cargo.toml");
-            let text = fs::read_to_string(root.join(&path)).with_context(|| format!("reading {path}"))?;
+            let text =
+                fs::read_to_string(root.join(&path)).with_context(|| format!("reading {path}"))?;
             manifests.insert(name, text);
         }
     }
@@ -36,7 +37,13 @@ fn names(directory: &Path) -> Result<Vec<String>> {
     let context = || format!("reading {}", directory.display());
     let mut names = Vec::new();
     for entry in fs::read_dir(directory).with_context(context)? {
-        names.push(entry.with_context(context)?.file_name().to_string_lossy().into_owned());
+        names.push(
+            entry
+                .with_context(context)?
+                .file_name()
+                .to_string_lossy()
+                .into_owned(),
+        );
     }
     Ok(names)
 }

@@ -6,8 +6,14 @@ use super::Offence;
 
 /// Files that may read or compare the kernel's version, and why.
 const ALLOWED: [(&str, &str); 4] = [
-    ("crates/kernel/capture/src/kernel/probe.rs", "a reason shows it"),
-    ("crates/app/daemon/src/daemon_records.rs", "DAEMON_START has it"),
+    (
+        "crates/kernel/capture/src/kernel/probe.rs",
+        "a reason shows it",
+    ),
+    (
+        "crates/app/daemon/src/daemon_records.rs",
+        "DAEMON_START has it",
+    ),
     (
         "crates/app/tarsier/src/seccomp_command/source.rs",
         "reads it for Docker's profiles",

@@ -5,8 +5,8 @@ use crate::pipeline::Pipeline;
 use crate::{settings, settings_at_start};
 use anyhow::{Context, Result};
 use cli::RunArgs;
-use record::RecordType;
 use journal::Severity;
+use record::RecordType;
 use spawn::{Ended, Launcher};
 
 /// Starts the spawners, or reaches those of a service. Call it before anything is changed that programs must not inherit.

@@ -4,8 +4,8 @@ use crate::daemon_records::{untrusted, words, Action, Who};
 use crate::pipeline::Pipeline;
 use crate::protocol::{LeftOut, RulesInForce};
 use crate::stderr::say;
-use record::RecordType;
 use journal::Severity;
+use record::RecordType;
 
 /// Reports what is not in force at the highest priority, if there is any, and one record for each line, up to 20.
 pub(super) fn say(rules: &RulesInForce, pipeline: &mut Pipeline) {

@@ -1,11 +1,11 @@
 //! The output of `--live`: a line per event on standard output, and a status line on a terminal.
 
 use compose::{Composed, Item, Watcher};
+use jiff::tz::TimeZone;
+use jiff::Timestamp;
 use record::human::Summary;
 use record::record::fixed_exit;
 use record::SockaddrView;
-use jiff::tz::TimeZone;
-use jiff::Timestamp;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 

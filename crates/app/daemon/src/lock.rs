@@ -14,9 +14,9 @@ use crate::rules_at_start::{self, Chosen};
 use crate::settings::{Settings, Sources};
 use crate::stderr::{reasons, say};
 use anyhow::{Context, Result};
-use record::RecordType;
 use journal::Severity;
 use netlink::LOCKED;
+use record::RecordType;
 use rules::Rule;
 
 /// The `op` of refused rules of files.

@@ -3,8 +3,8 @@
 use crate::daemon_records::{Action, Who};
 use crate::pipeline::Pipeline;
 use crate::stderr::say;
-use record::RecordType;
 use lookup::Counts;
+use record::RecordType;
 use std::time::{Duration, Instant};
 
 /// Time between two warnings.

@@ -10,8 +10,8 @@ mod tests;
 
 use crate::protocol::{MakerCost, MakerCosts as Answer, MakerKind, MakerOrder};
 use compose::Maker;
-use record::WorkloadText;
 use period::{found, Found, Name, Period};
+use record::WorkloadText;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, RandomState};

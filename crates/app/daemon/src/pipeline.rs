@@ -23,9 +23,9 @@ use anyhow::Result;
 use capture::hooks::HookChange;
 use capture::Handed;
 use compose::{Generation, Outcome, System};
+use journal::Witness;
 use record::wire::{self, FrameKind};
 use record::{RecordType, Stamp};
-use journal::Witness;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -1,10 +1,10 @@
 //! The plugins of the configuration.
 
 use crate::stderr::say;
+use ::plugins::Dispatcher;
 use anyhow::Result;
 use conf::plugins::{self, Plugin};
 use conf::Config;
-use plugins::Dispatcher;
 use spawn::Launcher;
 
 /// Nice value of the daemon and its plugins: `priority_boost` below the value it was started with,

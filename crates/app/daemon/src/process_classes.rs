@@ -6,8 +6,8 @@
 use crate::engine::Engine;
 use crate::recorder::Recorder;
 use compose::LookedAt;
-use record::wire::ProcessId;
 use plan::{Plan, ProcessClass};
+use record::wire::ProcessId;
 use std::collections::HashMap;
 
 /// After events were read: tells the classes of processes that the programs did not know, and makes them forget

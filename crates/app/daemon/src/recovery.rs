@@ -4,8 +4,8 @@ use crate::daemon_records::{Action, Who};
 use crate::pipeline::Pipeline;
 use crate::stderr::say;
 use crate::takeover::Downtime;
-use record::RecordType;
 use journal::{OpenReport, Repair, TornLine};
+use record::RecordType;
 
 /// Logs DAEMON_RESUME: how long there was no daemon, and what was lost in that time.
 pub(super) fn say_downtime(downtime: &Downtime, pipeline: &mut Pipeline) {

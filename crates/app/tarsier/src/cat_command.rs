@@ -2,10 +2,10 @@
 
 use anyhow::{Context, Result};
 use cli::{CatArgs, CatFormat};
-use record::text::SEPARATOR;
-use record::without_controls;
 use journal::compact::{self, TimeRange};
 use journal::read::raw_line;
+use record::text::SEPARATOR;
+use record::without_controls;
 use std::io::{self, BufRead, BufReader, BufWriter, IsTerminal, Read, Write};
 
 /// Prints the files in order.

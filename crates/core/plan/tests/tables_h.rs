@@ -5,7 +5,10 @@ use plan::{BitOp, Fact, Shape, ShapeKind, FACTS};
 use std::collections::BTreeMap;
 
 fn header() -> String {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernel/bpf/programs/tables.h");
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../kernel/bpf/programs/tables.h"
+    );
     std::fs::read_to_string(path).expect("tables.h is where it was")
 }
 

@@ -8,8 +8,8 @@ use crate::kernel;
 use crate::message::{Asker, Content, Question};
 use crate::object::Fault;
 use crate::walk::{Access, Gate};
-use record::record::Inode;
 use nix::unistd::{Gid, Group, Uid, User};
+use record::record::Inode;
 
 /// Longest name of a user or group that is passed on: LOGIN_NAME_MAX of limits.h.
 const NAME_BYTES_MAX: usize = 256;

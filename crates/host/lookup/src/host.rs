@@ -11,9 +11,9 @@ use crate::message::{above, Asker, Question};
 use crate::object::Fault;
 use crate::walk::Gate;
 use compose::{Cgroup, ExecutedFile, KernelFile, Sign, System};
+use plan::ObjectId;
 use record::record::Inode;
 use record::{ContainerNames, Digests, NameAnswer, NoDigest};
-use plan::ObjectId;
 use std::ffi::CStr;
 use std::sync::{Mutex, PoisonError};
 

@@ -6,9 +6,9 @@
 
 use crate::bytes::{long, word};
 use crate::digest::{DigestQuestion, ANSWER_BYTES_MAX, OWN_BYTES};
+use plan::ObjectId;
 use record::record::Inode;
 use record::HashedFile;
-use plan::ObjectId;
 use std::time::{Duration, Instant};
 
 /// Length of the longest path in a question, in bytes. It is eight times PATH_MAX, so that a long

@@ -3,10 +3,10 @@
 //! is this program with the hidden command.
 
 use compose::{kernel_dev, ExecutedFile, System};
-use record::record::Inode;
-use record::{HashedFile, NoDigest};
 use lookup::{Remote, COMMAND};
 use plan::ObjectId;
+use record::record::Inode;
+use record::{HashedFile, NoDigest};
 use rustix::fs::{lstat, stat, Mode, Stat, CWD};
 use std::ffi::{CString, OsStr};
 use std::fs::Permissions;

@@ -6,7 +6,7 @@
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
 #include "read.h"
-#include "../../event/include/tarsier_event.h"
+#include "../../../log/record/include/tarsier_event.h"
 
 /*
  * For a function that a program contains once, however often it is called. The kernel inlines calls

@@ -12,7 +12,7 @@
 #else
 #include <linux/types.h>
 #endif
-#include "../../event/include/tarsier_event.h"
+#include "../../../log/record/include/tarsier_event.h"
 #include "tables.h"
 
 #define RULES_MAX 8192

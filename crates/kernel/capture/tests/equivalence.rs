@@ -9,7 +9,6 @@ mod support;
 
 use bpf::shared::{marks, test_call, test_verdict, MARKS_MAX, VERDICT_DROP, VERDICT_UNDECIDED};
 use common::{event, exit_rule, plan};
-use record::wire::{tarsier_candidates, TARSIER_NO_RULE};
 use libbpf_rs::{MapCore, MapFlags, Object, ProgramInput};
 use plan::tables::{self, Values, Verdict};
 use plan::{
@@ -19,6 +18,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
+use record::wire::{tarsier_candidates, TARSIER_NO_RULE};
 use rules::Rule;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Name and shape of each system call, looked up once per number.
 
-use record::wire::{self, Event};
 use plan::Shape;
+use record::wire::{self, Event};
 use std::collections::HashMap;
 use std::sync::Arc;
 

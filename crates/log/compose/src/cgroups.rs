@@ -5,9 +5,9 @@
 //! told of, because it is older than the programs or the frame was lost, is looked up by its id.
 
 use crate::system::{Cgroup, System};
+use identity::{Place, Workload};
 use record::wire::CgroupFrame;
 use record::{ContainerNames, WorkloadText};
-use identity::{Place, Workload};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 

@@ -18,11 +18,11 @@ use crate::records::{first_record, Records};
 use crate::resolve::{Item, Resolver};
 use crate::second_stage::Generations;
 use crate::system::System;
+use plan::{Decision, Shape, WorkloadClass, WorkloadNames};
 use record::wire::{
     self, CgroupFrame, Chunk, Event, FrameKind, OperationResult, ProcessFrame, ProcessId, WireError,
 };
 use record::{AncestorsText, Encoder, EventWriter, FileHash, ProcessText, Stamp, WorkloadText};
-use plan::{Decision, Shape, WorkloadClass, WorkloadNames};
 use rules::Rule;
 use std::sync::Arc;
 

@@ -4,10 +4,10 @@ use crate::generation::Generation;
 use crate::identify::executable_of;
 use crate::labels::Labels;
 use crate::system::{KernelFile, System};
+use plan::{ObjectId, RecordFilter, SecurityModule, Sender, Subject};
 use record::text;
 use record::wire::Event;
 use record::RecordType;
-use plan::{ObjectId, RecordFilter, SecurityModule, Sender, Subject};
 use std::borrow::Cow;
 
 /// The label of the task of `event`, if exclude rules ask about labels; the default otherwise.

@@ -1,7 +1,7 @@
 //! A rule set, with what is needed to compose its events.
 
-use record::wire::{Event, TARSIER_UNDECIDED};
 use plan::{asks_cgroup, asks_past, Capabilities, Identities, Plan, RecordFilter, ShapeKind};
+use record::wire::{Event, TARSIER_UNDECIDED};
 use rules::{Action, Rule};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,8 +2,8 @@
 
 use crate::system::{KernelFile, System};
 use abi::Field;
-use record::record::Inode;
 use plan::{Identities, MountBelow, ObjectId, PathIdentity};
+use record::record::Inode;
 use rules::{Rule, Value};
 use std::ffi::{CString, OsStr};
 use std::hash::{BuildHasher, Hasher, RandomState};

@@ -1,9 +1,9 @@
 //! The ancestors of processes, and the memory that they take.
 
 use crate::executable::put_path;
+use plan::{ObjectId, RunExe};
 use record::wire::{Executed, ProcessId};
 use record::{Ancestor, AncestorsText, Program};
-use plan::{ObjectId, RunExe};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 

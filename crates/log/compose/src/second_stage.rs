@@ -8,12 +8,12 @@ use crate::resolve::{
     aliases, entries, has_moved_its_way, paths_of_entry, used_later, Item, Resolver,
 };
 use abi::Field;
-use record::record::NameType;
-use record::wire::{self, Event};
 use plan::{
     Decision, Entry, Executable, Facts, Identities, Name, ObjectId, Proven, Shape, TaskPast,
     TaskWorkload,
 };
+use record::record::NameType;
+use record::wire::{self, Event};
 use rules::{List, Rule};
 use std::collections::VecDeque;
 use std::sync::Arc;

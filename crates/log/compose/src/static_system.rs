@@ -1,9 +1,9 @@
 //! A system with fixed contents, for tests and the fuzzer.
 
 use crate::system::{Cgroup, ExecutedFile, KernelFile, Origin, Sign, System};
+use plan::ObjectId;
 use record::record::Inode;
 use record::{ContainerNames, Digests, NameAnswer, NoDigest, SHA256_BYTES};
-use plan::ObjectId;
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

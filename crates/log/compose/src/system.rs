@@ -1,8 +1,8 @@
 //! The interface through which composing reads the running system.
 
+use plan::ObjectId;
 use record::record::Inode;
 use record::{ContainerNames, Digests, HashedFile, NameAnswer};
-use plan::ObjectId;
 use std::borrow::Cow;
 use std::ffi::{CStr, CString};
 

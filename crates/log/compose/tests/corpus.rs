@@ -5,10 +5,10 @@
 #![cfg(target_arch = "x86_64")] // flags of open(2) differ between architectures
 
 use compose::{Composer, Generation, Outcome, StaticFile, StaticSystem};
+use plan::{Capabilities, Plan};
 use record::record::Inode;
 use record::text::parse_line;
 use record::{Encoder, Format, NoNames};
-use plan::{Capabilities, Plan};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 
 use conf::plugins::{Format, Plugin, PluginKind};
 use conf::{Config, OverflowAction, Plugins};
-use plugins::{Dispatcher, PluginState};
 use journal::{Action, Runlevel};
+use plugins::{Dispatcher, PluginState};
 use rustix::event::{poll, PollFd, Timespec};
 use spawn::Launcher;
 use std::io::{ErrorKind, Read};

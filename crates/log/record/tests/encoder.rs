@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use proptest::prelude::*;
 use record::record::*;
 use record::text::{parse_line, ArgvBuilder, Scratch, Typed};
 use record::{Encoder, Format, NameAnswer, NameCache, NameTable, NoNames, RecordType, Stamp};
-use proptest::prelude::*;
 use serde_json::{json, Value};
 
 const STAMP: Stamp = Stamp {

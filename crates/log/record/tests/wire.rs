@@ -1,8 +1,8 @@
 //! Frames: what a BPF program writes is read back, and no input makes the reader panic.
 
+use proptest::prelude::*;
 use record::record::{ObjPid, Syscall, UringOp};
 use record::wire::*;
-use proptest::prelude::*;
 use zerocopy::IntoBytes;
 
 /// Builds an EVENT frame as a BPF program does.

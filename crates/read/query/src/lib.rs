@@ -64,7 +64,7 @@ mod walk;
 
 pub use assemble::{Assembler, TimeRange};
 pub use batch::Batch;
-pub use record::{Event, EventView, Key, Record};
+pub use event::{Event, EventView, Key, Record};
 pub use facts::{Call, Facts, Files, Guest, Ids, Labels, Others, Wanted, NO_ID, NO_LOGIN};
 pub use feed::Feed;
 pub use filter::{Filter, Matcher, UserName};

@@ -1,9 +1,9 @@
 //! Events as JSON, in the form of `log_format = JSON`, and in ECS and OCSF.
 
 use daemon::stderr::say;
-use record::{Encoder, NoNames, Stamp};
 use formats::{Format, LogEvent};
 use query::{Event, Interpretations};
+use record::{Encoder, NoNames, Stamp};
 use serde_json::{Map, Value};
 
 /// Arrangement of objects.

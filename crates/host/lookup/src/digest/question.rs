@@ -2,8 +2,8 @@
 
 use crate::bytes::{long, word};
 use compose::ExecutedFile;
-use record::{Digests, HashedFile, NoDigest, Verity, SHA256_BYTES};
 use plan::ObjectId;
+use record::{Digests, HashedFile, NoDigest, Verity, SHA256_BYTES};
 
 /// Bytes of a question's own, between the header of the message and the path.
 pub(crate) const OWN_BYTES: usize = 24;

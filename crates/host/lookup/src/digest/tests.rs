@@ -3,8 +3,8 @@
 use super::*;
 use crate::kernel::{monotonic_ns, mount_namespace, realtime_ns};
 use crate::object::{changed, dev_of, stat, FileTime};
-use record::HashedFile;
 use plan::ObjectId;
+use record::HashedFile;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;

@@ -9,9 +9,9 @@ use bpf::shared::{
     labelling, process_class, process_id, PAST_NAMES_MAX, PROCESS_ANCESTORS_ARE_OPEN,
     PROCESS_LABELS_ARE_OPEN, PROCESS_OWN_IS_OPEN,
 };
-use record::wire::ProcessId;
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
 use plan::{Plan, ProcessClass};
+use record::wire::ProcessId;
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Both sides must use the same flags and bits.

@@ -114,9 +114,9 @@ mod tests {
     use crate::generation::Generation;
     use crate::static_system::StaticSystem;
     use crate::test_frame::{result_frame, TestFrame};
+    use plan::{Capabilities, Identities, IoUring, Plan};
     use record::wire;
     use record::{Encoder, Format, NoNames};
-    use plan::{Capabilities, Identities, IoUring, Plan};
     use std::collections::BTreeSet;
     use std::sync::atomic::Ordering;
 

@@ -2,8 +2,8 @@
 
 use super::{Composer, Tally};
 use crate::processes::{LookedAt, ProcessCounts};
-use record::wire::{self, ProcessFrame, ProcessId, WireError};
 use plan::ProcessClass;
+use record::wire::{self, ProcessFrame, ProcessId, WireError};
 
 impl<T: Tally> Composer<T> {
     /// Learns of all processes that there are, from one FOUND frame of each after the other. Call it when the programs

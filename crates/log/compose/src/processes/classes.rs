@@ -2,8 +2,8 @@
 
 use super::{KeptProgram, Processes};
 use crate::second_stage;
-use record::wire::ProcessId;
 use plan::{Identities, PastNames, ProcessClass, LABELS_ARE_OPEN};
+use record::wire::ProcessId;
 
 /// What a look has found of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

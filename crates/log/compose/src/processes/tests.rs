@@ -1,10 +1,10 @@
 use super::*;
 use crate::lineage::{ANCESTORS_MAX, KEPT_MAX};
+use plan::{Capabilities, Identities, Plan, ProcessClass};
 use record::wire::{
     Part, TARSIER_PART_CWD, TARSIER_PART_EXE, TARSIER_PART_PATH, TARSIER_PART_PROCTITLE,
 };
 use record::{Encoder, Format, NoNames, ProcessText, Stamp};
-use plan::{Capabilities, Identities, Plan, ProcessClass};
 use rules::{parse_line_as, Command, Dialect, Source, StaticHost};
 use serde_json::Value;
 

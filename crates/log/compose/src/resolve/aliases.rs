@@ -4,9 +4,9 @@ use super::items::Item;
 use super::matched::matched;
 use super::text;
 use crate::identify::object;
+use plan::{Identities, Name, Proven};
 use record::record::{Inode, NameType};
 use record::wire::{AliasPart, Event};
-use plan::{Identities, Name, Proven};
 
 /// The names, as rules have them, of the objects that `event` has reached by other hard links. The objects may be too
 /// new for `identities`.
@@ -72,8 +72,8 @@ fn of(alias: &AliasPart<'_>, identities: &Identities) -> Vec<Name> {
 mod tests {
     use super::*;
     use crate::test_frame::TestFrame;
-    use record::wire::{self, tarsier_alias, tarsier_inode};
     use plan::{ObjectId, PathIdentity};
+    use record::wire::{self, tarsier_alias, tarsier_inode};
     use zerocopy::IntoBytes;
 
     const FILE: ObjectId = ObjectId { dev: 1, ino: 3 };

@@ -7,9 +7,9 @@ use super::calls::{
 use super::directories::Directories;
 use super::kernel::Kernel;
 use super::{objects, text};
+use plan::{NameUse, PathArg};
 use record::record::Inode;
 use record::wire::{self, Event};
-use plan::{NameUse, PathArg};
 
 const ENOENT: i64 = -2;
 

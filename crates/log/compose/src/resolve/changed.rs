@@ -5,9 +5,9 @@ use super::calls::{call_name, LookupOutcome};
 use super::items::{Item, Items};
 use super::kernel::Kernel;
 use super::{found, objects, reached, refused};
+use plan::{NameUse, PathArg};
 use record::record::{Inode, NameType};
 use record::wire::{self, Event};
-use plan::{NameUse, PathArg};
 
 const RENAME_NOREPLACE: u64 = 1;
 const RENAME_EXCHANGE: u64 = 2;

@@ -3,9 +3,9 @@
 use super::calls::call_name;
 use super::view::View;
 use super::{objects, text};
+use plan::Shape;
 use record::record::Inode;
 use record::wire::{self, Event, Part};
-use plan::Shape;
 
 /// The directories to which the paths of one event are relative. Keeps its buffers between events.
 #[derive(Default)]

@@ -5,9 +5,9 @@ use super::calls::{call_name, mounts_on_first, mounts_on_second, moves_directory
 use super::items::is_link;
 use super::text;
 use super::view::View;
+use plan::NameUse;
 use record::record::Inode;
 use record::wire::{self, tarsier_found, tarsier_inode, Event};
-use plan::NameUse;
 
 /// Tells `view` what the paths of `args` led to. A path that is relative to a directory which the call itself changed
 /// was looked up from another one, and is left out.

@@ -4,10 +4,10 @@ use super::items::Item;
 use super::view::View;
 use crate::identify::object;
 use crate::system::ExecutedFile;
+use plan::ObjectId;
 use record::record::Inode;
 use record::wire::Event;
 use record::{Digests, FileHash, HashedFile, NoDigest};
-use plan::ObjectId;
 
 /// The program that runs, whose path is `exe`, and then, if the event executed a script, the script, which is the first
 /// of `items`. Nothing for another event.

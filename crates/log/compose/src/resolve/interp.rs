@@ -2,8 +2,8 @@
 
 use super::view::View;
 use crate::system::HEAD_BYTES_MAX;
-use record::record::Inode;
 use plan::ObjectId;
+use record::record::Inode;
 use std::collections::HashMap;
 
 /// Largest number of names in the cache, which is then cleared.

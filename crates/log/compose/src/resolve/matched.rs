@@ -11,9 +11,9 @@ use super::proof::Evidence;
 use super::view::View;
 use super::{sockets, text};
 use crate::identify::object;
+use plan::{Name, ObjectId, Proven, Shape, ShapeKind};
 use record::record::{Inode, NameType};
 use record::wire::{self, DirPart, Event};
-use plan::{Name, ObjectId, Proven, Shape, ShapeKind};
 
 const EFAULT: i64 = -14;
 const ENAMETOOLONG: i64 = -36;

@@ -7,9 +7,9 @@ use super::kernel::Kernel;
 use super::objects;
 use super::operations::opened_by_name;
 use super::text;
+use plan::{Shape, ShapeKind};
 use record::record::{Inode, NameType};
 use record::wire::{self, Event};
-use plan::{Shape, ShapeKind};
 
 const EISDIR: i64 = -21;
 const O_CREAT: u64 = 0o100;

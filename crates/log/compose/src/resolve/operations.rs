@@ -2,8 +2,8 @@
 //! when it is carried out: by a worker, or when another operation that it is linked to has ended. Until then, any task of
 //! the process may have put something else in their places.
 
-use record::wire::{self, Event};
 use plan::Shape;
+use record::wire::{self, Event};
 
 const ENOENT: i64 = -2;
 const ECANCELED: i64 = -125;

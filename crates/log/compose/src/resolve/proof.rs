@@ -7,9 +7,9 @@ use super::calls::{call_name, is_refused_at_once};
 use super::items::Item;
 use super::opened::open_flags;
 use super::view::View;
+use plan::{CallNames, NameUse, PathArg, Proven, Shape, ShapeKind, NONE};
 use record::record::{Inode, NameType};
 use record::wire::{self, tarsier_found, tarsier_inode, DirPart, Event, ObjectPart};
-use plan::{CallNames, NameUse, PathArg, Proven, Shape, ShapeKind, NONE};
 
 const EBADF: i64 = -9;
 /// Errors of the way to an object, with which there is none: ENOENT, EBADF, EFAULT, ENAMETOOLONG, ECANCELED.

@@ -4,9 +4,9 @@ use super::arg::Arg;
 use super::calls::{call_name, looks_at_descriptor, LookupOutcome};
 use super::items::{Item, Items};
 use super::{found, objects};
+use plan::PathArg;
 use record::record::{FileCaps, Inode, NameType};
 use record::wire::{self, Event};
-use plan::PathArg;
 
 /// Adds the items of a call on the object that a path leads to.
 pub(super) fn by_path(items: &mut Items, event: &Event<'_>, arg: PathArg, mut found: Arg<'_>) {

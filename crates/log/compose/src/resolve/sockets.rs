@@ -7,9 +7,9 @@ use super::calls::{call_name, LookupOutcome};
 use super::directories::Directories;
 use super::found;
 use super::items::Items;
+use plan::{NameUse, Shape};
 use record::record::NameType;
 use record::wire::{Event, Part};
-use plan::{NameUse, Shape};
 
 const AF_UNIX: u16 = 1;
 const EBADF: i64 = -9;

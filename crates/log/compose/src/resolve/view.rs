@@ -2,9 +2,9 @@
 
 use super::text;
 use crate::system::{ExecutedFile, KernelFile, System};
+use plan::ObjectId;
 use record::record::{FileCaps, Inode};
 use record::Digests;
-use plan::ObjectId;
 use std::borrow::Cow;
 use std::ffi::CStr;
 use std::sync::Arc;

@@ -46,7 +46,10 @@ fn errors_name_line_and_remedy() {
 
 #[test]
 fn every_key_is_in_the_guide() {
-    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/forward.md");
+    let guide = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../docs/guide/forward.md"
+    );
     let guide = std::fs::read_to_string(guide).expect("the guide");
     for key in described_keys() {
         let row = format!("| `{}` | {} | {} |", key.name, key.default, key.text);
