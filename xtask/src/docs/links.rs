@@ -97,7 +97,7 @@ fn visit(root: &Path, directory: &Path, missing: &mut Vec<String>) -> Result<()>
                 continue;
             };
             // A crate may have its own pages.
-            let own: std::path::PathBuf = path.iter().take(2).collect();
+            let own: std::path::PathBuf = path.iter().take(3).collect();
             let is_there =
                 |page: &str| root.join(page).exists() || root.join(&own).join(page).exists();
             let named = pages_in(&text).into_iter().filter(|page| !is_there(page));
@@ -163,11 +163,15 @@ mod tests {
         for place in PLACES {
             fs::create_dir_all(root.join(place)).expect("a directory");
         }
-        fs::create_dir_all(root.join("crates/a/docs")).expect("a directory");
-        fs::write(root.join("crates/a/docs/own.md"), "").expect("a page");
-        fs::write(root.join("crates/a/x.rs"), "// docs/own.md, docs/none.md\n").expect("a source");
+        fs::create_dir_all(root.join("crates/b/a/docs")).expect("a directory");
+        fs::write(root.join("crates/b/a/docs/own.md"), "").expect("a page");
+        fs::write(
+            root.join("crates/b/a/x.rs"),
+            "// docs/own.md, docs/none.md\n",
+        )
+        .expect("a source");
         let found = named_by_sources(root).expect("the sources");
-        assert_eq!(found, ["crates/a/x.rs: docs/none.md"]);
+        assert_eq!(found, ["crates/b/a/x.rs: docs/none.md"]);
     }
 
     #[test]

@@ -116,11 +116,11 @@ impl Top {
     fn keys(&mut self, deadline: Instant) -> Result<()> {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            if !record::poll(left)? {
+            if !event::poll(left)? {
                 return Ok(());
             }
             let is_typing = self.model.is_typing;
-            match keys::action(&record::read()?, is_typing) {
+            match keys::action(&event::read()?, is_typing) {
                 Some(action) if self.model.act(action) || action == Action::Quit => return Ok(()),
                 Some(_) => {}
                 // The window has another size, or a key means nothing.

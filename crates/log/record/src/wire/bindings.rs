@@ -151,59 +151,59 @@ pub struct tarsier_event {
 const _: () = {
     ["Size of tarsier_event"][::core::mem::size_of::<tarsier_event>() - 272usize];
     ["Alignment of tarsier_event"][::core::mem::align_of::<tarsier_event>() - 8usize];
-    ["Offset of field: record::frame"]
+    ["Offset of field: tarsier_event::frame"]
         [::core::mem::offset_of!(tarsier_event, frame) - 0usize];
-    ["Offset of field: record::generation"]
+    ["Offset of field: tarsier_event::generation"]
         [::core::mem::offset_of!(tarsier_event, generation) - 24usize];
-    ["Offset of field: record::rule"]
+    ["Offset of field: tarsier_event::rule"]
         [::core::mem::offset_of!(tarsier_event, rule) - 32usize];
-    ["Offset of field: record::flags"]
+    ["Offset of field: tarsier_event::flags"]
         [::core::mem::offset_of!(tarsier_event, flags) - 36usize];
-    ["Offset of field: record::cpu"][::core::mem::offset_of!(tarsier_event, cpu) - 40usize];
-    ["Offset of field: record::parts"]
+    ["Offset of field: tarsier_event::cpu"][::core::mem::offset_of!(tarsier_event, cpu) - 40usize];
+    ["Offset of field: tarsier_event::parts"]
         [::core::mem::offset_of!(tarsier_event, parts) - 44usize];
-    ["Offset of field: record::arch"]
+    ["Offset of field: tarsier_event::arch"]
         [::core::mem::offset_of!(tarsier_event, arch) - 48usize];
-    ["Offset of field: record::nr"][::core::mem::offset_of!(tarsier_event, nr) - 52usize];
-    ["Offset of field: record::exit"]
+    ["Offset of field: tarsier_event::nr"][::core::mem::offset_of!(tarsier_event, nr) - 52usize];
+    ["Offset of field: tarsier_event::exit"]
         [::core::mem::offset_of!(tarsier_event, exit) - 56usize];
-    ["Offset of field: record::args"]
+    ["Offset of field: tarsier_event::args"]
         [::core::mem::offset_of!(tarsier_event, args) - 64usize];
-    ["Offset of field: record::start_time_ns"]
+    ["Offset of field: tarsier_event::start_time_ns"]
         [::core::mem::offset_of!(tarsier_event, start_time_ns) - 112usize];
-    ["Offset of field: record::cgroup_id"]
+    ["Offset of field: tarsier_event::cgroup_id"]
         [::core::mem::offset_of!(tarsier_event, cgroup_id) - 120usize];
-    ["Offset of field: record::pid"][::core::mem::offset_of!(tarsier_event, pid) - 128usize];
-    ["Offset of field: record::tid"][::core::mem::offset_of!(tarsier_event, tid) - 132usize];
-    ["Offset of field: record::ppid"]
+    ["Offset of field: tarsier_event::pid"][::core::mem::offset_of!(tarsier_event, pid) - 128usize];
+    ["Offset of field: tarsier_event::tid"][::core::mem::offset_of!(tarsier_event, tid) - 132usize];
+    ["Offset of field: tarsier_event::ppid"]
         [::core::mem::offset_of!(tarsier_event, ppid) - 136usize];
-    ["Offset of field: record::auid"]
+    ["Offset of field: tarsier_event::auid"]
         [::core::mem::offset_of!(tarsier_event, auid) - 140usize];
-    ["Offset of field: record::ses"][::core::mem::offset_of!(tarsier_event, ses) - 144usize];
-    ["Offset of field: record::uid"][::core::mem::offset_of!(tarsier_event, uid) - 148usize];
-    ["Offset of field: record::gid"][::core::mem::offset_of!(tarsier_event, gid) - 152usize];
-    ["Offset of field: record::euid"]
+    ["Offset of field: tarsier_event::ses"][::core::mem::offset_of!(tarsier_event, ses) - 144usize];
+    ["Offset of field: tarsier_event::uid"][::core::mem::offset_of!(tarsier_event, uid) - 148usize];
+    ["Offset of field: tarsier_event::gid"][::core::mem::offset_of!(tarsier_event, gid) - 152usize];
+    ["Offset of field: tarsier_event::euid"]
         [::core::mem::offset_of!(tarsier_event, euid) - 156usize];
-    ["Offset of field: record::suid"]
+    ["Offset of field: tarsier_event::suid"]
         [::core::mem::offset_of!(tarsier_event, suid) - 160usize];
-    ["Offset of field: record::fsuid"]
+    ["Offset of field: tarsier_event::fsuid"]
         [::core::mem::offset_of!(tarsier_event, fsuid) - 164usize];
-    ["Offset of field: record::egid"]
+    ["Offset of field: tarsier_event::egid"]
         [::core::mem::offset_of!(tarsier_event, egid) - 168usize];
-    ["Offset of field: record::sgid"]
+    ["Offset of field: tarsier_event::sgid"]
         [::core::mem::offset_of!(tarsier_event, sgid) - 172usize];
-    ["Offset of field: record::fsgid"]
+    ["Offset of field: tarsier_event::fsgid"]
         [::core::mem::offset_of!(tarsier_event, fsgid) - 176usize];
-    ["Offset of field: record::personality"]
+    ["Offset of field: tarsier_event::personality"]
         [::core::mem::offset_of!(tarsier_event, personality) - 180usize];
-    ["Offset of field: record::chunks"]
+    ["Offset of field: tarsier_event::chunks"]
         [::core::mem::offset_of!(tarsier_event, chunks) - 184usize];
-    ["Offset of field: record::mnt_ns"]
+    ["Offset of field: tarsier_event::mnt_ns"]
         [::core::mem::offset_of!(tarsier_event, mnt_ns) - 188usize];
-    ["Offset of field: record::comm"]
+    ["Offset of field: tarsier_event::comm"]
         [::core::mem::offset_of!(tarsier_event, comm) - 192usize];
-    ["Offset of field: record::tty"][::core::mem::offset_of!(tarsier_event, tty) - 208usize];
-    ["Offset of field: record::exe"][::core::mem::offset_of!(tarsier_event, exe) - 240usize];
+    ["Offset of field: tarsier_event::tty"][::core::mem::offset_of!(tarsier_event, tty) - 208usize];
+    ["Offset of field: tarsier_event::exe"][::core::mem::offset_of!(tarsier_event, exe) - 240usize];
 };
 #[repr(C)]
 #[derive(
