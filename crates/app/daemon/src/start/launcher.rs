@@ -33,7 +33,7 @@ pub(crate) fn start(args: &RunArgs) -> Result<Launcher> {
 /// Says which spawners have ended. The other takes the place of one that has; if both have, a confined daemon cannot
 /// start another, and what they have started goes on.
 pub(crate) fn follow(launcher: &Launcher, pipeline: &mut Pipeline) {
-    let ended = launcher.follow();
+    let ended = launcher.tend();
     if ended.is_empty() {
         return;
     }

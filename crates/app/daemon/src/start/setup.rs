@@ -243,7 +243,7 @@ fn begun(
     recording
 }
 
-fn log_start(pipeline: &mut Pipeline, in_force: &RulesInForce) {
+fn report_start(pipeline: &mut Pipeline, in_force: &RulesInForce) {
     pipeline.log_start(in_force);
     left_out::report(in_force, pipeline);
     pipeline.commit();
