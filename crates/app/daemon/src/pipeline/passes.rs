@@ -1,6 +1,6 @@
 //! The passes over the rings and the audit socket: from frames to lines, and to the log.
 
-use super::{Composing, Pipeline, Sink, Source};
+use super::{Composing, Pipeline, Sink};
 use crate::clock::monotonic_ns;
 use crate::handover::takeover::HandoverBatch;
 use crate::pipeline::kernel_records::KernelRecords;
@@ -124,31 +124,21 @@ impl Pipeline {
     /// for a write, or [`PASS_NS`] is over. Returns the number of frames.
     pub(crate) fn pass(&mut self, now_ns: u64) -> usize {
         self.source.reading.pauses.look(monotonic_ns());
-        let handover = self.source.engine.handover();
-        let ring_bytes = self
-            .source
-            .engine
-            .stream()
-            .map_or(0, |stream| stream.ring_bytes());
+        let engine = &mut self.source.engine;
+        let handover = engine.handover();
+        let ring_bytes = engine.stream().map_or(0, |stream| stream.ring_bytes());
         let mut batch = HandoverBatch::new(handover, ring_bytes);
         let (mut events, records) = self.read_kernel_records(&mut batch);
-        let Pipeline {
-            source:
-                Source {
-                    engine,
-                    kernel,
-                    reading,
-                },
-            composing: Composing { recorder, .. },
-            sink:
-                Sink {
-                    output,
-                    live,
-                    totals,
-                    lines,
-                    ..
-                },
-        } = self;
+
+        let Sink {
+            output,
+            live,
+            totals,
+            lines,
+            ..
+        } = &mut self.sink;
+        let recorder = &mut self.composing.recorder;
+        let (engine, reading) = (&mut self.source.engine, &mut self.source.reading);
         let mut is_urgent = false;
         let mut batch_ns = monotonic_ns();
         let until_ns = batch_ns + PASS_NS;
@@ -158,6 +148,7 @@ impl Pipeline {
             let record = || recorder.frame(cpu, frame, lines, live.as_mut());
             let outcome = reading.joined.unless_in(frame, record);
             is_urgent |= matches!(outcome, Ok(Outcome::Urgent));
+
             match outcome {
                 Ok(Outcome::Canary(number)) => reading.heard.canary = number,
                 Ok(outcome) => events += u32::from(totals.count(&outcome)),
@@ -166,25 +157,32 @@ impl Pipeline {
                     say!("tarsier: a frame from CPU {cpu} is malformed: {error}");
                 }
             }
+
             batch.read(cpu, end, frame, lines.len());
             if lines.len() >= BATCH_BYTES {
                 recorder.costs.share(monotonic_ns() - batch_ns);
                 hand_over(output, &mut batch, lines, events);
                 events = 0;
                 output.write_piece();
+                // An urgent event does not wait for the end of a long pass.
                 if std::mem::take(&mut is_urgent) {
                     output.flush();
                 }
                 batch_ns = monotonic_ns();
             }
+
+            // Signals and clients get their turn, however slow the events of somebody are.
             let is_late = reading.pauses.look(monotonic_ns()) >= until_ns;
             is_cut = batch.is_full() || is_late;
             !is_cut
         });
-        if let Some(kernel) = kernel {
+
+        // The kernel's own record of a program that was loaded is dropped if the event of its call is in the log.
+        if let Some(kernel) = &mut self.source.kernel {
             kernel.note_programs(&recorder.programs);
         }
         recorder.programs.clear();
+
         if frames > 0 {
             recorder.costs.share(monotonic_ns() - batch_ns);
         }
@@ -192,6 +190,8 @@ impl Pipeline {
         if is_urgent {
             output.flush();
         }
+
+        // Only a pass that was not cut short has read all that there was at its beginning.
         reading.has_more = is_cut;
         let is_held_up = engine.stream().is_some_and(|stream| stream.is_held_up());
         if !is_cut && !is_held_up {
