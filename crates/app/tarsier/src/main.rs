@@ -8,7 +8,6 @@ mod doctor_command;
 mod finding;
 mod interrupt;
 mod kernel_memory;
-mod last_command;
 mod migrate_command;
 mod plan_command;
 mod progress;
@@ -26,6 +25,7 @@ mod top_command;
 use clap::Parser;
 use cli::{Cli, Command};
 use daemon::stderr::{reasons, say};
+use query::Dialect;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -50,18 +50,14 @@ fn main() -> ExitCode {
         beside::run(beside::FORWARD, args.skip(1))
     } else if first.as_ref().is_some_and(|first| first == "verify") && is_central() {
         beside::run(beside::FORWARD, args)
-    } else if search_command::is_ausearch(&program) {
-        search_command::run(args.collect())
-    } else if search_command::ausyscall::is_ausyscall(&program) {
-        search_command::ausyscall::run(args.collect())
-    } else if let Some(program) = last_command::Program::of(&program) {
-        last_command::run(program, args.collect())
+    } else if dialect::is_named(&program, "ausearch") {
+        search_command::run_as(Dialect::Compat, args.collect())
     } else if report_html::is_asked_for(first.as_deref()) {
         report_html::run(args.skip(1).collect())
     } else if first.as_ref().is_some_and(|first| first == "search") {
         search_command::run(args.skip(1).collect())
-    } else if report_command::is_aureport(&program) {
-        report_command::run(args.collect())
+    } else if dialect::is_named(&program, "aureport") {
+        report_command::run_as(Dialect::Compat, args.collect())
     } else if first.is_some_and(|first| first == "report") {
         report_command::run(args.skip(1).collect())
     } else {
