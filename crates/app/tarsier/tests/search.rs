@@ -508,3 +508,17 @@ fn checkpoints_go_on_where_ausearch_would() {
         assert_eq!(both(&["-r"]), Some(10));
     }
 }
+
+#[test]
+fn the_name_ausearch_asks_for_its_output() {
+    let dir = TempDir::new().expect("a directory");
+    let link = dir.path().join("ausearch");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_tarsier"), &link).expect("a link");
+    let log = corpus().join("06-exec.enriched.log");
+    let words = ["-if", log.to_str().expect("paths are text"), "-i"];
+    let linked = output(Command::new(&link).args(words), "UTC");
+    assert_eq!(linked, output(tarsier(&["--compat"]).args(words), "UTC"));
+    assert_eq!(linked.status.code(), Some(0));
+    let version = output(Command::new(&link).arg("-v"), "UTC").stdout;
+    assert_eq!(version, b"ausearch version 4.0.2\n");
+}
