@@ -207,8 +207,11 @@ impl Crate {
         let (module, file) = self.files.get_key_value(&path[..length])?;
         let rest = &path[length..];
         let import = rest.first().and_then(|name| file.imports.get(name));
+
         // Two modules may import from each other; no re-export is nested this deeply.
-        let import = import.filter(|_| depth < 8);
+        if depth >= 8 {
+            return Some(module);
+        }
         let through = import.and_then(|import| {
             let path = [self.absolute(module, import)?.as_slice(), &rest[1..]].concat();
             self.defining(&path, depth + 1)

@@ -11,7 +11,7 @@ const ALLOWED: [(&str, &str); 4] = [
         "a reason shows it",
     ),
     (
-        "crates/app/daemon/src/daemon_records.rs",
+        "crates/app/daemon/src/account/daemon_records.rs",
         "DAEMON_START has it",
     ),
     (

@@ -97,7 +97,10 @@ fn add(
 ) -> Result<()> {
     let name = canonical(module);
     let file = format!("{name}.ko");
-    let Some(path) = files.get(&name).filter(|_| !needed.contains(&file)) else {
+    if needed.contains(&file) {
+        return Ok(());
+    }
+    let Some(path) = files.get(&name) else {
         return Ok(());
     };
     let content = match path.extension().is_some_and(|extension| extension == "xz") {

@@ -3,8 +3,7 @@
 use anyhow::Result;
 use query::time::{self, Bound};
 use query::Dialect;
-use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::ffi::OsString;
 
 /// The arguments as text.
 ///
@@ -36,11 +35,6 @@ pub(crate) fn time_of(
     let second = value(1).map(String::as_str);
     let at_s = time::of_words(bound, first, second, dialect)?;
     Ok((at_s, 1 + usize::from(second.is_some())))
-}
-
-/// Whether the program was called by `name`.
-pub(crate) fn is_named(program: &OsStr, name: &str) -> bool {
-    Path::new(program).file_name() == Some(OsStr::new(name))
 }
 
 /// Takes `--compat` from the beginning.

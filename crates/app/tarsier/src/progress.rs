@@ -3,7 +3,7 @@
 
 use crate::interrupt::is_interrupted;
 use crate::search_command::logs::{Input, Source};
-use daemon::stderr::say;
+use cli::messages::report;
 use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -79,7 +79,7 @@ impl Progress {
         if !is_interrupted() {
             return None;
         }
-        say!(
+        report!(
             "tarsier: interrupted after {}: the output is what was found until then",
             amount(logs::bytes_read(), self.total)
         );

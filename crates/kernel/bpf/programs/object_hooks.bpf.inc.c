@@ -6,7 +6,7 @@
  * is named on_FUNCTION or after_FUNCTION. If the arguments of a function differ
  * between kernels, there is a program for each form, with the index of the
  * argument after `__at`; the types of the arguments tell which form a kernel has
- * (crates/kernel/capture/src/hooks/vfs_hooks).
+ * (crates/kernel/capture/src/attach/vfs_hooks).
  */
 #include "base.h"
 #include "hook_forms.h"

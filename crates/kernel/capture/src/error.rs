@@ -82,3 +82,11 @@ pub(crate) fn system(what: impl Into<String>) -> impl FnOnce(rustix::io::Errno) 
         source: errno.into(),
     }
 }
+
+/// The error for something that the BPF object or this kernel does not have.
+pub(crate) fn missing(what: &str) -> CaptureError {
+    CaptureError::System {
+        what: format!("missing in the BPF object or this kernel: {what}"),
+        source: std::io::ErrorKind::NotFound.into(),
+    }
+}

@@ -1,7 +1,7 @@
 //! Changes to the maps by another process with root's rights are refused, or undone and reported.
 #![cfg(target_arch = "x86_64")]
 
-use capture::hooks::Breach;
+use capture::Breach;
 use capture::{EbpfEngine, Options};
 use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};

@@ -2,8 +2,8 @@
 //! auid, ses and subj, and leave the rest to the SYSCALL record; these contain everything that is known of the asker.
 
 use super::draft::Change;
-use crate::asker::Asker;
-use capture::hooks::HookChange;
+use crate::control::asker::Asker;
+use capture::HookChange;
 use record::put;
 
 /// `AUDIT_USER`
@@ -79,7 +79,7 @@ pub(super) fn user_message(by: &Asker, text: &str) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::daemon_records::Who;
+    use crate::account::daemon_records::Who;
     use rules::{Command, Source, SystemHost};
 
     #[test]

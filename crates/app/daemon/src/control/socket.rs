@@ -1,8 +1,8 @@
 //! The control socket: reads requests and sends answers, without ever blocking.
 
-use crate::asker::Asker;
-use crate::instance::Instance;
+use crate::control::asker::Asker;
 use crate::protocol::{socket_path, REQUEST_BYTES_MAX, SOCKET};
+use crate::start::instance::Instance;
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{chmodat, unlinkat, AtFlags, Mode};

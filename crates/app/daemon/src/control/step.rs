@@ -3,10 +3,10 @@
 use super::draft::{errno, Refusal};
 use super::setting::Setting;
 use super::{lost_elsewhere, records, Control};
-use crate::asker::Asker;
-use crate::failure::Failure;
+use crate::account::failure::Failure;
+use crate::control::asker::Asker;
+use crate::event_loop::recording::Recording;
 use crate::protocol::Step;
-use crate::recording::Recording;
 use crate::stderr::say;
 use netlink::{NetlinkError, Status};
 

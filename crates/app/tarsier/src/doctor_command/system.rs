@@ -2,9 +2,9 @@
 
 use super::machine::{AuditFacts, Configured, EngineFacts, Machine, Owner, Space};
 use anyhow::Context;
+use cli::messages::reasons;
 use conf::{LoadOptions, SpaceLimit};
 use daemon::protocol::{socket_path, Request, Status};
-use daemon::stderr::reasons;
 use rules::{LoadError, SystemHost};
 use rustix::fs::{openat, statfs, statvfs, unlinkat, AtFlags, Mode, OFlags, CWD};
 use std::fs::File;

@@ -2,10 +2,10 @@
 
 use crate::finding::Finding;
 use crate::plan_command::plan_for;
+use cli::messages::reasons;
 use cli::Engine;
 use conf::plugins::{Plugin, PluginKind};
 use conf::{Config, LoadOptions};
-use daemon::stderr::reasons;
 use plan::Exactness;
 use rules::{LoadError, Owner, RuleError, RuleSet, Settings, SystemHost};
 use std::path::Path;

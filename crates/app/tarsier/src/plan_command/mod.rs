@@ -6,10 +6,10 @@ mod profile;
 use crate::rules_command::{check::findings_of, source};
 use abi::Field;
 use anyhow::{bail, Context, Result};
+use cli::messages::report;
 use cli::{Engine, PlanArgs};
 use daemon::choice::{self, Kind};
 use daemon::host::host;
-use daemon::stderr::say;
 use plan::{CallExplanation, Capabilities, Plan};
 use rules::{ErrorKind, Rule, RuleSet, Source, SystemHost, Value};
 use std::ffi::OsStr;
@@ -138,7 +138,7 @@ fn warn_of_costs(set: &RuleSet) {
         };
         let (place, name) = (place.place(), finding.lint.name());
         let cost = finding.cost.map(|cost| format!(": {cost}"));
-        say!(
+        report!(
             "{place}: warning: {} [{name}]{}",
             finding.message,
             cost.unwrap_or_default()
@@ -164,7 +164,7 @@ fn warn_of_links(rules: &[Rule]) {
                 continue;
             };
             let (place, path, target) = (rule.source.place(), path.display(), target.display());
-            say!(
+            report!(
                 "{place}: warning: {path} is a symbolic link: Tarsier watches {target}, where it leads; the kernel's \
                  audit watches the link alone: name {target}"
             );
@@ -177,7 +177,7 @@ fn warn_of_missing_paths(rules: &[Rule]) {
         if let Err(refusal) = rules::check(rule, Some(&SystemHost)) {
             if refusal.kind == ErrorKind::MissingPath {
                 let (file, line) = (&rule.source.file, rule.source.line);
-                say!(
+                report!(
                     "{file}:{line}: warning: {}, loading would fail",
                     refusal.reason
                 );

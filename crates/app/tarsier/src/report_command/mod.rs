@@ -10,8 +10,8 @@ use crate::search_command::logs::{self, Defaults, Input, ReadEnd, Source, Step};
 use crate::search_command::pipeline;
 use crate::shown;
 use anyhow::Result;
+use cli::messages::report;
 use cli::report::REPORT_USAGE;
-use daemon::stderr::say;
 use options::{Extra, Instead, ReportOptions};
 use query::overview::Overview;
 use query::report::news::Appearances;
@@ -58,12 +58,12 @@ pub(crate) fn run_as(dialect: Dialect, args: Vec<OsString>) -> Result<u8> {
             Ok(0)
         }
         Err(Instead::Fail(message)) => {
-            say!("{message}");
+            report!("{message}");
             io::stdout().write_all(REPORT_USAGE.as_bytes())?;
             Ok(NOTHING)
         }
         Err(Instead::Refuse(message)) => {
-            say!("{message}");
+            report!("{message}");
             Ok(NOTHING)
         }
     }
@@ -85,7 +85,7 @@ fn report(mut options: ReportOptions) -> Result<u8> {
                 Reader::new(&options, &defaults, out).run(&input)
             }),
             Err(message) => {
-                say!("{message}");
+                report!("{message}");
                 Ok(NOTHING)
             }
         };
@@ -98,7 +98,7 @@ fn report(mut options: ReportOptions) -> Result<u8> {
             None => "\n",
         };
         io::stdout().write_all(which.as_bytes())?;
-        say!("Unimplemented option");
+        report!("Unimplemented option");
         return Ok(NOTHING);
     };
     out.extend_from_slice(title.as_bytes());
@@ -113,7 +113,7 @@ fn report(mut options: ReportOptions) -> Result<u8> {
             if request.dialect.is_compat() {
                 shown::write(&out)?;
             }
-            say!("{message}");
+            report!("{message}");
             return Ok(NOTHING);
         }
     };
@@ -236,7 +236,7 @@ impl<'o> Reader<'o> {
         })?;
         if let ReadEnd::Refused(message) = end {
             self.flush()?;
-            say!("{message}");
+            report!("{message}");
             return Ok(NOTHING);
         }
         let first = assembler.first_time().unwrap_or((0, 0));
@@ -262,7 +262,7 @@ impl<'o> Reader<'o> {
         )?;
         if let ReadEnd::Refused(message) = finished.end {
             self.flush()?;
-            say!("{message}");
+            report!("{message}");
             return Ok(NOTHING);
         }
         if let Target::Summary(whole) = &mut self.target {
@@ -482,6 +482,6 @@ impl<'o> Counter<'o> {
 fn say_bad_times(assembler: &mut Assembler) {
     for text in assembler.take_bad_times() {
         let text = String::from_utf8_lossy(&text).into_owned();
-        say!("Error extracting time stamp ({text})");
+        report!("Error extracting time stamp ({text})");
     }
 }

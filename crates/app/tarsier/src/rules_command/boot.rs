@@ -2,9 +2,9 @@
 
 use crate::plan_command;
 use anyhow::Result;
+use cli::messages::reasons;
 use cli::{Engine, RulesCheckArgs};
 use daemon::protocol::{LeftOut, RulesInForce};
-use daemon::stderr::reasons;
 use std::io::Write;
 
 /// Exit status if something would not be in force.

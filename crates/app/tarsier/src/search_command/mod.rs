@@ -22,8 +22,8 @@ use crate::progress::Progress;
 use anyhow::Result;
 use asked::Asked;
 use checkpoint::Checkpoint;
+use cli::messages::report;
 use cli::search::SEARCH_USAGE;
-use daemon::stderr::say;
 use logs::{Defaults, Input, ReadEnd, Source, Step};
 use options::{Format, Instead, SearchOptions};
 use ordered::Outcome;
@@ -64,14 +64,14 @@ pub(crate) fn run_as(dialect: Dialect, args: Vec<OsString>) -> Result<u8> {
     let (mut asked, words) = match Asked::take(&words, dialect) {
         Ok(taken) => taken,
         Err(message) => {
-            say!("{message}");
+            report!("{message}");
             return Ok(NOTHING);
         }
     };
     match SearchOptions::parse(&words, dialect) {
         Ok(mut options) => {
             if let Err(message) = asked.complete(&mut options) {
-                say!("{message}");
+                report!("{message}");
                 return Ok(NOTHING);
             }
             Search::new(options, dialect, asked).run()
@@ -88,7 +88,7 @@ pub(crate) fn run_as(dialect: Dialect, args: Vec<OsString>) -> Result<u8> {
             Ok(0)
         }
         Err(Instead::Fail(message)) => {
-            say!("{message}");
+            report!("{message}");
             Ok(NOTHING)
         }
         Err(Instead::FailWith(text)) => {
@@ -167,7 +167,7 @@ impl Search {
         ) {
             Ok(input) => input,
             Err(message) => {
-                say!("{message}");
+                report!("{message}");
                 return Ok(NOTHING);
             }
         };
@@ -206,7 +206,7 @@ impl Search {
             return Ok(0);
         }
         if self.options.output.format != Format::Raw {
-            say!("<no matches>");
+            report!("<no matches>");
         }
         Ok(NOTHING)
     }
@@ -335,7 +335,7 @@ impl Search {
             }
             ReadEnd::Refused(message) => {
                 self.results.flush()?;
-                say!("{message}");
+                report!("{message}");
                 Ok(Some(NOTHING))
             }
         }
@@ -353,7 +353,7 @@ impl Search {
     fn say_bad_times(&mut self, assembler: &mut Assembler) {
         for text in assembler.take_bad_times() {
             let text = String::from_utf8_lossy(&text).into_owned();
-            say!("Error extracting time stamp ({text})");
+            report!("Error extracting time stamp ({text})");
         }
     }
 }

@@ -4,8 +4,8 @@
 use super::{compare, filters};
 use abi::Arch;
 use anyhow::{bail, Context, Result};
+use cli::messages::report;
 use cli::seccomp::CheckArgs;
-use daemon::stderr::say;
 use seccomp::policy::Abi;
 use seccomp::{CacheTable, Chain, ConstantAllow, CostModel, LostBit};
 use seccomp_kernel::bitmaps::{SeccompCaches, TaskCache};
@@ -112,7 +112,7 @@ fn tables(args: &CheckArgs, other: Option<Arch>) -> Vec<CacheTable> {
         Ok(sizes) => sizes,
         Err(error) => {
             if args.source.pid.is_some() {
-                say!("tarsier: note: sizes of the bitmaps are those of the newest known kernel, since the running one's cannot be read: {error}");
+                report!("tarsier: note: sizes of the bitmaps are those of the newest known kernel, since the running one's cannot be read: {error}");
             }
             return CacheTable::newest_pair(native);
         }

@@ -4,8 +4,8 @@ use super::log_reader::{self, Wanted};
 use super::places::{self, Place};
 use super::source;
 use anyhow::{bail, Context as _, Result};
+use cli::messages::report;
 use cli::seccomp::LearnArgs;
-use daemon::stderr::say;
 use query::time::Bound;
 use query::Dialect;
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -169,7 +169,7 @@ fn record(args: &LearnArgs, writer: &mut Writer) -> Result<(Observed, u8)> {
     )?;
 
     let status = if args.command.is_empty() {
-        say!("tarsier: learning from {}; Ctrl-C ends it", place.name);
+        report!("tarsier: learning from {}; Ctrl-C ends it", place.name);
         watch(&counter, &place, writer, until)?;
         0
     } else {
@@ -188,7 +188,7 @@ fn record(args: &LearnArgs, writer: &mut Writer) -> Result<(Observed, u8)> {
     let counts = counter.counts()?;
     let [calls, values, tasks] = counts.missed;
     if calls + values + tasks > 0 {
-        say!(
+        report!(
             "tarsier: the profile is incomplete: {calls} calls, {values} values and {tasks} tasks \
              did not fit; learn in shorter runs and merge them"
         );
@@ -241,7 +241,7 @@ fn accompany(
             status = Some(launch.wait()?);
             let left = counter.threads(1)?;
             if left > 0 && !asked_to_end {
-                say!(
+                report!(
                     "tarsier: the program has ended; {}, and learning goes on until they end \
                      (Ctrl-C ends it)",
                     run_on(left, "that it started")
@@ -253,7 +253,7 @@ fn accompany(
             return Ok(status);
         }
         if end.is_some_and(|end| Instant::now() >= end) {
-            say!(
+            report!(
                 "tarsier: learning ended; {}",
                 run_on(left, "of the program")
             );
@@ -305,12 +305,12 @@ fn watch(
                 true => "; its next start can be followed only with cgroups of version 2",
                 false => "",
             };
-            say!("tarsier: {} has ended{limit}", place.name);
+            report!("tarsier: {} has ended{limit}", place.name);
             return Ok(());
         } else if !has_stopped {
             has_stopped = true;
             let name = &place.name;
-            say!(
+            report!(
                 "tarsier: {name} has stopped; its next start is learnt from, too (Ctrl-C ends it)"
             );
         }
@@ -393,19 +393,19 @@ fn summary(seen: &Observed, writer: &Writer) {
     if !writer.with_values {
         limited = 0;
     }
-    say!(
+    report!(
         "tarsier: {} system calls, {limited} of them for some values of an argument only",
         seen.calls.len()
     );
     for &extra in &writer.extras {
         let names = seen.extra(extra, writer.context.native);
         if !names.is_empty() {
-            say!("tarsier: also allowed, because {}:", extra.comment());
+            report!("tarsier: also allowed, because {}:", extra.comment());
             say_wrapped(&names);
         }
     }
     for (abi, nr) in &seen.unnamed {
-        say!(
+        report!(
             "tarsier: call {nr} of {} has no name: no profile can allow it",
             abi.oci_name()
         );
@@ -418,7 +418,7 @@ fn report(seen: &Observed, path: &Path, since: Option<String>, context: &Context
     let native: Abi = context.native;
     let unused = seen.unused(&policy, native);
     let since = since.map_or(String::new(), |since| format!(" since {since}"));
-    say!(
+    report!(
         "tarsier: {} allows {} calls of {} that were never used{since}:",
         path.display(),
         unused.len(),
@@ -432,10 +432,10 @@ fn say_wrapped(words: &[&str]) {
     let mut line = String::from("   ");
     for name in words {
         if line.len() + name.len() > 98 {
-            say!("{line}");
+            report!("{line}");
             line = String::from("   ");
         }
         line = line + " " + name;
     }
-    say!("{line}");
+    report!("{line}");
 }

@@ -63,7 +63,7 @@ pub(super) fn place(args: &LearnArgs) -> Result<Place> {
         ..Scope::default()
     };
     if ["docker", "podman", "nerdctl", "kubectl", "ctr"].contains(&name.as_str()) {
-        daemon::stderr::say!(
+        cli::messages::report!(
             "tarsier: note: {name} lets another process start containers; learn where they run, \
              with --container NAME"
         );

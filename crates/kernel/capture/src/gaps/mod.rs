@@ -6,9 +6,9 @@ mod features;
 pub(crate) mod reduced;
 pub mod relocations;
 
+use crate::attach::vfs_hooks;
 use crate::gaps::btf::{Btf, Malformed, Type, TypeKind};
 use crate::gaps::relocations::{plain_name, Form, Member, Place, Relocation, Step};
-use crate::hooks::vfs_hooks;
 use crate::kernel::kernel_btf::{self, Types};
 use features::{Feature, Need};
 use plan::Gap;

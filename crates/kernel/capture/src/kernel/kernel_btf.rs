@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 static OVERRIDE: OnceLock<PathBuf> = OnceLock::new();
 
 /// Arguments of a tracepoint that programs read as pointers to structures: index, and name of the structure. The forms of
-/// `io_uring_complete` are told apart by the number of its arguments (hooks/uring.rs).
+/// `io_uring_complete` are told apart by the number of its arguments (attach/uring.rs).
 fn read_of_tracepoint(name: &str) -> &'static [(usize, &'static str)] {
     match name {
         "sys_enter" | "sys_exit" => &[(0, "pt_regs")],

@@ -1,6 +1,8 @@
 //! Finds out, by trying, what this host can do.
 
-use crate::hooks::{enumerator, probes, Uring};
+use crate::attach::probes;
+use crate::attach::uring::enumerator;
+use crate::attach::uring::Uring;
 pub use crate::kernel::entries::{compat_entry, x32_calls};
 use crate::kernel::preemption;
 use crate::kernel::tracefs::SyscallEvents;

@@ -135,7 +135,7 @@ impl Handover {
             4,
             std::mem::size_of::<Page>() as u32,
             1,
-            &crate::hooks::map_options::map_options(BPF_F_MMAPABLE),
+            &crate::load::map_options::map_options(BPF_F_MMAPABLE),
         )
         .map_err(refused("map for the next daemon"))?;
         let handover = Handover::map(map)?;

@@ -1,0 +1,205 @@
+//! Groups single records into the events that they belong to. Records of different events are
+//! interleaved if several processors make them at the same time.
+
+use crate::account::kernel_costs::{told, KernelCosts};
+use record::{text, Encoder, RecordType, Stamp};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Number of records after which an event is considered complete. Most events end with EOE, but
+/// messages from programs do not.
+const PATIENCE_RECORDS: u64 = 512;
+
+/// The incomplete events, the oldest first.
+#[derive(Default)]
+pub(crate) struct Grouped {
+    open: VecDeque<Open>,
+    /// Kept to reuse their capacity.
+    spare: Vec<Open>,
+    records: u64,
+}
+
+struct Open {
+    stamp: Stamp,
+    records: Vec<(u16, Range<usize>)>,
+    bodies: Vec<u8>,
+    /// Number of the event's latest record.
+    latest: u64,
+}
+
+impl Open {
+    fn new(stamp: Stamp) -> Open {
+        Open {
+            stamp,
+            records: Vec::new(),
+            bodies: Vec::new(),
+            latest: 0,
+        }
+    }
+}
+
+/// Destination of complete events.
+pub(crate) struct Sink<'a> {
+    pub(crate) encoder: &'a mut Encoder,
+    pub(crate) out: &'a mut Vec<u8>,
+    pub(crate) costs: &'a mut KernelCosts,
+}
+
+impl Grouped {
+    /// Takes a record; appends events that are now complete. Returns how many.
+    pub(crate) fn push(&mut self, kind: u16, message: &[u8], sink: &mut Sink<'_>) -> u32 {
+        self.records += 1;
+        let Ok((stamp, body)) = text::parse_message(message) else {
+            sink.encoder.raw(sink.out, kind, message);
+            return 1;
+        };
+        let place = self.open.iter().position(|open| open.stamp == stamp);
+        if RecordType(kind) == RecordType::EOE {
+            return place.map_or(0, |place| self.end_one(place, sink));
+        }
+        let place = place.unwrap_or_else(|| {
+            let mut open = self.spare.pop().unwrap_or_else(|| Open::new(stamp));
+            open.stamp = stamp;
+            self.open.push_back(open);
+            self.open.len() - 1
+        });
+        let open = &mut self.open[place];
+        let start = open.bodies.len();
+        open.bodies.extend_from_slice(body);
+        open.records.push((kind, start..open.bodies.len()));
+        open.latest = self.records;
+        if is_alone(kind) {
+            return self.end_one(place, sink);
+        }
+        match self.open.front() {
+            Some(oldest) if oldest.latest + PATIENCE_RECORDS < self.records => {
+                self.end_one(0, sink)
+            }
+            _ => 0,
+        }
+    }
+
+    /// Appends the incomplete events as they are. Returns how many.
+    pub(crate) fn end(&mut self, sink: &mut Sink<'_>) -> u32 {
+        let mut events = 0;
+        while !self.open.is_empty() {
+            events += self.end_one(0, sink);
+        }
+        events
+    }
+
+    fn end_one(&mut self, place: usize, sink: &mut Sink<'_>) -> u32 {
+        let Some(mut open) = self.open.remove(place) else {
+            return 0;
+        };
+        let before = sink.out.len();
+        let mut writer = sink.encoder.begin(sink.out, open.stamp);
+        let mut about = None;
+        for (kind, range) in open.records.drain(..) {
+            let body = &open.bodies[range];
+            about = about.or_else(|| told(kind, body));
+            writer.raw(kind, body);
+        }
+        writer.end();
+        if let Some(about) = about {
+            sink.costs.count(&about, sink.out.len() - before);
+        }
+        open.bodies.clear();
+        self.spare.push(open);
+        1
+    }
+}
+
+/// Whether a record is a whole event: messages from programs (linux/audit.h: AUDIT_USER and two
+/// ranges) are.
+fn is_alone(kind: u16) -> bool {
+    matches!(kind, 1005 | 1100..=1199 | 2100..=2999)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::{Format, NoNames};
+
+    const MESSAGES: [(u16, &[u8]); 4] = [
+        (1300, b"audit(1.002:7): arch=c000003e syscall=1"),
+        (1327, b"audit(1.002:7): proctitle=61"),
+        (1320, b"audit(1.002:7): "),
+        (1105, b"audit(1.003:8): pid=1 uid=0 msg='op=x'"),
+    ];
+
+    fn written(format: Format, messages: &[(u16, &[u8])]) -> (String, u32) {
+        let mut encoder = Encoder::new(format, Box::new(NoNames));
+        let (mut out, mut grouped, mut events) = (Vec::new(), Grouped::default(), 0);
+        let mut sink = Sink {
+            encoder: &mut encoder,
+            out: &mut out,
+            costs: &mut KernelCosts::default(),
+        };
+        for (kind, message) in messages {
+            events += grouped.push(*kind, message, &mut sink);
+        }
+        events += grouped.end(&mut sink);
+        (String::from_utf8(out).expect("text"), events)
+    }
+
+    #[test]
+    fn an_event_is_one_json_object() {
+        let (text, events) = written(Format::Json, &MESSAGES);
+        assert_eq!((text.lines().count(), events), (2, 2), "{text}");
+        assert!(text
+            .lines()
+            .next()
+            .is_some_and(|line| line.contains("PROCTITLE")));
+    }
+
+    #[test]
+    fn the_lines_are_those_of_the_kernel() {
+        let (text, events) = written(Format::Raw, &MESSAGES);
+        assert_eq!(events, 2);
+        assert_eq!(
+            text,
+            "type=SYSCALL msg=audit(1.002:7): arch=c000003e syscall=1\n\
+             type=PROCTITLE msg=audit(1.002:7): proctitle=61\n\
+             type=USER_START msg=audit(1.003:8): pid=1 uid=0 msg='op=x'\n"
+        );
+    }
+
+    #[test]
+    fn mixed_records_become_whole_events() {
+        let (text, events) = written(
+            Format::Raw,
+            &[
+                (1300, b"audit(1.002:7): arch=c000003e syscall=1"),
+                (1300, b"audit(1.002:8): arch=c000003e syscall=2"),
+                (1327, b"audit(1.002:7): proctitle=61"),
+                (1327, b"audit(1.002:8): proctitle=62"),
+                (1320, b"audit(1.002:8): "),
+                (1320, b"audit(1.002:7): "),
+            ],
+        );
+        assert_eq!(events, 2);
+        let stamps: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.split(['(', ')']).nth(1))
+            .collect();
+        assert_eq!(stamps, ["1.002:8", "1.002:8", "1.002:7", "1.002:7"]);
+    }
+
+    #[test]
+    fn an_event_whose_end_never_comes_is_written_while_others_come() {
+        let mut messages: Vec<(u16, Vec<u8>)> =
+            vec![(1006, b"audit(1.002:1): pid=1 uid=0 res=1".to_vec())];
+        for serial in 2..PATIENCE_RECORDS + 4 {
+            let text = format!("audit(1.002:{serial}): pid=1 uid=0 msg='op=x'");
+            messages.push((1105, text.into_bytes()));
+        }
+        messages.push((1300, b"audit(1.003:9): arch=c000003e syscall=1".to_vec()));
+        let messages: Vec<(u16, &[u8])> = messages.iter().map(|(k, m)| (*k, &m[..])).collect();
+        let (text, _) = written(Format::Raw, &messages);
+        let lines: Vec<&str> = text.lines().collect();
+        let place = |kind: &str| lines.iter().position(|line| line.starts_with(kind));
+        assert!(place("type=LOGIN") < place("type=SYSCALL"), "{text}");
+        assert!(place("type=LOGIN").is_some());
+    }
+}
