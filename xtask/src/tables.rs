@@ -23,7 +23,7 @@ use anyhow::{bail, Context, Result};
 
 /// An architecture: the generated module, the header, and the names that audit-userspace (`lib/*_table.h`) uses
 /// instead of the kernel's or in addition.
-struct Source {
+struct KernelSource {
     module: &'static str,
     header: &'static str,
     renamed: &'static [Renamed],
@@ -32,18 +32,18 @@ struct Source {
 /// A system call's number and audit's name for it.
 type Renamed = (u32, &'static str);
 
-const SOURCES: [Source; 4] = [
-    Source {
+const SOURCES: [KernelSource; 4] = [
+    KernelSource {
         module: "x86_64",
         header: "x86_64-linux-gnu/asm/unistd_64.h",
         renamed: &[(17, "pread"), (18, "pwrite")],
     },
-    Source {
+    KernelSource {
         module: "i386",
         header: "i386-linux-gnu/asm/unistd_32.h",
         renamed: &[(283, "sys_kexec_load"), (423, "sched_rr_get_interval64")],
     },
-    Source {
+    KernelSource {
         module: "aarch64",
         header: "aarch64-linux-gnu/asm/unistd_64.h",
         renamed: &[
@@ -53,7 +53,7 @@ const SOURCES: [Source; 4] = [
             (80, "newfstat"),
         ],
     },
-    Source {
+    KernelSource {
         module: "arm",
         header: "arm-linux-gnueabihf/asm/unistd-eabi.h",
         renamed: RENAMED_ARM,
@@ -134,7 +134,7 @@ fn defines<'a>(text: &'a str, prefix: &'a str) -> impl Iterator<Item = (&'a str,
     })
 }
 
-fn syscalls(headers: &Path, source: &Source) -> Result<String> {
+fn syscalls(headers: &Path, source: &KernelSource) -> Result<String> {
     let text = read(headers, source.header)?;
     let mut by_number = BTreeMap::new();
     let mut by_name = BTreeMap::new();

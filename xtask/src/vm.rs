@@ -46,10 +46,10 @@ use crate::command::output_of;
 use anyhow::{bail, Context, Result};
 use guest::Guest;
 use judges::Test;
-use kernels::{Kernel, Store, Wanted};
+use kernels::{Kernel, KernelSpec, Store};
 use plan::Job;
-use request::Request;
-use results::Entry;
+use request::VmRequest;
+use results::TestResult;
 use variant::Variant;
 
 pub(crate) use request::USAGE;
@@ -62,7 +62,7 @@ type Judged = Result<String, String>;
 /// Succeeds if none failed. A kernel that cannot be fetched gives a line `skipped: …`; with `CI=true` in the
 /// environment it is a failure.
 pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
-    let request = Request::parse(words)?;
+    let request = VmRequest::parse(words)?;
     if request.only_tables {
         documents::write_tables(&source_root())?;
         return Ok(ExitCode::SUCCESS);
@@ -141,7 +141,7 @@ struct Ground {
 
 impl Ground {
     /// Prepares the machines of one architecture. The inner error says why there are none.
-    fn prepare(request: &Request, guest: Guest) -> Result<Result<Self, String>> {
+    fn prepare(request: &VmRequest, guest: Guest) -> Result<Result<Self, String>> {
         if let Some(reason) = machine::refusal(guest) {
             return Ok(Err(reason));
         }
@@ -191,22 +191,24 @@ impl Ground {
 }
 
 /// The requested kernels. `all`: for a matrix, the series that are available for the guest.
-fn wanted(request: &Request, guest: Guest, all: &BTreeSet<[u64; 2]>) -> Result<Vec<Wanted>> {
+fn wanted(request: &VmRequest, guest: Guest, all: &BTreeSet<[u64; 2]>) -> Result<Vec<KernelSpec>> {
     if !request.kernels.is_empty() {
         let named = request.kernels.iter().cloned();
         return Ok(named.filter(|each| each.may_be_of(guest)).collect());
     }
     if !request.is_matrix {
-        return Wanted::usual(guest);
+        return KernelSpec::usual(guest);
     }
     let newest = all.last().copied().unwrap_or_default();
     let tested = all.iter();
     let tested = tested.filter(|series| plan::is_in_matrix(guest, **series, newest));
-    Ok(tested.map(|each| Wanted::Series(each.to_vec())).collect())
+    Ok(tested
+        .map(|each| KernelSpec::Series(each.to_vec()))
+        .collect())
 }
 
 /// Fetches the kernels. Also returns whether some of them are unavailable, which is printed.
-fn fetch(wanted: &[Wanted], store: &Store) -> Result<(Vec<Kernel>, bool)> {
+fn fetch(wanted: &[KernelSpec], store: &Store) -> Result<(Vec<Kernel>, bool)> {
     let mut kernels: Vec<Kernel> = Vec::new();
     let mut is_lacking = wanted.is_empty();
     for wanted in wanted {
@@ -228,7 +230,7 @@ fn matrix_file() -> Result<PathBuf> {
     Ok(vm_dir(Guest::Amd64)?.join("matrix.json"))
 }
 
-fn has_passed(known: &[Entry], kernel: &Kernel, variant: &Variant, test: &Test) -> bool {
+fn has_passed(known: &[TestResult], kernel: &Kernel, variant: &Variant, test: &Test) -> bool {
     known.iter().any(|entry| {
         let is_of_machine = entry.release == kernel.release && entry.variant == variant.name;
         is_of_machine && entry.test == test.name && entry.passed
@@ -253,8 +255,8 @@ fn skipped() -> ExitCode {
 fn run_jobs(
     jobs: Vec<Job>,
     at_a_time: usize,
-    keep: impl Fn(&[Entry]) -> Result<()> + Sync,
-) -> Result<Vec<Entry>> {
+    keep: impl Fn(&[TestResult]) -> Result<()> + Sync,
+) -> Result<Vec<TestResult>> {
     let (waiting, done) = (Mutex::new(VecDeque::from(jobs)), Mutex::new(Vec::new()));
     let next = || {
         waiting
@@ -288,7 +290,7 @@ fn run_jobs(
 }
 
 /// Boots a machine, judges its results, and prints the verdicts.
-fn run_job(job: &Job) -> Result<Vec<Entry>> {
+fn run_job(job: &Job) -> Result<Vec<TestResult>> {
     let names: Vec<&str> = job.tests.iter().map(|test| test.name).collect();
     let run_dir = job.ground.dir.join("runs").join(job.machine.place());
     let run = job.machine.run(&names, &job.ground.initramfs, &run_dir)?;
@@ -302,7 +304,7 @@ fn run_job(job: &Job) -> Result<Vec<Entry>> {
         };
         report(job, test.name, &judged);
         let seconds = run.seconds.get(test.name).copied().unwrap_or_default();
-        entries.push(Entry::new(&job.machine, test, &judged, seconds, &left));
+        entries.push(TestResult::new(&job.machine, test, &judged, seconds, &left));
     }
 
     Ok(entries)
@@ -324,8 +326,8 @@ fn report(job: &Job, test: &str, judged: &Judged) {
 }
 
 /// Prints how long each test took, so that growth of the time of `make test` is seen.
-fn report_times(entries: &[Entry]) {
-    let mut all: Vec<&Entry> = entries.iter().collect();
+fn report_times(entries: &[TestResult]) {
+    let mut all: Vec<&TestResult> = entries.iter().collect();
     all.sort_by_key(|entry| std::cmp::Reverse(entry.seconds));
     println!("seconds, by the clock of this system:");
     for entry in &all {

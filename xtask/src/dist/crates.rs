@@ -42,11 +42,11 @@ struct Package {
 
 #[derive(Deserialize)]
 struct Resolve {
-    nodes: Vec<Node>,
+    nodes: Vec<CrateNode>,
 }
 
 #[derive(Deserialize)]
-struct Node {
+struct CrateNode {
     id: String,
     deps: Vec<Dependency>,
 }
@@ -103,7 +103,7 @@ fn linked(
         waiting.push(package.id.as_str());
     }
 
-    let nodes: BTreeMap<&str, &Node> = metadata
+    let nodes: BTreeMap<&str, &CrateNode> = metadata
         .resolve
         .nodes
         .iter()

@@ -11,7 +11,7 @@ const RESULTS: &str = "bench/results";
 
 /// The part of a cell that is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum CellPart {
     /// The text before ` (…)`.
     Value,
     /// The text in the brackets: what was added to native.
@@ -21,10 +21,10 @@ enum Part {
 /// The tables of all results, read when first needed.
 pub(super) struct Results<'r> {
     root: &'r Path,
-    files: BTreeMap<String, Vec<Table>>,
+    files: BTreeMap<String, Vec<ResultTable>>,
 }
 
-struct Table {
+struct ResultTable {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
 }
@@ -46,8 +46,8 @@ impl<'r> Results<'r> {
         };
 
         let (column, part) = match column.strip_suffix(" +") {
-            Some(column) => (column, Part::Added),
-            None => (column, Part::Value),
+            Some(column) => (column, CellPart::Added),
+            None => (column, CellPart::Value),
         };
         if !self.files.contains_key(file) {
             let path = format!("{RESULTS}/{file}.md");
@@ -65,8 +65,8 @@ impl<'r> Results<'r> {
 }
 
 /// All tables in a text.
-fn tables(text: &str) -> Vec<Table> {
-    let mut tables: Vec<Table> = Vec::new();
+fn tables(text: &str) -> Vec<ResultTable> {
+    let mut tables: Vec<ResultTable> = Vec::new();
     let mut is_inside = false;
     for line in text.lines() {
         if !line.starts_with('|') {
@@ -88,7 +88,7 @@ fn tables(text: &str) -> Vec<Table> {
                 table.rows.push(cells);
             }
         } else {
-            tables.push(Table {
+            tables.push(ResultTable {
                 head: cells,
                 rows: Vec::new(),
             });
@@ -99,8 +99,8 @@ fn tables(text: &str) -> Vec<Table> {
     tables
 }
 
-fn find(tables: &[Table], row: &str, column: &str) -> Result<String> {
-    let labelled = |is: &dyn Fn(&str) -> bool| -> Vec<(&Table, &Vec<String>)> {
+fn find(tables: &[ResultTable], row: &str, column: &str) -> Result<String> {
+    let labelled = |is: &dyn Fn(&str) -> bool| -> Vec<(&ResultTable, &Vec<String>)> {
         let all = tables
             .iter()
             .flat_map(|table| table.rows.iter().map(move |cells| (table, cells)));
@@ -128,14 +128,14 @@ fn find(tables: &[Table], row: &str, column: &str) -> Result<String> {
         .with_context(|| format!("row '{row}' has nothing in column '{column}'"))
 }
 
-fn taken(cell: &str, part: Part) -> Result<String> {
+fn taken(cell: &str, part: CellPart) -> Result<String> {
     let (value, added) = match cell.split_once(" (") {
         Some((value, rest)) => (value, rest.strip_suffix(')')),
         None => (cell, None),
     };
     let figure = match part {
-        Part::Value => value,
-        Part::Added => added
+        CellPart::Value => value,
+        CellPart::Added => added
             .context("nothing in brackets")?
             .trim_start_matches('+'),
     };

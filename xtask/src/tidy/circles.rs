@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::source::{without_comments_and_literals, without_tests, Language, Source};
+use super::source::{without_comments_and_literals, without_tests, Language, SourceFile};
 use super::Offence;
 
 /// An arrow from a file to a file.
@@ -16,7 +16,7 @@ type Graph = BTreeMap<String, BTreeSet<String>>;
 
 /// An offence for each circle of files. `excused` arrows, written `FILE -> FILE`, are removed first; one of them
 /// that is on a circle is an offence under its own name.
-pub(super) fn offences(sources: &[Source], excused: &[&str]) -> Vec<Offence> {
+pub(super) fn offences(sources: &[SourceFile], excused: &[&str]) -> Vec<Offence> {
     let mut crates: BTreeMap<&str, CrateFiles> = BTreeMap::new();
     for source in sources
         .iter()
@@ -301,9 +301,9 @@ mod tests {
 
     /// The errors for a crate with these files below `src`.
     fn errors(files: &[(&str, &str)], excused: &[&str]) -> Vec<(String, String)> {
-        let sources: Vec<Source> = files
+        let sources: Vec<SourceFile> = files
             .iter()
-            .map(|(file, text)| Source {
+            .map(|(file, text)| SourceFile {
                 path: format!("c/src/{file}"),
                 language: Language::Rust,
                 text: (*text).to_owned(),

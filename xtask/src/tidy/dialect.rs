@@ -1,17 +1,17 @@
 //! Checks that a condition is an `if`: not a `.filter` whose closure ignores what it gets.
 
-use super::source::{without_comments_and_literals, Language, Source};
+use super::source::{without_comments_and_literals, Language, SourceFile};
 use super::Offence;
 
 const FILTER: &str = ".filter(|_|";
 
 /// The files with conditions that are written as filters.
-pub(super) fn offences(sources: &[Source]) -> Vec<Offence> {
+pub(super) fn offences(sources: &[SourceFile]) -> Vec<Offence> {
     let rust = sources
         .iter()
         .filter(|each| each.language == Language::Rust);
     let mut offences = Vec::new();
-    for Source { path, text, .. } in rust {
+    for SourceFile { path, text, .. } in rust {
         let code = without_comments_and_literals(text);
         let is_wrong = |line: &str| line.contains(FILTER);
         if let Some(at) = code.lines().position(is_wrong) {
@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn a_filter_that_ignores_its_item_is_an_offence() {
-        let source = |text: &str| Source {
+        let source = |text: &str| SourceFile {
             path: "a.rs".to_owned(),
             language: Language::Rust,
             text: text.to_owned(),

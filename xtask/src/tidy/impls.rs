@@ -4,19 +4,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::source::{without_comments_and_literals, without_tests, Language, Source};
+use super::source::{without_comments_and_literals, without_tests, Language, SourceFile};
 use super::Offence;
 
 /// Limit of files with `impl` blocks of one type.
 const FILES: usize = 3;
 
 /// The types that are spread over too many files.
-pub(super) fn offences(sources: &[Source]) -> Vec<Offence> {
+pub(super) fn offences(sources: &[SourceFile]) -> Vec<Offence> {
     let mut crates: BTreeMap<&str, CrateTypes> = BTreeMap::new();
     let rust = sources
         .iter()
         .filter(|each| each.language == Language::Rust);
-    for Source { path, text, .. } in rust {
+    for SourceFile { path, text, .. } in rust {
         if let Some((name, _)) = path.split_once("/src/") {
             let code = without_tests(&without_comments_and_literals(text));
             crates.entry(name).or_default().add(path, &code);
@@ -142,15 +142,15 @@ fn word(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn source(file: &str, text: &str) -> Source {
-        Source {
+    fn source(file: &str, text: &str) -> SourceFile {
+        SourceFile {
             path: format!("crates/c/src/{file}"),
             language: Language::Rust,
             text: text.to_owned(),
         }
     }
 
-    fn places(sources: &[Source]) -> Vec<String> {
+    fn places(sources: &[SourceFile]) -> Vec<String> {
         let found = offences(sources).into_iter();
         found
             .map(|each| each.place.replace("crates/c/src/", ""))

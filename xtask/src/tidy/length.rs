@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::source::{Language, Source};
+use super::source::{Language, SourceFile};
 use super::Offence;
 
 /// Limit of lines of code in a file; a longer one contains more than one idea.
@@ -14,9 +14,9 @@ const FILE_LINES: usize = 600;
 const FUNCTION_LINES: usize = 70;
 
 /// The files and functions that are too long.
-pub(super) fn offences(sources: &[Source]) -> Vec<Offence> {
+pub(super) fn offences(sources: &[SourceFile]) -> Vec<Offence> {
     let mut offences = Vec::new();
-    for Source {
+    for SourceFile {
         path,
         language,
         text,
@@ -286,7 +286,7 @@ class D:
 
     #[test]
     fn only_what_is_longer_than_the_limit_is_an_offence() {
-        let source = |path: &str, text: String| Source {
+        let source = |path: &str, text: String| SourceFile {
             path: path.into(),
             language: Language::Rust,
             text,

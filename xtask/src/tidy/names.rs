@@ -4,19 +4,19 @@
 use std::collections::BTreeMap;
 
 use super::impls::defined;
-use super::source::{without_comments_and_literals, without_tests, Language, Source};
+use super::source::{without_comments_and_literals, without_tests, Language, SourceFile};
 use super::Offence;
 
 /// Limit of types with one name.
 const TYPES: usize = 2;
 
 /// The names of types that have too many definitions, outside tests.
-pub(super) fn offences(sources: &[Source]) -> Vec<Offence> {
+pub(super) fn offences(sources: &[SourceFile]) -> Vec<Offence> {
     let mut files: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     let rust = sources
         .iter()
         .filter(|each| each.language == Language::Rust && !is_test(&each.path));
-    for Source { path, text, .. } in rust {
+    for SourceFile { path, text, .. } in rust {
         let code = without_tests(&without_comments_and_literals(text));
         for name in code.lines().filter_map(defined) {
             files.entry(name).or_default().push(path);
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn a_third_type_of_one_name_is_an_offence_but_not_those_of_tests() {
-        let source = |path: &str, text: &str| Source {
+        let source = |path: &str, text: &str| SourceFile {
             path: path.to_owned(),
             language: Language::Rust,
             text: text.to_owned(),

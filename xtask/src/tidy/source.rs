@@ -27,7 +27,7 @@ pub(super) enum Language {
 }
 
 /// A source file.
-pub(super) struct Source {
+pub(super) struct SourceFile {
     /// Path from the root of the source tree.
     pub(super) path: String,
     pub(super) language: Language,
@@ -35,7 +35,7 @@ pub(super) struct Source {
 }
 
 /// All source files except generated ones, by path.
-pub(super) fn all(root: &Path) -> Result<Vec<Source>> {
+pub(super) fn all(root: &Path) -> Result<Vec<SourceFile>> {
     let mut sources = Vec::new();
     for place in PLACES {
         if root.join(place).is_dir() {
@@ -46,7 +46,7 @@ pub(super) fn all(root: &Path) -> Result<Vec<Source>> {
     Ok(sources)
 }
 
-fn visit(root: &Path, directory: &str, sources: &mut Vec<Source>) -> Result<()> {
+fn visit(root: &Path, directory: &str, sources: &mut Vec<SourceFile>) -> Result<()> {
     let context = || format!("reading {directory}");
     for entry in fs::read_dir(root.join(directory)).with_context(context)? {
         let entry = entry.with_context(context)?;
@@ -61,7 +61,7 @@ fn visit(root: &Path, directory: &str, sources: &mut Vec<Source>) -> Result<()> 
                 continue;
             };
             if let Some(language) = language(&name, &text) {
-                sources.push(Source {
+                sources.push(SourceFile {
                     path,
                     language,
                     text,

@@ -1,7 +1,7 @@
 //! Checks that nothing depends on the kernel's version: distributions backport features to earlier kernels. What a
 //! kernel can do is probed.
 
-use super::source::{without_comments_and_literals, Language, Source};
+use super::source::{without_comments_and_literals, Language, SourceFile};
 use super::Offence;
 
 /// Files that may read or compare the kernel's version, and why.
@@ -34,14 +34,14 @@ const MACROS: [&str; 3] = [
 ];
 
 /// Code in crates that reads the kernel's version or compares with one.
-pub(super) fn offences(sources: &[Source]) -> Vec<Offence> {
-    let is_judged = |source: &&Source| {
+pub(super) fn offences(sources: &[SourceFile]) -> Vec<Offence> {
+    let is_judged = |source: &&SourceFile| {
         source.path.starts_with("crates/")
             && !source.path.contains("/tests/")
             && matches!(source.language, Language::Rust | Language::C)
     };
     let mut offences = Vec::new();
-    for Source { path, text, .. } in sources.iter().filter(is_judged) {
+    for SourceFile { path, text, .. } in sources.iter().filter(is_judged) {
         let code = without_comments_and_literals(text);
         let is_reader = code.contains("uname()");
         for (number, line) in (1..).zip(code.lines()) {
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn reading_the_release_is_an_offence_outside_tests_and_files_that_show_it() {
         let text = "fn f() {\n    let u = uname();\n    u.release()\n}\n";
-        let source = |path: &str| Source {
+        let source = |path: &str| SourceFile {
             path: path.into(),
             language: Language::Rust,
             text: text.into(),

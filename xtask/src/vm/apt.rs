@@ -131,7 +131,7 @@ impl Apt {
 
 /// An archive in apt's sources.
 #[derive(Debug, PartialEq, Eq)]
-struct Entry {
+struct PackageEntry {
     uris: String,
     suites: Vec<String>,
     /// A file, or a key in lines that begin with a space, as in deb822.
@@ -150,7 +150,7 @@ fn codename() -> Result<String> {
 }
 
 /// The entries in this system's sources.
-fn system_entries() -> Result<Vec<Entry>> {
+fn system_entries() -> Result<Vec<PackageEntry>> {
     let mut files = vec![PathBuf::from("/etc/apt/sources.list")];
     if let Ok(listed) = fs::read_dir("/etc/apt/sources.list.d") {
         files.extend(listed.filter_map(|entry| Some(entry.ok()?.path())));
@@ -173,7 +173,7 @@ fn system_entries() -> Result<Vec<Entry>> {
 }
 
 /// Parses `deb [signed-by=FILE …] URI SUITE COMPONENT…`: see sources.list(5).
-fn of_lines(text: &str) -> Vec<Entry> {
+fn of_lines(text: &str) -> Vec<PackageEntry> {
     let parse = |line: &str| {
         let rest = line.trim().strip_prefix("deb")?;
         let rest = rest.strip_prefix([' ', '\t'])?.trim_start();
@@ -185,7 +185,7 @@ fn of_lines(text: &str) -> Vec<Entry> {
             .split_whitespace()
             .find_map(|option| option.strip_prefix("signed-by="));
         let mut words = rest.split_whitespace();
-        Some(Entry {
+        Some(PackageEntry {
             uris: words.next()?.to_owned(),
             suites: vec![words.next()?.to_owned()],
             signed_by: signed_by.map(str::to_owned),
@@ -196,7 +196,7 @@ fn of_lines(text: &str) -> Vec<Entry> {
 }
 
 /// Parses stanzas of `Field: value`; a value may continue in lines that begin with a space.
-fn of_stanzas(text: &str) -> Vec<Entry> {
+fn of_stanzas(text: &str) -> Vec<PackageEntry> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let text = lines.collect::<Vec<_>>().join("\n");
     let parse = |stanza: &str| {
@@ -216,7 +216,7 @@ fn of_stanzas(text: &str) -> Vec<Entry> {
         };
         let is_used = has(field("Types"), "deb") && !has(field("Enabled"), "no");
         is_used.then_some(())?;
-        Some(Entry {
+        Some(PackageEntry {
             uris: field("URIs")?,
             suites: field("Suites")?
                 .split_whitespace()
@@ -230,7 +230,7 @@ fn of_stanzas(text: &str) -> Vec<Entry> {
 }
 
 /// Sources for the suites with kernels, in the archives that have this system's release.
-fn sources_for(codename: &str, entries: &[Entry]) -> Result<String> {
+fn sources_for(codename: &str, entries: &[PackageEntry]) -> Result<String> {
     let archive_of = |suite: &str| {
         let mut having = entries.iter();
         having.find(|entry| entry.suites.iter().any(|each| each == suite))
@@ -249,7 +249,7 @@ fn sources_for(codename: &str, entries: &[Entry]) -> Result<String> {
     Ok(text)
 }
 
-fn stanza(archive: &Entry, suites: &[&str]) -> String {
+fn stanza(archive: &PackageEntry, suites: &[&str]) -> String {
     let mut text = format!(
         "Types: deb\nURIs: {}\nSuites: {}\nComponents: main\nTargets: Packages\n",
         archive.uris,

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use crate::docs::text::wrap;
 
 use super::engines::{Engine, ENGINES};
-use super::results::{self, numbers, Entry};
+use super::results::{self, numbers, TestResult};
 
 /// Paths below the root of the source tree: the results, and the documents with tables made from them.
 const RESULTS: &str = "docs/reference/kernels.json";
@@ -37,7 +37,7 @@ const DISTRIBUTIONS: [(&str, &str); 10] = [
 ];
 
 /// Copies results to the committed file and writes the tables.
-pub(super) fn publish(root: &Path, entries: &[Entry]) -> Result<()> {
+pub(super) fn publish(root: &Path, entries: &[TestResult]) -> Result<()> {
     results::write(&root.join(RESULTS), entries)?;
     write_tables(root)
 }
@@ -82,7 +82,7 @@ fn document(root: &Path, path: &'static str, table: &str) -> Result<Document> {
 }
 
 /// A series, whether tested or not.
-struct Row {
+struct KernelRow {
     series: String,
     released_with: BTreeSet<String>,
     /// One cell for each of [`ENGINES`].
@@ -93,7 +93,7 @@ struct Row {
     variants: Vec<String>,
 }
 
-fn rows(entries: &[Entry]) -> Vec<Row> {
+fn rows(entries: &[TestResult]) -> Vec<KernelRow> {
     let tested = entries.iter().map(|entry| entry.series.as_str());
     let known = DISTRIBUTIONS.iter().map(|(series, _)| *series);
     let mut series: Vec<&str> = tested.chain(known).collect();
@@ -105,8 +105,8 @@ fn rows(entries: &[Entry]) -> Vec<Row> {
         .collect()
 }
 
-fn row(series: &str, entries: &[Entry]) -> Row {
-    let of = |series: &'_ str| -> Vec<&Entry> {
+fn row(series: &str, entries: &[TestResult]) -> KernelRow {
+    let of = |series: &'_ str| -> Vec<&TestResult> {
         entries
             .iter()
             .filter(|entry| entry.series == series)
@@ -132,7 +132,7 @@ fn row(series: &str, entries: &[Entry]) -> Row {
         .filter(|name| *name != "stock")
         .filter(passes);
 
-    Row {
+    KernelRow {
         series: series.to_owned(),
         released_with,
         engines: ENGINES.map(|engine| cell(engine, &own)),
@@ -141,12 +141,12 @@ fn row(series: &str, entries: &[Entry]) -> Row {
     }
 }
 
-fn found<'e>(engine: &str, entries: &[&'e Entry]) -> Option<&'e Engine> {
+fn found<'e>(engine: &str, entries: &[&'e TestResult]) -> Option<&'e Engine> {
     let stock = entries.iter().filter(|entry| entry.variant == "stock");
     stock.filter_map(|entry| entry.engines.get(engine)).next()
 }
 
-fn cell(engine: &str, entries: &[&Entry]) -> String {
+fn cell(engine: &str, entries: &[&TestResult]) -> String {
     if let Some(test) = entries.iter().find(|entry| entry.test == NO_EBPF) {
         let text = if test.passed {
             "kernel's audit"
@@ -169,7 +169,7 @@ fn cell(engine: &str, entries: &[&Entry]) -> String {
 }
 
 /// The notes of engines that they do not give on the reference, and the tests that fail.
-fn differences(own: &[&Entry], reference: &[&Entry]) -> Vec<String> {
+fn differences(own: &[&TestResult], reference: &[&TestResult]) -> Vec<String> {
     let mut all = Vec::new();
     let tests = own.iter().filter(|entry| entry.test == NO_EBPF);
     all.extend(tests.flat_map(|entry| entry.said.first().cloned()));
@@ -207,7 +207,7 @@ fn joined<'t>(texts: impl IntoIterator<Item = &'t String>, by: &str) -> String {
     texts.join(by).replace('|', "\\|")
 }
 
-fn long_table(rows: &[Row]) -> String {
+fn long_table(rows: &[KernelRow]) -> String {
     let mut table = format!(
         "| Linux | released with | {} | {} | also as |\n|---|---|---|---|---|\n",
         ENGINES[0], ENGINES[1]
@@ -228,7 +228,7 @@ fn long_table(rows: &[Row]) -> String {
 }
 
 /// A list, below the table, of what differs on each kernel: too long for a cell.
-fn differing(rows: &[Row]) -> String {
+fn differing(rows: &[KernelRow]) -> String {
     let mut list = String::new();
     for row in rows.iter().filter(|row| !row.differs.is_empty()) {
         if list.is_empty() {
@@ -241,7 +241,7 @@ fn differing(rows: &[Row]) -> String {
 }
 
 /// A table with one row for consecutive series with the same results.
-fn short_table(rows: &[Row]) -> String {
+fn short_table(rows: &[KernelRow]) -> String {
     let mut table = format!(
         "| Linux | released with | {} engine | {} engine |\n|---|---|---|---|\n",
         ENGINES[0], ENGINES[1]
@@ -263,7 +263,12 @@ fn short_table(rows: &[Row]) -> String {
     table
 }
 
-fn write_short(table: &mut String, series: &str, released_with: &BTreeSet<String>, row: &Row) {
+fn write_short(
+    table: &mut String,
+    series: &str,
+    released_with: &BTreeSet<String>,
+    row: &KernelRow,
+) {
     let _ = writeln!(
         table,
         "| {series} | {} | {} | {} |",
@@ -300,7 +305,7 @@ mod tests {
     use super::*;
 
     /// A kernel on which both engines work, the second one with a note.
-    fn working(series: &str, note: &str) -> Entry {
+    fn working(series: &str, note: &str) -> TestResult {
         let mut entry = entry(series, "stock", "engines", true);
         for (engine, notes) in ENGINES.into_iter().zip([vec![], vec![note.to_owned()]]) {
             let engine_found = Engine {

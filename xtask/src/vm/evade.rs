@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{ensure, Result};
-use testkit::evade::{Place, Verdict};
+use testkit::evade::{EvasionHost, EvasionVerdict};
 
 /// Engines, and the sets of techniques that were used under each.
 const RUNS: [(&str, &[&str]); 2] = [
@@ -19,7 +19,8 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
     for (engine, sets) in RUNS {
         for set in sets {
             let name = format!("{engine}.{set}");
-            let verdict = Verdict::of_run(dir, &name, Place::Guest).map_err(anyhow::Error::msg)?;
+            let verdict = EvasionVerdict::of_run(dir, &name, EvasionHost::Guest)
+                .map_err(anyhow::Error::msg)?;
             is_right &= verdict.is_right();
             said.push(format!("{name}: {}", verdict.text()));
             let skipped = verdict.skipped.iter();

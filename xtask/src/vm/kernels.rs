@@ -19,7 +19,7 @@ const PREFIXES: [&str; 2] = ["linux-image-", "linux-binary-"];
 
 /// A request for a kernel.
 #[derive(Clone)]
-pub(super) enum Wanted {
+pub(super) enum KernelSpec {
     /// The newest kernel of a series, given by its numbers: `[6, 12]`.
     Series(Vec<u64>),
     /// The newest kernel in the suites.
@@ -28,11 +28,11 @@ pub(super) enum Wanted {
     Release(String),
 }
 
-impl Wanted {
+impl KernelSpec {
     /// Parses a word of the command line: `6.12`, `newest`, `linux-image-…-cloud-amd64`.
     pub(super) fn parse(word: &str) -> Result<Self> {
         if word == "newest" {
-            return Ok(Wanted::Newest);
+            return Ok(KernelSpec::Newest);
         }
 
         if let Some(release) = release_of(word) {
@@ -43,11 +43,11 @@ impl Wanted {
                 Guest::Amd64.kernel_suffix(),
                 Guest::Arm64.kernel_suffix()
             );
-            return Ok(Wanted::Release(release.to_string()));
+            return Ok(KernelSpec::Release(release.to_string()));
         }
 
         match word.split('.').map(str::parse).collect() {
-            Ok(numbers) => Ok(Wanted::Series(numbers)),
+            Ok(numbers) => Ok(KernelSpec::Series(numbers)),
             Err(_) => {
                 bail!("--kernel takes a series (6.12), newest, or a package's name, not '{word}'")
             }
@@ -60,23 +60,26 @@ impl Wanted {
             Guest::Amd64 => &["6.1", "6.12", "newest"],
             Guest::Arm64 => &["6.12", "newest"],
         };
-        series.iter().map(|series| Wanted::parse(series)).collect()
+        series
+            .iter()
+            .map(|series| KernelSpec::parse(series))
+            .collect()
     }
 
     /// Whether this can be a kernel of the guest's architecture.
     pub(super) fn may_be_of(&self, guest: Guest) -> bool {
         match self {
-            Wanted::Release(name) => name.ends_with(guest.kernel_suffix()),
-            Wanted::Series(_) | Wanted::Newest => true,
+            KernelSpec::Release(name) => name.ends_with(guest.kernel_suffix()),
+            KernelSpec::Series(_) | KernelSpec::Newest => true,
         }
     }
 
     /// Whether the release matches the request.
     fn takes(&self, release: &str) -> bool {
         match self {
-            Wanted::Series(series) => version(release).is_some_and(|v| v.starts_with(series)),
-            Wanted::Newest => version(release).is_some(),
-            Wanted::Release(name) => name == release,
+            KernelSpec::Series(series) => version(release).is_some_and(|v| v.starts_with(series)),
+            KernelSpec::Newest => version(release).is_some(),
+            KernelSpec::Release(name) => name == release,
         }
     }
 
@@ -87,15 +90,15 @@ impl Wanted {
     }
 }
 
-impl fmt::Display for Wanted {
+impl fmt::Display for KernelSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Wanted::Series(numbers) => {
+            KernelSpec::Series(numbers) => {
                 let words: Vec<String> = numbers.iter().map(u64::to_string).collect();
                 f.write_str(&words.join("."))
             }
-            Wanted::Newest => f.write_str("newest"),
-            Wanted::Release(name) => f.write_str(name),
+            KernelSpec::Newest => f.write_str("newest"),
+            KernelSpec::Release(name) => f.write_str(name),
         }
     }
 }
@@ -145,7 +148,7 @@ impl Store {
     }
 
     /// Finds the kernel, and downloads it unless it is in the cache. The inner error says why it is unavailable.
-    pub(super) fn fetch(&self, wanted: &Wanted) -> Result<Result<Kernel, String>> {
+    pub(super) fn fetch(&self, wanted: &KernelSpec) -> Result<Result<Kernel, String>> {
         let reason = match self.try_fetch(wanted) {
             Ok(kernel) => return Ok(Ok(kernel)),
             Err(reason) => format!("{reason:#}"),
@@ -164,7 +167,7 @@ impl Store {
 
     /// The series from `lowest` on that the suites have or, if they cannot be queried, the cache.
     pub(super) fn series_from(&self, lowest: [u64; 2]) -> Result<BTreeSet<[u64; 2]>> {
-        let packages = match self.listed(&Wanted::Newest) {
+        let packages = match self.listed(&KernelSpec::Newest) {
             Ok(packages) if !packages.is_empty() => packages,
             _ => self.cached()?,
         };
@@ -175,7 +178,7 @@ impl Store {
         Ok(releases.filter(|series| *series >= lowest).collect())
     }
 
-    fn try_fetch(&self, wanted: &Wanted) -> Result<Kernel> {
+    fn try_fetch(&self, wanted: &KernelSpec) -> Result<Kernel> {
         let own = self.apt()?;
         let packages = self.listed(wanted)?;
         let Some(release) = wanted.newest(releases(&packages)) else {
@@ -206,13 +209,13 @@ impl Store {
 
     /// The kernel packages in the suites. The lists are refreshed if they lack the requested kernel, and for the
     /// newest kernel if they are a day old.
-    fn listed(&self, wanted: &Wanted) -> Result<Vec<String>> {
+    fn listed(&self, wanted: &KernelSpec) -> Result<Vec<String>> {
         let apt = self.apt()?;
         let pattern = format!(
             "^linux-(image|binary)-[0-9].*{}$",
             self.guest.kernel_suffix()
         );
-        let is_old = matches!(wanted, Wanted::Newest) && !apt.is_fresh();
+        let is_old = matches!(wanted, KernelSpec::Newest) && !apt.is_fresh();
         let packages = apt.names(&pattern)?;
         if !is_old && wanted.newest(releases(&packages)).is_some() {
             return Ok(packages);
@@ -241,7 +244,7 @@ impl Store {
     }
 
     /// The newest image in the cache that matches the request.
-    fn newest_cached(&self, wanted: &Wanted) -> Result<Option<Kernel>> {
+    fn newest_cached(&self, wanted: &KernelSpec) -> Result<Option<Kernel>> {
         let names = self.cached()?;
         let release_of = |name: &'_ str| release_of(name)?.split('_').next().map(str::to_owned);
         let releases: Vec<String> = names.iter().filter_map(|name| release_of(name)).collect();
@@ -369,7 +372,7 @@ mod tests {
     ];
 
     fn chosen(word: &str) -> Option<String> {
-        let wanted = Wanted::parse(word).expect("a kernel's name");
+        let wanted = KernelSpec::parse(word).expect("a kernel's name");
         let listed = LISTED.map(str::to_owned);
         let release = wanted.newest(releases(&listed))?;
         Some(package_of(release, &listed))
@@ -403,7 +406,7 @@ mod tests {
     #[test]
     fn what_names_no_kernel_is_refused() {
         for word in ["", "six", "6.", "linux-image-cloud-amd64"] {
-            assert!(Wanted::parse(word).is_err(), "{word}");
+            assert!(KernelSpec::parse(word).is_err(), "{word}");
         }
     }
 }

@@ -40,7 +40,7 @@ impl Role {
 }
 
 /// Tests that run on kernels with these roles, in machines of these variants.
-struct Line {
+struct PlanLine {
     roles: &'static [Role],
     variants: &'static [&'static str],
     tests: &'static [&'static str],
@@ -49,13 +49,13 @@ struct Line {
 /// The tests of `make test`: about 14 minutes on two processors, for one old kernel, the reference and the newest. What
 /// hardly depends on the kernel, and comparisons that are exact to the instruction, run on the reference only; techniques
 /// of evasion there and on the host's own kernel.
-const USUAL: [Line; 6] = [
-    Line {
+const USUAL: [PlanLine; 6] = [
+    PlanLine {
         roles: &[Role::TooOld],
         variants: &["stock"],
         tests: &["no-ebpf"],
     },
-    Line {
+    PlanLine {
         roles: &[Role::Old, Role::Later],
         variants: &["stock"],
         tests: &[
@@ -68,7 +68,7 @@ const USUAL: [Line; 6] = [
             "kernel-engine",
         ],
     },
-    Line {
+    PlanLine {
         roles: &[Role::Reference],
         variants: &["stock"],
         tests: &[
@@ -94,7 +94,7 @@ const USUAL: [Line; 6] = [
             "locked",
         ],
     },
-    Line {
+    PlanLine {
         roles: &[Role::Newest],
         variants: &["stock"],
         tests: &["workload", "lifecycle", "lookups", "seccomp", "exact"],
@@ -105,13 +105,13 @@ const USUAL: [Line; 6] = [
 
 /// The tests of `make test` with `TARSIER_LONG_TESTS`: about 35 minutes. What a killed daemon leaves depends on the
 /// kernel, so that runs on the newest; full disks and power cuts do not depend on it.
-const LONG: [Line; 9] = [
-    Line {
+const LONG: [PlanLine; 9] = [
+    PlanLine {
         roles: &[Role::TooOld],
         variants: &["stock"],
         tests: &["no-ebpf"],
     },
-    Line {
+    PlanLine {
         roles: &[Role::Old, Role::Later],
         variants: &["stock"],
         tests: &[
@@ -128,7 +128,7 @@ const LONG: [Line; 9] = [
             "kernel-engine",
         ],
     },
-    Line {
+    PlanLine {
         roles: &[Role::Reference, Role::Newest],
         variants: &["stock"],
         tests: &[
@@ -150,17 +150,17 @@ const LONG: [Line; 9] = [
         ],
     },
     OF_MANY_PROCESSORS,
-    Line {
+    PlanLine {
         roles: &[Role::Newest],
         variants: &["stock"],
         tests: &["survival"],
     },
-    Line {
+    PlanLine {
         roles: &[Role::Reference, Role::Newest],
         variants: &["stock"],
         tests: &["latency-icount", "rings-icount", "units-icount", "exact"],
     },
-    Line {
+    PlanLine {
         roles: &[Role::Reference],
         variants: &["stock"],
         tests: &[
@@ -177,13 +177,13 @@ const LONG: [Line; 9] = [
 ];
 
 /// The tests of every series that the suites have.
-const MATRIX: [Line; 8] = [
-    Line {
+const MATRIX: [PlanLine; 8] = [
+    PlanLine {
         roles: &[Role::TooOld],
         variants: &["stock"],
         tests: &["no-ebpf"],
     },
-    Line {
+    PlanLine {
         roles: &[Role::Old, Role::Reference, Role::Later, Role::Newest],
         variants: &["stock"],
         tests: &[
@@ -203,12 +203,12 @@ const MATRIX: [Line; 8] = [
         ],
     },
     OF_MANY_PROCESSORS,
-    Line {
+    PlanLine {
         roles: &[Role::Old, Role::Reference, Role::Newest],
         variants: &["stock"],
         tests: &["changes"],
     },
-    Line {
+    PlanLine {
         roles: &[Role::Reference, Role::Newest],
         variants: &["stock"],
         tests: &[
@@ -220,7 +220,7 @@ const MATRIX: [Line; 8] = [
             "elsewhere",
         ],
     },
-    Line {
+    PlanLine {
         roles: &[Role::Reference],
         variants: &["stock"],
         tests: &["floods", "polled-icount"],
@@ -230,7 +230,7 @@ const MATRIX: [Line; 8] = [
 ];
 
 /// The tests that differ between variants of one kernel.
-const OF_VARIANTS: Line = Line {
+const OF_VARIANTS: PlanLine = PlanLine {
     roles: &[Role::Reference, Role::Newest],
     variants: &[
         "preempt-full",
@@ -247,20 +247,20 @@ const OF_VARIANTS: Line = Line {
 };
 
 /// Line for many processors, where rings are smaller and long argument lists do not fit.
-const OF_MANY_PROCESSORS: Line = Line {
+const OF_MANY_PROCESSORS: PlanLine = PlanLine {
     roles: &[Role::Reference],
     variants: &["possible-128"],
     tests: &["evade"],
 };
 
-const OLD_ON_ARM64: Line = Line {
+const OLD_ON_ARM64: PlanLine = PlanLine {
     roles: &[Role::Old, Role::Later],
     variants: &["arm64"],
     tests: &["lifecycle"],
 };
 
 /// The tests that are valid on arm64: the others use calls, functions or counts of x86-64.
-const OF_ARM64: Line = Line {
+const OF_ARM64: PlanLine = PlanLine {
     roles: &[Role::Reference, Role::Newest],
     variants: &["arm64"],
     tests: &["lifecycle", "exact"],
@@ -373,7 +373,7 @@ impl Extent<'_> {
             }
         };
 
-        let has = |line: &Line| {
+        let has = |line: &PlanLine| {
             line.roles.contains(&role)
                 && line.variants.contains(&variant.name)
                 && line.tests.contains(&test.name)

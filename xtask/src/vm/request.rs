@@ -4,7 +4,7 @@ use anyhow::{bail, ensure, Context, Result};
 
 use super::guest::Guest;
 use super::judges::{self, Test};
-use super::kernels::Wanted;
+use super::kernels::KernelSpec;
 use super::plan::Extent;
 use super::variant::{self, Variant};
 
@@ -19,11 +19,11 @@ pub(crate) const USAGE: &str =
        cargo xtask vm --tables   the documents' tables from docs/reference/kernels.json";
 
 /// The parsed command line.
-pub(super) struct Request {
+pub(super) struct VmRequest {
     /// `None`: both architectures for a matrix, otherwise this system's.
     arch: Option<Guest>,
     /// Empty: the kernels of the extent.
-    pub(super) kernels: Vec<Wanted>,
+    pub(super) kernels: Vec<KernelSpec>,
     pub(super) is_matrix: bool,
     /// Whether the tests are those of the long form of `make test`.
     is_long: bool,
@@ -39,9 +39,9 @@ pub(super) struct Request {
     variants: Vec<&'static Variant>,
 }
 
-impl Request {
+impl VmRequest {
     pub(super) fn parse(words: &[&str]) -> Result<Self> {
-        let mut request = Request {
+        let mut request = VmRequest {
             arch: None,
             kernels: Vec::new(),
             is_matrix: false,
@@ -62,7 +62,7 @@ impl Request {
                 "--arch" => request.arch = Some(Guest::named(value("amd64 or arm64")?)?),
                 "--kernel" => {
                     let kernel = value("a series (6.12), newest, or a package's name")?;
-                    request.kernels.push(Wanted::parse(kernel)?);
+                    request.kernels.push(KernelSpec::parse(kernel)?);
                 }
                 "--variant" => {
                     let name = value("a variant's name")?;
@@ -157,7 +157,7 @@ mod tests_of_words {
 
     #[test]
     fn a_matrix_takes_kernels_and_nothing_else() {
-        let parse = |line: &str| Request::parse(&line.split(' ').collect::<Vec<_>>());
+        let parse = |line: &str| VmRequest::parse(&line.split(' ').collect::<Vec<_>>());
         let request = parse("--matrix --kernel 6.12 --write --jobs 1").expect("a request");
         assert!(request.is_matrix && request.writes && request.jobs == 1);
         assert!(request.guests() == Guest::EVERY && request.is_part());

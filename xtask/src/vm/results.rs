@@ -17,7 +17,7 @@ const LINE_CHARS: usize = 300;
 
 /// The result of a test in a machine.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(super) struct Entry {
+pub(super) struct TestResult {
     /// `6.12`
     pub(super) series: String,
     pub(super) release: String,
@@ -35,7 +35,7 @@ pub(super) struct Entry {
     pub(super) engines: BTreeMap<String, Engine>,
 }
 
-impl Entry {
+impl TestResult {
     /// Makes the result from what a test left in `dir` and from the verdict.
     pub(super) fn new(
         machine: &Machine,
@@ -51,7 +51,7 @@ impl Entry {
             "engines" => engines::read(dir).unwrap_or_default(),
             _ => BTreeMap::new(),
         };
-        Entry {
+        TestResult {
             series: kernel.series().map(|number| number.to_string()).join("."),
             release: kernel.release.clone(),
             package: kernel.package_version(),
@@ -85,7 +85,7 @@ pub(super) fn numbers(series: &str) -> [u64; 2] {
 }
 
 /// Reads a file of results; empty if there is no such file.
-pub(super) fn read(path: &Path) -> Result<Vec<Entry>> {
+pub(super) fn read(path: &Path) -> Result<Vec<TestResult>> {
     if !path.exists() {
         return Ok(Vec::new());
     }
@@ -94,8 +94,8 @@ pub(super) fn read(path: &Path) -> Result<Vec<Entry>> {
 }
 
 /// Writes results in order, one per line.
-pub(super) fn write(path: &Path, entries: &[Entry]) -> Result<()> {
-    let mut entries: Vec<&Entry> = entries.iter().collect();
+pub(super) fn write(path: &Path, entries: &[TestResult]) -> Result<()> {
+    let mut entries: Vec<&TestResult> = entries.iter().collect();
     entries.sort_by_key(|entry| entry.rank());
     let lines: serde_json::Result<Vec<String>> =
         entries.iter().map(serde_json::to_string).collect();
@@ -105,8 +105,8 @@ pub(super) fn write(path: &Path, entries: &[Entry]) -> Result<()> {
 
 /// Merges results of a part of the matrix into the others. The new result replaces that of the same test in the
 /// same machine.
-pub(super) fn merge(old: &[Entry], new: &[Entry]) -> Vec<Entry> {
-    let place = |entry: &Entry| {
+pub(super) fn merge(old: &[TestResult], new: &[TestResult]) -> Vec<TestResult> {
+    let place = |entry: &TestResult| {
         (
             entry.series.clone(),
             entry.variant.clone(),
@@ -125,8 +125,8 @@ pub(super) mod tests {
     use super::*;
 
     /// A result of a test that passed or failed.
-    pub(crate) fn entry(series: &str, variant: &str, test: &str, passed: bool) -> Entry {
-        Entry {
+    pub(crate) fn entry(series: &str, variant: &str, test: &str, passed: bool) -> TestResult {
+        TestResult {
             series: series.to_owned(),
             release: format!("{series}.4+deb13-cloud-amd64"),
             package: format!("{series}.4-1"),

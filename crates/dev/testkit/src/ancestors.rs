@@ -28,7 +28,7 @@ type Numbers = (u64, u64);
 type Own = (u64, u64);
 
 /// Facts that a process tells: a bit for each label that it has, and itself and its ancestors.
-struct Told {
+struct OwnAccount {
     labels: u64,
     chain: Vec<Own>,
 }
@@ -147,7 +147,7 @@ fn numbers_of(process: &Value) -> Option<Numbers> {
 /// Calls a function with what each event's process told of itself, and with what the log says of it.
 fn each(
     log: &Path,
-    mut judge: impl FnMut(&Told, &Value) -> Result<(), String>,
+    mut judge: impl FnMut(&OwnAccount, &Value) -> Result<(), String>,
 ) -> Result<(), String> {
     let failed = |error| format!("{}: {error}", log.display());
     let lines = BufReader::new(File::open(log).map_err(failed)?).lines();
@@ -169,9 +169,9 @@ fn each(
     Ok(())
 }
 
-fn told_by(path: &str) -> Option<Told> {
+fn told_by(path: &str) -> Option<OwnAccount> {
     let (labels, chain) = path.split_once(':')?;
-    Some(Told {
+    Some(OwnAccount {
         labels: labels.parse().ok()?,
         chain: chain.split('/').map(own).collect::<Option<_>>()?,
     })

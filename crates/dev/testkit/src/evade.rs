@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Place where the techniques were used. It decides which of them may be skipped.
+/// Where the techniques were used. It decides which of them may be skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum EvasionHost {
     /// On the host, with `mkfs.btrfs` installed.
     Host,
     /// In a guest of `cargo xtask vm`, which has no modules of the kernel.
@@ -88,11 +88,11 @@ const LONG: [&str; 4] = [
 ];
 const EXECVE: &str = "exec-";
 
-impl Place {
+impl EvasionHost {
     fn may_skip(self, name: &str, reason: &str) -> bool {
         let skips: &[Skip] = match self {
-            Place::Host => &HOST_SKIPS,
-            Place::Guest => &GUEST_SKIPS,
+            EvasionHost::Host => &HOST_SKIPS,
+            EvasionHost::Guest => &GUEST_SKIPS,
         };
         skips
             .iter()
@@ -102,7 +102,7 @@ impl Place {
 
 /// The verdict on one run of `tests/evade/run`.
 #[derive(Debug, Default)]
-pub struct Verdict {
+pub struct EvasionVerdict {
     /// Number of techniques used, and of the calls that they made.
     used: u64,
     calls: u64,
@@ -114,12 +114,12 @@ pub struct Verdict {
     pub wrong: Vec<String>,
 }
 
-impl Verdict {
+impl EvasionVerdict {
     /// Reads `NAME.made` and `NAME.counted` in `dir`.
     ///
     /// # Errors
     /// A file cannot be read, or has a line of another form.
-    pub fn of_run(dir: &Path, name: &str, place: Place) -> Result<Self, String> {
+    pub fn of_run(dir: &Path, name: &str, place: EvasionHost) -> Result<Self, String> {
         let read = |what: &str| {
             let path = dir.join(format!("{name}.{what}"));
             std::fs::read_to_string(&path)
@@ -130,13 +130,18 @@ impl Verdict {
     }
 
     /// Compares the output of `evade make` with that of `evade count`.
-    fn of(made: &str, counted: &str, place: Place, is_tracepoint: bool) -> Result<Self, String> {
+    fn of(
+        made: &str,
+        counted: &str,
+        place: EvasionHost,
+        is_tracepoint: bool,
+    ) -> Result<Self, String> {
         let mut counts = counts_of(counted)?;
         if counts.is_empty() {
             return Err("no technique was asked for".to_owned());
         }
 
-        let mut verdict = Verdict::default();
+        let mut verdict = EvasionVerdict::default();
 
         for line in made.lines() {
             let words: Vec<&str> = line.splitn(3, ' ').collect();
@@ -171,13 +176,13 @@ impl Verdict {
         name: &str,
         made: u64,
         [recorded, lost]: [u64; 2],
-        (place, is_tracepoint): (Place, bool),
+        (place, is_tracepoint): (EvasionHost, bool),
     ) {
         self.used += 1;
         self.calls += made;
         let is_starved = match place {
-            Place::Host => LONG.contains(&name) && 2 * lost <= made,
-            Place::Guest => name.starts_with(EXECVE),
+            EvasionHost::Host => LONG.contains(&name) && 2 * lost <= made,
+            EvasionHost::Guest => name.starts_with(EXECVE),
         };
         let may_be_lost = name.starts_with(FLOOD) || is_starved;
 
@@ -200,7 +205,7 @@ impl Verdict {
         }
     }
 
-    fn skip(&mut self, name: &str, reason: &str, place: Place) {
+    fn skip(&mut self, name: &str, reason: &str, place: EvasionHost) {
         let text = format!("{name}: {reason}");
         if place.may_skip(name, reason) {
             self.skipped.push(text)
@@ -255,34 +260,36 @@ fn counts_of(text: &str) -> Result<BTreeMap<String, [u64; 2]>, String> {
 mod tests {
     use super::*;
 
-    fn wrong(made: &str, counted: &str, place: Place) -> Vec<String> {
-        let verdict = Verdict::of(made, counted, place, true).expect("lines of the right form");
+    fn wrong(made: &str, counted: &str, place: EvasionHost) -> Vec<String> {
+        let verdict =
+            EvasionVerdict::of(made, counted, place, true).expect("lines of the right form");
         verdict.wrong
     }
 
     #[test]
     fn of_calls_with_long_arguments_half_may_be_lost() {
         let wrong = |counted: &str, place| {
-            let verdict = Verdict::of("exec-5mb made 3\n", counted, place, true);
+            let verdict = EvasionVerdict::of("exec-5mb made 3\n", counted, place, true);
             verdict.expect("lines of the right form").wrong.len()
         };
-        assert_eq!(wrong("exec-5mb 2 1\n", Place::Host), 0);
-        assert_eq!(wrong("exec-5mb 1 2\n", Place::Host), 1);
-        assert_eq!(wrong("exec-5mb 0 3\n", Place::Guest), 0);
-        assert_eq!(wrong("exec-5mb 2 0\n", Place::Guest), 1);
+        assert_eq!(wrong("exec-5mb 2 1\n", EvasionHost::Host), 0);
+        assert_eq!(wrong("exec-5mb 1 2\n", EvasionHost::Host), 1);
+        assert_eq!(wrong("exec-5mb 0 3\n", EvasionHost::Guest), 0);
+        assert_eq!(wrong("exec-5mb 2 0\n", EvasionHost::Guest), 1);
         let of_others = |place| {
-            let verdict = Verdict::of("exec-vfork made 3\n", "exec-vfork 2 1\n", place, true);
+            let verdict =
+                EvasionVerdict::of("exec-vfork made 3\n", "exec-vfork 2 1\n", place, true);
             verdict.expect("lines of the right form").wrong.len()
         };
-        assert_eq!(of_others(Place::Guest), 0);
-        assert_eq!(of_others(Place::Host), 1);
+        assert_eq!(of_others(EvasionHost::Guest), 0);
+        assert_eq!(of_others(EvasionHost::Host), 1);
     }
 
     #[test]
     fn what_is_known_to_escape_one_engine_is_wrong_under_the_other() {
         let made = "truncate-renamed made 3\n";
         let of = |counted: &str, is_tracepoint| {
-            let verdict = Verdict::of(made, counted, Place::Host, is_tracepoint);
+            let verdict = EvasionVerdict::of(made, counted, EvasionHost::Host, is_tracepoint);
             let verdict = verdict.expect("lines of the right form");
             (verdict.escaped.len(), verdict.wrong.len())
         };
@@ -297,39 +304,46 @@ mod tests {
     #[test]
     fn what_was_made_must_be_recorded_neither_less_nor_more() {
         let made = "one made 3\n";
-        assert!(wrong(made, "one 3 0\n", Place::Host).is_empty());
+        assert!(wrong(made, "one 3 0\n", EvasionHost::Host).is_empty());
         for counted in ["one 2 0\n", "one 4 0\n", "one 2 1\n", "one 0 3\n"] {
-            assert_eq!(wrong(made, counted, Place::Host).len(), 1, "{counted}");
+            assert_eq!(
+                wrong(made, counted, EvasionHost::Host).len(),
+                1,
+                "{counted}"
+            );
         }
         let tagged = "one made 3 100 104 107\n";
-        assert!(wrong(tagged, "one 3 0\n", Place::Host).is_empty());
-        assert_eq!(wrong("one made 0\n", "one 0 0\n", Place::Host).len(), 1);
+        assert!(wrong(tagged, "one 3 0\n", EvasionHost::Host).is_empty());
+        assert_eq!(
+            wrong("one made 0\n", "one 0 0\n", EvasionHost::Host).len(),
+            1
+        );
     }
 
     #[test]
     fn a_flood_may_be_counted_as_lost() {
         let made = "flood-x made 10\n";
-        assert!(wrong(made, "flood-x 4 6\n", Place::Host).is_empty());
-        assert_eq!(wrong(made, "flood-x 4 5\n", Place::Host).len(), 1);
+        assert!(wrong(made, "flood-x 4 6\n", EvasionHost::Host).is_empty());
+        assert_eq!(wrong(made, "flood-x 4 5\n", EvasionHost::Host).len(), 1);
     }
 
     #[test]
     fn a_technique_is_skipped_only_where_and_why_it_may_be() {
         let counted = "exe-btrfs 0 0\n";
         let no_btrfs = "exe-btrfs skipped no btrfs: the kernel does not mount it\n";
-        assert!(wrong(no_btrfs, counted, Place::Guest).is_empty());
-        assert_eq!(wrong(no_btrfs, counted, Place::Host).len(), 1);
+        assert!(wrong(no_btrfs, counted, EvasionHost::Guest).is_empty());
+        assert_eq!(wrong(no_btrfs, counted, EvasionHost::Host).len(), 1);
         let other = "exe-btrfs skipped it rains\n";
-        assert_eq!(wrong(other, counted, Place::Guest).len(), 1);
+        assert_eq!(wrong(other, counted, EvasionHost::Guest).len(), 1);
     }
 
     #[test]
     fn a_technique_that_failed_or_was_not_used_is_wrong() {
         assert_eq!(
-            wrong("a failed fork\n", "a 0 0\nb 0 0\n", Place::Host).len(),
+            wrong("a failed fork\n", "a 0 0\nb 0 0\n", EvasionHost::Host).len(),
             2
         );
-        assert!(Verdict::of("", "", Place::Host, true).is_err());
-        assert!(Verdict::of("c made 1\n", "a 1 0\n", Place::Host, true).is_err());
+        assert!(EvasionVerdict::of("", "", EvasionHost::Host, true).is_err());
+        assert!(EvasionVerdict::of("c made 1\n", "a 1 0\n", EvasionHost::Host, true).is_err());
     }
 }

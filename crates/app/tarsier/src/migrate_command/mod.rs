@@ -13,8 +13,8 @@ use anyhow::{bail, Context, Result};
 use cli::messages::report;
 use cli::MigrateArgs;
 use host::Host;
-use record::Record;
-use steps::Kind;
+use record::MigrationRecord;
+use steps::StepKind;
 
 /// Checks, migrates or goes back. The status of `--check` is that of the worst finding.
 ///
@@ -56,9 +56,9 @@ fn forward(host: &mut dyn Host) -> Result<()> {
     }
 
     steps::prerequisites(host)?;
-    let mut record = Record::default();
+    let mut record = MigrationRecord::default();
 
-    for kind in Kind::ALL {
+    for kind in StepKind::ALL {
         for step in kind.needed(host, &record.steps)? {
             record.steps.push(step);
             if let Err(error) = carry_out_last(host, &record) {
@@ -80,7 +80,7 @@ fn forward(host: &mut dyn Host) -> Result<()> {
     Ok(())
 }
 
-fn carry_out_last(host: &mut dyn Host, record: &Record) -> Result<()> {
+fn carry_out_last(host: &mut dyn Host, record: &MigrationRecord) -> Result<()> {
     host.save(&record.text()?)?;
     match record.steps.last() {
         Some(step) => step
@@ -95,7 +95,7 @@ fn back(host: &mut dyn Host) -> Result<()> {
     let Some(text) = host.load()? else {
         bail!("nothing to undo: `tarsier migrate` has changed nothing on this host");
     };
-    let mut record = Record::parse(&text)?;
+    let mut record = MigrationRecord::parse(&text)?;
     while let Some(step) = record.steps.last() {
         step.undo(host)
             .with_context(|| format!("cannot undo: {step}"))?;

@@ -1,6 +1,6 @@
 //! The record of what was changed, which `tarsier migrate --back` reads.
 
-use super::steps::Step;
+use super::steps::MigrationStep;
 use anyhow::{bail, Context, Result};
 use serde::{Deserialize, Serialize};
 
@@ -10,21 +10,21 @@ const VERSION: u32 = 1;
 /// The steps that were begun, in order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Record {
+pub(super) struct MigrationRecord {
     version: u32,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<MigrationStep>,
 }
 
-impl Default for Record {
-    fn default() -> Record {
-        Record {
+impl Default for MigrationRecord {
+    fn default() -> MigrationRecord {
+        MigrationRecord {
             version: VERSION,
             steps: Vec::new(),
         }
     }
 }
 
-impl Record {
+impl MigrationRecord {
     pub(super) fn text(&self) -> Result<Vec<u8>> {
         let mut text = serde_json::to_vec_pretty(self)?;
         text.push(b'\n');
@@ -33,8 +33,8 @@ impl Record {
 
     /// # Errors
     /// The text is not a record, or has another version.
-    pub(super) fn parse(text: &[u8]) -> Result<Record> {
-        let record: Record = serde_json::from_slice(text).context(
+    pub(super) fn parse(text: &[u8]) -> Result<MigrationRecord> {
+        let record: MigrationRecord = serde_json::from_slice(text).context(
             "this is not a record of `tarsier migrate`; docs/guide/migrate.md has the steps to do by hand",
         )?;
         if record.version != VERSION {

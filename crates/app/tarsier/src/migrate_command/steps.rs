@@ -18,7 +18,7 @@ const COMMANDS: [&str; 2] = ["auditctl", "augenrules"];
 
 /// The kinds of steps.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Kind {
+pub(super) enum StepKind {
     Stop,
     Mask,
     KernelRules,
@@ -29,7 +29,7 @@ pub(super) enum Kind {
 /// A step, with what is needed to undo it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum Step {
+pub(super) enum MigrationStep {
     /// A unit is masked, so that nothing starts it.
     Mask { unit: String },
     /// auditd is ended.
@@ -82,63 +82,67 @@ fn found(host: &dyn Host, name: &str) -> Result<Option<PathBuf>> {
     Ok(None)
 }
 
-impl Kind {
+impl StepKind {
     /// All kinds, in order.
-    pub(super) const ALL: [Kind; 5] = [
-        Kind::Stop,
-        Kind::Mask,
-        Kind::KernelRules,
-        Kind::Commands,
-        Kind::Tarsier,
+    pub(super) const ALL: [StepKind; 5] = [
+        StepKind::Stop,
+        StepKind::Mask,
+        StepKind::KernelRules,
+        StepKind::Commands,
+        StepKind::Tarsier,
     ];
 
     /// The steps of this kind that this host needs after those `done`.
-    pub(super) fn needed(self, host: &mut dyn Host, done: &[Step]) -> Result<Vec<Step>> {
+    pub(super) fn needed(
+        self,
+        host: &mut dyn Host,
+        done: &[MigrationStep],
+    ) -> Result<Vec<MigrationStep>> {
         Ok(match self {
-            Kind::Mask => {
+            StepKind::Mask => {
                 let mut steps = Vec::new();
                 for unit in MASKED {
                     let state = host.unit(unit)?;
                     if state.is_there && !state.is_masked {
                         let unit = unit.to_owned();
-                        steps.push(Step::Mask { unit });
+                        steps.push(MigrationStep::Mask { unit });
                     }
                 }
                 steps
             }
-            Kind::Stop => {
+            StepKind::Stop => {
                 if host.unit(AUDITD)?.is_active {
-                    vec![Step::StopAuditd]
+                    vec![MigrationStep::StopAuditd]
                 } else {
                     Vec::new()
                 }
             }
             // Locked rules stay until the next boot, at which nothing loads them.
-            Kind::KernelRules => match host.kernel_rules()? {
+            StepKind::KernelRules => match host.kernel_rules()? {
                 Some(rules) if !rules.is_empty() => {
-                    let are_loaded_at_start =
-                        done.contains(&Step::StopAuditd) && !host.unit(AUDIT_RULES)?.is_there;
+                    let are_loaded_at_start = done.contains(&MigrationStep::StopAuditd)
+                        && !host.unit(AUDIT_RULES)?.is_there;
                     let rules = if are_loaded_at_start {
                         Vec::new()
                     } else {
                         rules.iter().map(|rule| hexadecimal(rule)).collect()
                     };
-                    vec![Step::DeleteKernelRules { rules }]
+                    vec![MigrationStep::DeleteKernelRules { rules }]
                 }
                 _ => Vec::new(),
             },
-            Kind::Commands => {
+            StepKind::Commands => {
                 let mut steps = Vec::new();
                 for name in COMMANDS {
                     if let Some(path) = found(host, name)? {
-                        steps.push(Step::Divert { path });
+                        steps.push(MigrationStep::Divert { path });
                     }
                 }
                 steps
             }
-            Kind::Tarsier => {
+            StepKind::Tarsier => {
                 let state = host.unit(TARSIER)?;
-                vec![Step::StartTarsier {
+                vec![MigrationStep::StartTarsier {
                     was_enabled: state.is_enabled,
                     was_active: state.is_active,
                 }]
@@ -147,18 +151,20 @@ impl Kind {
     }
 }
 
-impl Step {
+impl MigrationStep {
     /// Refuses a recorded step that no migration makes, so that an altered record cannot rename other files.
     pub(super) fn check(&self) -> Result<()> {
         let is_known = match self {
-            Step::Mask { unit } => MASKED.contains(&unit.as_str()),
-            Step::Divert { path } => COMMAND_DIRS.iter().any(|dir| {
+            MigrationStep::Mask { unit } => MASKED.contains(&unit.as_str()),
+            MigrationStep::Divert { path } => COMMAND_DIRS.iter().any(|dir| {
                 COMMANDS
                     .iter()
                     .any(|name| *path == Path::new(dir).join(name))
             }),
-            Step::DeleteKernelRules { rules } => rules.iter().all(|text| bytes(text).is_some()),
-            Step::StopAuditd | Step::StartTarsier { .. } => true,
+            MigrationStep::DeleteKernelRules { rules } => {
+                rules.iter().all(|text| bytes(text).is_some())
+            }
+            MigrationStep::StopAuditd | MigrationStep::StartTarsier { .. } => true,
         };
 
         if !is_known {
@@ -170,11 +176,11 @@ impl Step {
 
     pub(super) fn carry_out(&self, host: &mut dyn Host) -> Result<()> {
         match self {
-            Step::Mask { unit } => host.manage(Verb::Mask, unit),
-            Step::StopAuditd => host.manage(Verb::Terminate, AUDITD),
-            Step::DeleteKernelRules { .. } => host.delete_kernel_rules(),
-            Step::Divert { path } => host.divert(path),
-            Step::StartTarsier { .. } => {
+            MigrationStep::Mask { unit } => host.manage(Verb::Mask, unit),
+            MigrationStep::StopAuditd => host.manage(Verb::Terminate, AUDITD),
+            MigrationStep::DeleteKernelRules { .. } => host.delete_kernel_rules(),
+            MigrationStep::Divert { path } => host.divert(path),
+            MigrationStep::StartTarsier { .. } => {
                 host.manage(Verb::Enable, TARSIER)?;
                 host.manage(Verb::Start, TARSIER)
             }
@@ -183,14 +189,14 @@ impl Step {
 
     pub(super) fn undo(&self, host: &mut dyn Host) -> Result<()> {
         match self {
-            Step::Mask { unit } => host.manage(Verb::Unmask, unit)?,
-            Step::StopAuditd => host.manage(Verb::Start, AUDITD)?,
-            Step::DeleteKernelRules { rules } => {
+            MigrationStep::Mask { unit } => host.manage(Verb::Unmask, unit)?,
+            MigrationStep::StopAuditd => host.manage(Verb::Start, AUDITD)?,
+            MigrationStep::DeleteKernelRules { rules } => {
                 let rules: Vec<_> = rules.iter().filter_map(|text| bytes(text)).collect();
                 host.add_kernel_rules(&rules)?;
             }
-            Step::Divert { path } => host.restore(path)?,
-            Step::StartTarsier {
+            MigrationStep::Divert { path } => host.restore(path)?,
+            MigrationStep::StartTarsier {
                 was_enabled,
                 was_active,
             } => {
@@ -208,14 +214,14 @@ impl Step {
     }
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for MigrationStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Step::Mask { unit } => write!(f, "mask {unit}"),
-            Step::StopAuditd => write!(f, "stop auditd"),
-            Step::DeleteKernelRules { .. } => write!(f, "delete the kernel's rules"),
-            Step::Divert { path } => write!(f, "replace {} with Tarsier", path.display()),
-            Step::StartTarsier { .. } => write!(f, "start {TARSIER}"),
+            MigrationStep::Mask { unit } => write!(f, "mask {unit}"),
+            MigrationStep::StopAuditd => write!(f, "stop auditd"),
+            MigrationStep::DeleteKernelRules { .. } => write!(f, "delete the kernel's rules"),
+            MigrationStep::Divert { path } => write!(f, "replace {} with Tarsier", path.display()),
+            MigrationStep::StartTarsier { .. } => write!(f, "start {TARSIER}"),
         }
     }
 }

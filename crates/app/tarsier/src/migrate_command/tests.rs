@@ -1,7 +1,7 @@
 //! The steps, on simulated hosts that fail at every point.
 
 use super::host::{CommandState, Host, UnitState, Verb};
-use super::record::Record;
+use super::record::MigrationRecord;
 use super::{back, forward};
 use anyhow::{bail, Result};
 use std::collections::BTreeMap;
@@ -307,8 +307,14 @@ fn a_record_that_names_other_files_or_units_is_not_obeyed() {
         r#"{"version":1,"steps":[{"step":"run","command":"sh"}]}"#,
     ];
     for text in wrong {
-        assert!(Record::parse(text.as_bytes()).is_err(), "{text}");
+        assert!(MigrationRecord::parse(text.as_bytes()).is_err(), "{text}");
     }
     let right = r#"{"version":1,"steps":[{"step":"divert","path":"/sbin/auditctl"}]}"#;
-    assert_eq!(Record::parse(right.as_bytes()).unwrap().steps.len(), 1);
+    assert_eq!(
+        MigrationRecord::parse(right.as_bytes())
+            .unwrap()
+            .steps
+            .len(),
+        1
+    );
 }

@@ -4,10 +4,10 @@ use crate::daemon::Setup;
 use crate::{machine, programs};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use testkit::evade::{Place, Verdict};
+use testkit::evade::{EvasionHost, EvasionVerdict};
 
 /// Uses a set of techniques while their rules are armed.
-fn attack(setup: &Setup, set: &str) -> Verdict {
+fn attack(setup: &Setup, set: &str) -> EvasionVerdict {
     let bin = setup.path("bin");
     std::fs::create_dir(&bin).expect("a directory");
     for (program, name) in [
@@ -30,7 +30,7 @@ fn attack(setup: &Setup, set: &str) -> Verdict {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {said}", output.status);
     let name = format!("tracepoint.{set}");
-    Verdict::of_run(&setup.path(""), &name, Place::Host).expect("results")
+    EvasionVerdict::of_run(&setup.path(""), &name, EvasionHost::Host).expect("results")
 }
 
 fn nothing_evades(name: &str, set: &str, hook: Option<&str>) {

@@ -20,7 +20,7 @@ pub(crate) struct Test {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Node {
+enum DagNode {
     Return(u32),
     Test(Test, Id, Id),
 }
@@ -28,12 +28,12 @@ enum Node {
 /// Nodes; the successors of a node have smaller numbers.
 #[derive(Default)]
 pub(crate) struct Dag {
-    nodes: Vec<Node>,
-    known: QuickMap<Node, Id>,
+    nodes: Vec<DagNode>,
+    known: QuickMap<DagNode, Id>,
 }
 
 impl Dag {
-    fn insert(&mut self, node: Node) -> Id {
+    fn insert(&mut self, node: DagNode) -> Id {
         let next = self.nodes.len() as Id;
         let id = *self.known.entry(node).or_insert(next);
         if id == next {
@@ -44,7 +44,7 @@ impl Dag {
 
     /// A node that ends the program with `value`.
     pub(crate) fn returns(&mut self, value: u32) -> Id {
-        self.insert(Node::Return(value))
+        self.insert(DagNode::Return(value))
     }
 
     /// A node that leads to `yes` if the test holds, and to `no` otherwise.
@@ -61,7 +61,7 @@ impl Dag {
                 k: test.mask,
                 ..test
             };
-            return self.insert(Node::Test(any, no, yes));
+            return self.insert(DagNode::Test(any, no, yes));
         }
 
         if test.jump == code::JEQ && test.k == test.mask && test.mask.is_power_of_two() {
@@ -70,10 +70,10 @@ impl Dag {
                 jump: code::JSET,
                 ..test
             };
-            return self.insert(Node::Test(set, yes, no));
+            return self.insert(DagNode::Test(set, yes, no));
         }
 
-        self.insert(Node::Test(test, yes, no))
+        self.insert(DagNode::Test(test, yes, no))
     }
 
     /// Number of nodes created so far.
@@ -84,7 +84,7 @@ impl Dag {
     /// Number of tests that can be reached from `root`.
     pub(crate) fn size(&self, root: Id) -> usize {
         let reached = self.reached(root);
-        let is_test = |id: &Id| matches!(self.nodes[*id as usize], Node::Test(..));
+        let is_test = |id: &Id| matches!(self.nodes[*id as usize], DagNode::Test(..));
         reached.iter().filter(|id| is_test(id)).count()
     }
 
@@ -94,7 +94,7 @@ impl Dag {
         let mut open = vec![root];
         while let Some(id) = open.pop() {
             if marked.insert(id, ()).is_none() {
-                if let Node::Test(_, yes, no) = self.nodes[id as usize] {
+                if let DagNode::Test(_, yes, no) = self.nodes[id as usize] {
                     open.extend([yes, no]);
                 }
             }
@@ -116,7 +116,7 @@ impl Dag {
         let mut needs_load: QuickMap<Id, bool> = QuickMap::default();
         needs_load.insert(root, true);
         for id in &order {
-            if let Node::Test(test, yes, no) = &self.nodes[*id as usize] {
+            if let DagNode::Test(test, yes, no) = &self.nodes[*id as usize] {
                 for child in [yes, no] {
                     let loaded = self.is_loaded(*child, Self::leaves(test));
                     *needs_load.entry(*child).or_insert(false) |= !loaded;
@@ -133,8 +133,8 @@ impl Dag {
 
     fn is_loaded(&self, id: Id, a: Option<u32>) -> bool {
         match self.nodes[id as usize] {
-            Node::Return(_) => true,
-            Node::Test(test, ..) => a == Some(test.offset),
+            DagNode::Return(_) => true,
+            DagNode::Test(test, ..) => a == Some(test.offset),
         }
     }
 
@@ -145,8 +145,8 @@ impl Dag {
             if layout.places.contains_key(&id) {
                 continue;
             }
-            let Node::Test(test, yes, no) = self.nodes[id as usize] else {
-                if let Node::Return(value) = self.nodes[id as usize] {
+            let DagNode::Test(test, yes, no) = self.nodes[id as usize] else {
+                if let DagNode::Return(value) = self.nodes[id as usize] {
                     let at = layout.push(Insn::new(code::RET_K, value));
                     layout.places.insert(id, (at, at));
                 }
@@ -186,8 +186,8 @@ impl Dag {
                 with_load
             },
             value: match self.nodes[id as usize] {
-                Node::Return(value) => Some(value),
-                Node::Test(..) => None,
+                DagNode::Return(value) => Some(value),
+                DagNode::Test(..) => None,
             },
         }
     }

@@ -12,7 +12,7 @@ use super::json::{self, keep, Place};
 use super::{Context, ProfileError};
 use crate::policy::{Abi, AbiRules, Layer, Policy};
 use crate::{Action, Verdict};
-use entries::Entry;
+use entries::OciEntry;
 use serde_json::{Map, Value};
 
 const MEMBERS: [&str; 11] = [
@@ -88,7 +88,7 @@ pub(super) fn policy(root: &Place, context: &Context) -> Result<Policy, ProfileE
     for call in calls {
         call.note_members(&CALL_MEMBERS, &mut notes)?;
         if applies(&call, context, &mut notes)? {
-            let entry = Entry::read(&call, &mut notes)?;
+            let entry = OciEntry::read(&call, &mut notes)?;
             entry.add(&mut layer, &mut policy, &mut notes, &mut conflicts);
         }
     }
@@ -151,7 +151,7 @@ pub(super) fn resolved(
 }
 
 fn resolved_call(call: &Place) -> Result<Map<String, Value>, ProfileError> {
-    let entry = Entry::read(call, &mut Vec::new())?;
+    let entry = OciEntry::read(call, &mut Vec::new())?;
     let mut resolved = Map::new();
     let names: Vec<&str> = entry.names.iter().map(|row| row.1).collect();
     resolved.insert("names".to_owned(), names.into());

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 /// The known values of A and of the architecture before an instruction.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Known {
+struct KnownWords {
     word: Option<Word>,
     arch: Option<Arch>,
 }
@@ -28,10 +28,10 @@ pub fn listing_line(filter: &Filter, at: usize) -> String {
     describe(filter, at, analyse(filter)[at])
 }
 
-fn analyse(filter: &Filter) -> Vec<Option<Known>> {
+fn analyse(filter: &Filter) -> Vec<Option<KnownWords>> {
     let insns = filter.insns();
-    let mut known: Vec<Option<Known>> = vec![None; insns.len()];
-    known[0] = Some(Known {
+    let mut known: Vec<Option<KnownWords>> = vec![None; insns.len()];
+    known[0] = Some(KnownWords {
         word: None,
         arch: None,
     });
@@ -65,17 +65,17 @@ fn analyse(filter: &Filter) -> Vec<Option<Known>> {
 }
 
 /// Keeps what holds on every path to an instruction.
-fn reach(slot: &mut Option<Known>, new: Known) {
+fn reach(slot: &mut Option<KnownWords>, new: KnownWords) {
     *slot = Some(match *slot {
         None => new,
-        Some(old) => Known {
+        Some(old) => KnownWords {
             word: if old.word == new.word { old.word } else { None },
             arch: if old.arch == new.arch { old.arch } else { None },
         },
     });
 }
 
-fn describe(filter: &Filter, at: usize, known: Option<Known>) -> String {
+fn describe(filter: &Filter, at: usize, known: Option<KnownWords>) -> String {
     let insn = filter.insns()[at];
     let mut line = format!("{at:5}  {:<5}{:<12}", mnemonic(insn.code), operand(insn));
     if insn.code == code::JA {
@@ -105,7 +105,7 @@ fn describe(filter: &Filter, at: usize, known: Option<Known>) -> String {
 }
 
 /// The meaning of a constant in a comparison.
-fn compared(known: Known, k: u32) -> String {
+fn compared(known: KnownWords, k: u32) -> String {
     const X32: u32 = 0x4000_0000;
 
     match known.word {

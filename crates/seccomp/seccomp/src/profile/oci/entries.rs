@@ -27,7 +27,7 @@ pub(super) fn narrower_first(rules: &mut Vec<Rule>) {
 }
 
 /// An entry of `syscalls` that applies here.
-pub(super) struct Entry<'a> {
+pub(super) struct OciEntry<'a> {
     path: String,
     pub(super) names: Vec<(Place<'a>, &'a str)>,
     pub(super) verdict: Verdict,
@@ -35,12 +35,12 @@ pub(super) struct Entry<'a> {
     alternatives: Vec<Vec<Condition>>,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> OciEntry<'a> {
     /// Reads an entry; its names may be unknown.
     pub(super) fn read(
         call: &Place<'a>,
         notes: &mut Vec<String>,
-    ) -> Result<Entry<'a>, ProfileError> {
+    ) -> Result<OciEntry<'a>, ProfileError> {
         let mut names = call.texts("names")?;
         if let Some(name) = call.get("name") {
             if !names.is_empty() {
@@ -86,7 +86,7 @@ impl<'a> Entry<'a> {
             vec![conditions]
         };
 
-        Ok(Entry {
+        Ok(OciEntry {
             path: call.path.clone(),
             names,
             verdict,
