@@ -53,12 +53,14 @@ impl Metrics {
     pub(crate) fn start(address: &MetricsAddress) -> Result<Metrics> {
         let listener = match address {
             MetricsAddress::Unix(path) => {
+                // The socket of a daemon that was killed is in the way; any other file is somebody's.
                 let is_socket = std::fs::symlink_metadata(path).is_ok_and(|metadata| {
                     std::os::unix::fs::FileTypeExt::is_socket(&metadata.file_type())
                 });
                 if is_socket {
                     let _ = std::fs::remove_file(path);
                 }
+
                 let listener = UnixListener::bind(path)
                     .with_context(|| format!("metrics: cannot listen at {}", path.display()))?;
                 let mode = std::fs::Permissions::from_mode(0o600);
@@ -74,6 +76,7 @@ impl Metrics {
                 Listener::Tcp(listener)
             }
         };
+
         Ok(Metrics {
             address: address.clone(),
             listener,
@@ -133,10 +136,12 @@ impl Metrics {
                     Ok(Box::new(stream) as Box<dyn Stream>)
                 }),
             };
+
             let Ok(stream) = accepted else { return };
             if self.clients.len() == CLIENTS_MAX {
                 self.drop_oldest();
             }
+
             self.clients.push(Client {
                 stream,
                 input: Vec::new(),
