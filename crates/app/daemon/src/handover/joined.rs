@@ -61,6 +61,7 @@ impl Overlap {
         let Ok(event) = Event::parse(frame) else {
             return;
         };
+
         let event = event.header();
         let call = Call {
             tid: event.tid,

@@ -37,11 +37,13 @@ impl ProgramLoads {
         let Some(prog_id) = loaded(message) else {
             return false;
         };
+
         let place = self.expected.iter().position(|(id, _)| *id == prog_id);
         if let Some(place) = place {
             self.expected.remove(place);
             return true;
         }
+
         let is_held = may_come && self.held.len() < PROGRAMS_MAX;
         if is_held {
             self.held.push_back(Held {
