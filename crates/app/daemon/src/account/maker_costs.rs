@@ -144,12 +144,11 @@ impl MakerCosts {
         let recent_s = self.recent_s();
 
         let rate = |bytes: u64| (bytes as f64 / recent_s) as u64;
-        let (mut found, period_s) = match is_recent {
-            true => (lately.clone(), recent_s),
-            false => {
-                let since_start = self.whole.began.elapsed();
-                (found(&[&self.whole], by), since_start.as_secs_f64())
-            }
+        let (mut found, period_s) = if is_recent {
+            (lately.clone(), recent_s)
+        } else {
+            let since_start = self.whole.began.elapsed();
+            (found(&[&self.whole], by), since_start.as_secs_f64())
         };
 
         let rank = |row: &Row| Reverse(rank(&row.sums, order));

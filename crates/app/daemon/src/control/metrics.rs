@@ -93,9 +93,10 @@ impl Metrics {
     pub(crate) fn poll_fds<'s>(&'s self, fds: &mut Vec<PollFd<'s>>) {
         fds.push(PollFd::from_borrowed_fd(self.fd(), PollFlags::IN));
         fds.extend(self.clients.iter().map(|client| {
-            let wanted = match client.output.is_empty() {
-                true => PollFlags::IN,
-                false => PollFlags::OUT,
+            let wanted = if client.output.is_empty() {
+                PollFlags::IN
+            } else {
+                PollFlags::OUT
             };
             PollFd::from_borrowed_fd(client.stream.as_fd(), wanted)
         }));
@@ -212,9 +213,10 @@ impl Client {
 }
 
 fn response(request: &[u8], text: impl FnOnce() -> String) -> Vec<u8> {
-    let (line, body) = match request.starts_with(b"GET /metrics ") {
-        true => ("200 OK", text()),
-        false => ("404 Not Found", "only GET /metrics is served\n".to_owned()),
+    let (line, body) = if request.starts_with(b"GET /metrics ") {
+        ("200 OK", text())
+    } else {
+        ("404 Not Found", "only GET /metrics is served\n".to_owned())
     };
     let head = format!(
         "HTTP/1.0 {line}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\n\r\n",

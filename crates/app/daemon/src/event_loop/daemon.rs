@@ -401,9 +401,9 @@ impl Daemon {
         let restored = pipeline.release_kernel();
         pipeline.commit();
 
-        match pipeline.engine().pins().filter(|_| keeps) {
-            Some(pins) => pins.leave(true),
-            None => takeover::note(instance.run_dir(), None)?,
+        match pipeline.engine().pins() {
+            Some(pins) if keeps => pins.leave(true),
+            _ => takeover::note(instance.run_dir(), None)?,
         }
         close(recording, lost);
         restored

@@ -133,9 +133,10 @@ impl Joined {
         let is_in = !self.0.is_empty()
             && frame_kind(frame)
                 .is_ok_and(|(kind, head)| of_events.contains(&kind) && self.0.contains(&head.id));
-        match is_in {
-            true => Ok(Outcome::Part),
-            false => record(),
+        if is_in {
+            Ok(Outcome::Part)
+        } else {
+            record()
         }
     }
 }

@@ -285,10 +285,14 @@ fn end_write(handover: &Handover, write: &UnfinishedWrite, log_file: &Path) -> R
     let whole = handover.whole_of(write, got);
 
     // Whole events stay; the begun one is cut off here and written again from the ring.
-    if let Some(path) = path.filter(|_| whole < got && !write.is_whole) {
-        let file = File::options().write(true).open(path);
-        file.and_then(|file| file.set_len(write.offset + whole))
-            .with_context(|| format!("cannot cut the torn end of {}", path.display()))?;
+    let is_torn = whole < got && !write.is_whole;
+    match path {
+        Some(path) if is_torn => {
+            let file = File::options().write(true).open(path);
+            file.and_then(|file| file.set_len(write.offset + whole))
+                .with_context(|| format!("cannot cut the torn end of {}", path.display()))?;
+        }
+        _ => {}
     }
 
     handover.end_write(write.start + whole);
@@ -383,10 +387,7 @@ impl HandoverBatch {
             return;
         };
         for (len, cpu, position) in self.batch.drain(..) {
-            let end = match is_lost {
-                true => start,
-                false => start + len as u64,
-            };
+            let end = if is_lost { start } else { start + len as u64 };
             let from = Some((cpu, position));
             self.given_up.extend(handover.note(Handed { end, from }));
         }

@@ -168,7 +168,10 @@ impl KernelRecords {
         let changes = changes.map_err(|error| explained(error, rules))?;
 
         // The kernel logs each change as one of this process: those records are left out, the daemon logs who asked.
-        for change in changes.iter().filter(|_| is_logged) {
+        if !is_logged {
+            return Ok(());
+        }
+        for change in &changes {
             let Ok(rule) = rules::from_kernel(&change.rule) else {
                 continue;
             };

@@ -332,9 +332,10 @@ impl Pipeline {
 /// Hands the gathered lines to the log and the plugins.
 fn hand_over(output: &mut Output, batch: &mut HandoverBatch, lines: &mut Vec<u8>, events: u32) {
     let start = output.journal().taken();
-    let lost = match lines.is_empty() {
-        true => 0,
-        false => output.log(lines, events),
+    let lost = if lines.is_empty() {
+        0
+    } else {
+        output.log(lines, events)
     };
     batch.handed(start, lost > 0);
     lines.clear();

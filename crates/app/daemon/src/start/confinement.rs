@@ -171,9 +171,10 @@ fn real(path: &Path) -> PathBuf {
 
 /// Prints one line for what is in force, and one for each part that is not.
 fn report(all: &InForce) {
-    let others = match all.kills {
-        true => "kill it",
-        false => "fail and are recorded",
+    let others = if all.kills {
+        "kill it"
+    } else {
+        "fail and are recorded"
     };
     let landlock = match &all.landlock {
         Some(landlock) => format!(
