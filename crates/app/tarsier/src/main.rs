@@ -34,11 +34,17 @@ fn main() -> ExitCode {
     let mut args = std::env::args_os();
     let program = args.next().unwrap_or_default();
     let first = std::env::args_os().nth(1);
-    let result = if first.as_ref().is_some_and(|first| first == lookup::COMMAND) {
+    let result = if first
+        .as_ref()
+        .is_some_and(|first| first == privsep::lookup::COMMAND)
+    {
         helper(args.nth(1))
-    } else if first.as_ref().is_some_and(|first| first == spawn::COMMAND) {
+    } else if first
+        .as_ref()
+        .is_some_and(|first| first == privsep::spawn::COMMAND)
+    {
         Ok(u8::from(
-            spawn::serve_as(args.skip(1), capture::unmount_unused).is_err(),
+            privsep::spawn::serve_as(args.skip(1), capture::unmount_unused).is_err(),
         ))
     } else if ctl::augenrules::is_augenrules(&program) {
         ctl::augenrules::run(&program, &args.collect::<Vec<_>>())
@@ -109,7 +115,9 @@ fn command() -> anyhow::Result<u8> {
 
 /// Runs as a helper of the daemon, which starts this program anew. A helper says nothing.
 fn helper(role: Option<OsString>) -> anyhow::Result<u8> {
-    Ok(u8::from(lookup::serve_as(role.as_deref()).is_err()))
+    Ok(u8::from(
+        privsep::lookup::serve_as(role.as_deref()).is_err(),
+    ))
 }
 
 /// Whether standard output was closed by its reader, which is not an error.

@@ -247,7 +247,7 @@ impl Journal {
 
     /// Sets who starts the programs of EXEC actions, and changes files that this process may not; without, this process
     /// does.
-    pub fn set_launcher(&mut self, launcher: spawn::Launcher) {
+    pub fn set_launcher(&mut self, launcher: privsep::spawn::Launcher) {
         crate::writing::helped_by(&launcher);
         self.responses.notices().set_launcher(launcher);
     }

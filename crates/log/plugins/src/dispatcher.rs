@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use conf::Plugins;
 use journal::{Action, Severity};
+use privsep::spawn::Launcher;
 use rustix::event::{poll, PollFd, Timespec};
-use spawn::Launcher;
 
 use crate::frame::Events;
 use crate::process::Ending;

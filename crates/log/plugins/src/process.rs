@@ -5,10 +5,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use privsep::spawn::{Child, Launcher, Request};
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::process::{pidfd_open, PidfdFlags, Signal};
-use spawn::{Child, Launcher, Request};
 
 /// Time that a program gets to end by itself after its standard input was closed.
 const EOF_PATIENCE: Duration = Duration::from_millis(100);

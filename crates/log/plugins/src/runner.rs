@@ -5,10 +5,10 @@ use std::os::fd::BorrowedFd;
 
 use conf::{OverflowAction, Plugins};
 use journal::{Action, Runlevel, Severity};
+use privsep::spawn::Launcher;
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::SendFlags;
 use rustix::process::Signal;
-use spawn::Launcher;
 
 use crate::frame::Events;
 use crate::process::{Ending, Process};
