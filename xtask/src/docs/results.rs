@@ -79,13 +79,16 @@ fn tables(text: &str) -> Vec<Table> {
         let is_rule = cells
             .iter()
             .all(|cell| cell.starts_with([':', '-']) && cell.ends_with([':', '-']));
-        match tables.last_mut().filter(|_| is_inside) {
-            None => tables.push(Table {
+
+        if let (Some(table), true) = (tables.last_mut(), is_inside) {
+            if !is_rule {
+                table.rows.push(cells);
+            }
+        } else {
+            tables.push(Table {
                 head: cells,
                 rows: Vec::new(),
-            }),
-            Some(_) if is_rule => {}
-            Some(table) => table.rows.push(cells),
+            });
         }
         is_inside = true;
     }

@@ -60,16 +60,16 @@ fn paragraphs(text: &str) -> Vec<Paragraph> {
         let number = word.strip_suffix('.').unwrap_or_default();
         let is_numbered = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
         let is_item = is_numbered || matches!(word, "*" | "-");
-        match found.last_mut().filter(|_| is_open && !is_item) {
-            Some(last) => {
-                last.text.push('\n');
-                last.text.push_str(words);
-            }
-            None => found.push(Paragraph {
+        let continued = found.last_mut();
+        if let (Some(last), true, false) = (continued, is_open, is_item) {
+            last.text.push('\n');
+            last.text.push_str(words);
+        } else {
+            found.push(Paragraph {
                 line,
                 text: words.to_owned(),
                 is_item,
-            }),
+            });
         }
         is_open = true;
     }

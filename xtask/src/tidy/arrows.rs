@@ -126,7 +126,9 @@ fn dependencies(manifest: &str) -> Vec<String> {
             let is_of_tests = section.contains("dev-dependencies");
             is_list = section.ends_with("dependencies") && !is_of_tests;
             let single = section.rsplit_once("dependencies.").map(|(_, name)| name);
-            names.extend(single.filter(|_| !is_of_tests).map(str::to_owned));
+            if !is_of_tests {
+                names.extend(single.map(str::to_owned));
+            }
         } else if is_list && !line.starts_with('#') {
             let name = line.split(['.', '=', ' ']).next().unwrap_or_default();
             names.extend((!name.is_empty()).then(|| name.to_owned()));

@@ -17,7 +17,7 @@ type Graph = BTreeMap<String, BTreeSet<String>>;
 /// An offence for each circle of files. `excused` arrows, written `FILE -> FILE`, are removed first; one of them
 /// that is on a circle is an offence under its own name.
 pub(super) fn offences(sources: &[Source], excused: &[&str]) -> Vec<Offence> {
-    let mut crates: BTreeMap<&str, Crate> = BTreeMap::new();
+    let mut crates: BTreeMap<&str, CrateFiles> = BTreeMap::new();
     for source in sources
         .iter()
         .filter(|source| source.language == Language::Rust)
@@ -115,7 +115,7 @@ fn module_of(file: &str) -> Vec<String> {
 
 /// The files of a crate, by the path of their modules.
 #[derive(Default)]
-struct Crate {
+struct CrateFiles {
     files: BTreeMap<Vec<String>, File>,
 }
 
@@ -127,7 +127,7 @@ struct File {
     named: BTreeSet<Vec<String>>,
 }
 
-impl Crate {
+impl CrateFiles {
     fn add(&mut self, path: &str, module: Vec<String>, code: &str) {
         let tokens = tokens(code);
         let mut file = File {
@@ -207,8 +207,11 @@ impl Crate {
         let (module, file) = self.files.get_key_value(&path[..length])?;
         let rest = &path[length..];
         let import = rest.first().and_then(|name| file.imports.get(name));
+
         // Two modules may import from each other; no re-export is nested this deeply.
-        let import = import.filter(|_| depth < 8);
+        if depth >= 8 {
+            return Some(module);
+        }
         let through = import.and_then(|import| {
             let path = [self.absolute(module, import)?.as_slice(), &rest[1..]].concat();
             self.defining(&path, depth + 1)

@@ -1,13 +1,16 @@
-//! Limits the number of lines of files and functions.
+//! Limits the number of lines of code in files and functions. Blank lines and comments do not count: a limit on them
+//! would be a reason to leave them out.
 //!
 //! Functions are found by the indentation that rustfmt, clang-format and Python's syntax require.
+
+use std::ops::Range;
 
 use super::source::{Language, Source};
 use super::Offence;
 
-/// Limit of lines in a file; a longer one contains more than one idea.
+/// Limit of lines of code in a file; a longer one contains more than one idea.
 const FILE_LINES: usize = 600;
-/// Limit of lines in a function, from its header to its last brace: what can be read without scrolling.
+/// Limit of lines of code in a function, from its header to its last brace: what can be read without scrolling.
 const FUNCTION_LINES: usize = 70;
 
 /// The files and functions that are too long.
@@ -19,18 +22,23 @@ pub(super) fn offences(sources: &[Source]) -> Vec<Offence> {
         text,
     } in sources
     {
-        let lines = text.lines().count();
+        let lines = lines_of_code(*language, text.lines());
         if lines > FILE_LINES {
             offences.push(Offence {
                 place: path.clone(),
-                error: format!("{path}: {lines} lines; at most {FILE_LINES}: split it by idea"),
+                error: format!(
+                    "{path}: {lines} lines of code; at most {FILE_LINES}: split it by idea"
+                ),
             });
         }
+
         let long = functions(*language, text).into_iter();
         let long = long.filter(|function| function.lines > FUNCTION_LINES);
         offences.extend(long.map(|Function { name, begin, lines }| Offence {
             place: format!("{path}: {name}"),
-            error: format!("{path}:{begin}: {name} has {lines} lines; at most {FUNCTION_LINES}"),
+            error: format!(
+                "{path}:{begin}: {name} has {lines} lines of code; at most {FUNCTION_LINES}"
+            ),
         }));
     }
     offences
@@ -41,21 +49,47 @@ struct Function {
     name: String,
     /// Number of the function's first line, from 1.
     begin: usize,
+    /// Number of its lines of code.
     lines: usize,
+}
+
+/// The number of lines that are neither blank nor comments. In C, the lines of a comment begin with `*`.
+fn lines_of_code<'t>(language: Language, lines: impl Iterator<Item = &'t str>) -> usize {
+    let is_comment = |line: &str| match language {
+        Language::Rust => line.starts_with("//"),
+        Language::C => {
+            let begins = |word| line.starts_with(word);
+            line == "*" || ["//", "/*", "* ", "*/"].into_iter().any(begins)
+        }
+        Language::Python | Language::Shell => line.starts_with('#'),
+    };
+    let lines = lines.map(str::trim);
+    lines
+        .filter(|line| !line.is_empty() && !is_comment(line))
+        .count()
 }
 
 fn functions(language: Language, text: &str) -> Vec<Function> {
     let lines: Vec<&str> = text.lines().collect();
-    match language {
+    let found = match language {
         Language::Rust => rust(&lines),
         Language::C => c(&lines),
         Language::Python => python(&lines),
         Language::Shell => Vec::new(),
-    }
+    };
+    let measure = |(name, extent): (String, Range<usize>)| Function {
+        name,
+        begin: extent.start + 1,
+        lines: lines_of_code(language, lines[extent].iter().copied()),
+    };
+    found.into_iter().map(measure).collect()
 }
 
+/// Functions by name, with the lines from their header to their end, which is exclusive.
+type Extents = Vec<(String, Range<usize>)>;
+
 /// A function ends at the brace that is indented like its header.
-fn rust(lines: &[&str]) -> Vec<Function> {
+fn rust(lines: &[&str]) -> Extents {
     let mut functions = Vec::new();
     for (at, line) in lines.iter().enumerate() {
         let Some(name) = name_after(line, "fn") else {
@@ -70,17 +104,13 @@ fn rust(lines: &[&str]) -> Vec<Function> {
             indent_of(line) == indent && (line.trim_start().starts_with('}') || line.ends_with(';'))
         });
         let Some(end) = end else { continue };
-        functions.push(Function {
-            name,
-            begin: at + 1,
-            lines: end + 2,
-        });
+        functions.push((name, at..at + end + 2));
     }
     functions
 }
 
 /// A function's braces are in the first column.
-fn c(lines: &[&str]) -> Vec<Function> {
+fn c(lines: &[&str]) -> Extents {
     let mut functions = Vec::new();
     for (at, _) in lines.iter().enumerate().filter(|(_, line)| **line == "{") {
         let is_before = |line: &&str| {
@@ -93,11 +123,7 @@ fn c(lines: &[&str]) -> Vec<Function> {
         let begin = begin.map_or(0, |before| before + 1);
         let end = lines[at..].iter().position(|line| line.starts_with('}'));
         let Some(end) = end else { continue };
-        functions.push(Function {
-            name: c_name(&lines[begin..at].join(" ")),
-            begin: begin + 1,
-            lines: at + end + 1 - begin,
-        });
+        functions.push((c_name(&lines[begin..at].join(" ")), begin..at + end + 1));
     }
     functions
 }
@@ -124,7 +150,7 @@ fn c_name(header: &str) -> String {
 }
 
 /// A function ends before the next line that is not indented more than its header.
-fn python(lines: &[&str]) -> Vec<Function> {
+fn python(lines: &[&str]) -> Extents {
     let mut functions = Vec::new();
     for (at, line) in lines.iter().enumerate() {
         let Some(name) = name_after(line, "def") else {
@@ -136,13 +162,7 @@ fn python(lines: &[&str]) -> Vec<Function> {
             !text.is_empty() && !text.starts_with(')') && indent_of(line) <= indent
         };
         let after = lines[at + 1..].iter().position(is_outside);
-        let body = &lines[at..after.map_or(lines.len(), |after| at + 1 + after)];
-        let blank = body.iter().rev().take_while(|line| line.trim().is_empty());
-        functions.push(Function {
-            name,
-            begin: at + 1,
-            lines: body.len() - blank.count(),
-        });
+        functions.push((name, at..after.map_or(lines.len(), |after| at + 1 + after)));
     }
     functions
 }
@@ -235,6 +255,12 @@ int BPF_PROG(f, int g)
     }
 
     #[test]
+    fn comments_of_c_are_not_code_but_what_pointers_point_to_is() {
+        let text = "int x; /* y */\n/*\n * Comment.\n *\n */\n\t*x = 1;\n\n// z\n";
+        assert_eq!(lines_of_code(Language::C, text.lines()), 2);
+    }
+
+    #[test]
     fn functions_of_python_end_before_what_is_not_indented_more() {
         let text = "\
 def a(
@@ -250,7 +276,7 @@ class D:
     def e(self) -> None:
         pass
 ";
-        let expected = [one("a", 1, 7), one("c", 4, 2), one("e", 11, 2)];
+        let expected = [one("a", 1, 6), one("c", 4, 2), one("e", 11, 2)];
         assert_eq!(found(Language::Python, text), expected);
     }
 
@@ -262,10 +288,11 @@ class D:
             text,
         };
         let function = |lines: usize| format!("fn f() {{\n{}}}\n", "    x();\n".repeat(lines - 2));
+        let explained = |text: String| text.replace("x", "\n    // Reason.\n    x");
         let sources = [
-            source("a.rs", function(70)),
+            source("a.rs", explained(function(70))),
             source("b.rs", function(71)),
-            source("c.rs", "x\n".repeat(600)),
+            source("c.rs", explained("x\n".repeat(600))),
             source("d.rs", "x\n".repeat(601)),
         ];
         let places: Vec<String> = offences(&sources)

@@ -97,12 +97,16 @@ fn add(
 ) -> Result<()> {
     let name = canonical(module);
     let file = format!("{name}.ko");
-    let Some(path) = files.get(&name).filter(|_| !needed.contains(&file)) else {
+    if needed.contains(&file) {
+        return Ok(());
+    }
+    let Some(path) = files.get(&name) else {
         return Ok(());
     };
-    let content = match path.extension().is_some_and(|extension| extension == "xz") {
-        true => decompressed(path)?,
-        false => fs::read(path).with_context(|| format!("reading {}", path.display()))?,
+    let content = if path.extension().is_some_and(|extension| extension == "xz") {
+        decompressed(path)?
+    } else {
+        fs::read(path).with_context(|| format!("reading {}", path.display()))?
     };
     for each in depends(&content) {
         add(&each, files, to, needed)?;

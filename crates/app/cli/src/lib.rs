@@ -1,4 +1,5 @@
-//! The command lines of `tarsier`: commands, options and their help, and no code that acts on them.
+//! The command lines of `tarsier`: commands, options and their help, and the way in which commands and the daemon
+//! print messages ([`messages`]). No code that carries out commands is here.
 //!
 //! This is a separate crate so that `cargo xtask man` can make manual pages and completions from
 //! the same definitions as the program.
@@ -10,6 +11,7 @@ pub mod central;
 pub mod ctl;
 pub mod export;
 pub mod forward;
+pub mod messages;
 pub mod report;
 pub mod search;
 pub mod seccomp;

@@ -1,10 +1,10 @@
 //! Tarsier: system-call auditing. This file only dispatches commands and returns their exit status.
 
-mod beside;
 mod cat_command;
 mod ctl;
 mod dialect;
 mod doctor_command;
+mod external;
 mod finding;
 mod interrupt;
 mod kernel_memory;
@@ -23,16 +23,54 @@ mod status;
 mod stop_command;
 mod top_command;
 
+use anyhow::Result;
 use clap::Parser;
+use cli::messages::{reasons, report};
 use cli::{Cli, Command};
-use daemon::stderr::{reasons, say};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
 use std::process::ExitCode;
 
+/// Carries out the words after a program's or a command's name. Returns the exit status.
+type Run = fn(Vec<OsString>) -> Result<u8>;
+
+/// Programs that this one replaces when it is called by their names.
+const PROGRAMS: [(&str, Run); 7] = [
+    ("auditctl", ctl::run),
+    ("augenrules", ctl::augenrules::run),
+    ("ausearch", search_command::run),
+    ("aureport", report_command::run),
+    ("ausyscall", search_command::ausyscall::run),
+    ("aulast", |args| {
+        last_command::run(last_command::Program::Aulast, args)
+    }),
+    ("aulastlog", |args| {
+        last_command::run(last_command::Program::Aulastlog, args)
+    }),
+];
+
+/// Commands whose arguments are not in clap's syntax, so that clap does not see them. The first two are the daemon's
+/// helpers, which are this program, started anew: they print nothing.
+const COMMANDS: [(&str, Run); 7] = [
+    (lookup::COMMAND, |args| {
+        let role = args.first().map(OsString::as_os_str);
+        Ok(u8::from(lookup::serve_as(role).is_err()))
+    }),
+    (spawn::COMMAND, |args| {
+        let served = spawn::serve_as(args.into_iter(), capture::unmount_unused);
+        Ok(u8::from(served.is_err()))
+    }),
+    ("ctl", ctl::run),
+    ("forward", |args| external::exec(external::FORWARD, args)),
+    ("verify", verify),
+    ("search", search_command::run),
+    ("report", report),
+];
+
 fn main() -> ExitCode {
-    // Options of auditctl, augenrules and ausearch are not in clap's syntax, so clap does not see them.
     let mut args = std::env::args_os();
     let program = args.next().unwrap_or_default();
+<<<<<<< HEAD
     let first = std::env::args_os().nth(1);
     let result = if first
         .as_ref()
@@ -70,28 +108,60 @@ fn main() -> ExitCode {
         report_command::run(args.collect())
     } else if first.is_some_and(|first| first == "report") {
         report_command::run(args.skip(1).collect())
+=======
+    let args: Vec<OsString> = args.collect();
+
+    let result = if let Some(run) = replaced_program(&program) {
+        run(args)
+    } else if let Some(run) = args.first().and_then(|first| named(&COMMANDS, first)) {
+        run(args[1..].to_vec())
+>>>>>>> main
     } else {
-        command()
+        parsed_command()
     };
     match result {
         Ok(status) => ExitCode::from(status),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            say!("tarsier: {}", reasons(&error));
+            report!("tarsier: {}", reasons(&error));
             ExitCode::FAILURE
         }
     }
 }
 
-/// Whether `tarsier verify` is asked for what hosts have sent.
-fn is_central() -> bool {
-    std::env::args_os().any(|arg| {
-        let text = arg.to_string_lossy();
-        text == "--from" || text.starts_with("--from=")
-    })
+/// The function of the program by whose name this one was called.
+fn replaced_program(path: &OsStr) -> Option<Run> {
+    named(&PROGRAMS, Path::new(path).file_name()?)
 }
 
-fn command() -> anyhow::Result<u8> {
+fn named(table: &[(&str, Run)], name: &OsStr) -> Option<Run> {
+    let mut rows = table.iter();
+    rows.find_map(|(each, run)| (name == *each).then_some(*run))
+}
+
+/// Verifies this host's log, or with `--from` what hosts have sent, which is `tarsier-forward`'s to read.
+fn verify(args: Vec<OsString>) -> Result<u8> {
+    let is_from = |arg: &OsString| {
+        let text = arg.to_string_lossy();
+        text == "--from" || text.starts_with("--from=")
+    };
+    if args.iter().any(is_from) {
+        let words = std::iter::once("verify".into()).chain(args);
+        external::exec(external::FORWARD, words)
+    } else {
+        parsed_command()
+    }
+}
+
+fn report(args: Vec<OsString>) -> Result<u8> {
+    if args.iter().any(|word| word == "--html") {
+        report_html::run(args)
+    } else {
+        report_command::run(args)
+    }
+}
+
+fn parsed_command() -> Result<u8> {
     match Cli::parse_from(top_command::spelled_out(std::env::args_os())).command {
         Command::Run(args) => daemon::run(args),
         Command::Plan(args) => plan_command::plan(&args),
@@ -99,10 +169,10 @@ fn command() -> anyhow::Result<u8> {
         Command::Doctor(args) => doctor_command::doctor(&args),
         Command::Migrate(args) => migrate_command::migrate(&args),
         Command::Stop(args) => stop_command::stop(&args),
-        Command::Forward { args } => beside::run(beside::FORWARD, args),
+        Command::Forward { args } => external::exec(external::FORWARD, args),
         Command::Cat(args) => cat_command::cat(&args),
         Command::Top(args) => top_command::top(&args),
-        Command::Export(_) => beside::run(beside::EXPORT, std::env::args_os().skip(2)),
+        Command::Export(_) => external::exec(external::EXPORT, std::env::args_os().skip(2)),
         Command::Seal(command) => seal_command::seal(&command),
         Command::Verify(args) => seal_command::verify(&args),
         Command::Rules(command) => rules_command::rules(&command),
@@ -113,6 +183,7 @@ fn command() -> anyhow::Result<u8> {
     }
 }
 
+<<<<<<< HEAD
 /// Runs as a helper of the daemon, which starts this program anew. A helper says nothing.
 fn helper(role: Option<OsString>) -> anyhow::Result<u8> {
     Ok(u8::from(
@@ -120,9 +191,27 @@ fn helper(role: Option<OsString>) -> anyhow::Result<u8> {
     ))
 }
 
+=======
+>>>>>>> main
 /// Whether standard output was closed by its reader, which is not an error.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .downcast_ref::<std::io::Error>()
         .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_program_s_name_decides() {
+        let is_replaced = |path| replaced_program(OsStr::new(path)).is_some();
+        for path in ["/sbin/auditctl", "auditctl", "/usr/sbin/augenrules"] {
+            assert!(is_replaced(path), "{path}");
+        }
+        for path in ["/usr/bin/tarsier", "auditctl2", "augenrules.auditd", ""] {
+            assert!(!is_replaced(path), "{path}");
+        }
+    }
 }

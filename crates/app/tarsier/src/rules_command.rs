@@ -10,8 +10,8 @@ mod scan;
 pub(crate) mod source;
 
 use anyhow::Result;
+use cli::messages::{reasons, report};
 use cli::RulesCommand;
-use daemon::stderr::{reasons, say};
 
 /// Runs one of the subcommands. Status 2 means that it failed.
 pub(crate) fn rules(command: &RulesCommand) -> Result<u8> {
@@ -25,7 +25,7 @@ pub(crate) fn rules(command: &RulesCommand) -> Result<u8> {
     };
     match result {
         Err(error) if !is_io(&error) => {
-            say!("tarsier: {}", reasons(&error));
+            report!("tarsier: {}", reasons(&error));
             Ok(2)
         }
         result => result,

@@ -2,9 +2,9 @@
 
 use crate::search_command::index_file::{self, Verdict};
 use anyhow::{bail, Context, Result};
+use cli::messages::{reasons, report};
 use cli::{SealCommand, SealInitArgs, VerifyArgs};
 use conf::LoadOptions;
-use daemon::stderr::{reasons, say};
 use journal::seal::verify::{End, Finding, Options, Report};
 use journal::seal::{self, time_text, VerificationKey};
 use rustix::fs::{Mode, OFlags};
@@ -63,11 +63,11 @@ fn init(args: &SealInitArgs) -> Result<u8> {
     match &args.key {
         Some(path) => {
             let path = path.display();
-            say!("tarsier: move {path} off this host: who has it can forge the log");
+            report!("tarsier: move {path} off this host: who has it can forge the log");
         }
-        None => say!("tarsier: keep this key off this host: who has it can forge the log"),
+        None => report!("tarsier: keep this key off this host: who has it can forge the log"),
     }
-    say!(
+    report!(
         "tarsier: keys for {} are made; set `seal = yes` and reload the daemon",
         log.display()
     );
@@ -90,7 +90,7 @@ fn keep_in_memory() {
     let outcome = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .and_then(|()| mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE));
     if let Err(errno) = outcome {
-        say!("tarsier: the key may reach swap or a core dump while it is made: {errno}");
+        report!("tarsier: the key may reach swap or a core dump while it is made: {errno}");
     }
 }
 
@@ -137,9 +137,10 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8> {
     }
     match report(args) {
         Ok(report) => {
-            match args.json {
-                true => println!("{}", serde_json::to_string_pretty(&to_json(&report))?),
-                false => print(&report, &mut io::stdout().lock())?,
+            if args.json {
+                println!("{}", serde_json::to_string_pretty(&to_json(&report))?)
+            } else {
+                print(&report, &mut io::stdout().lock())?
             }
             Ok(match (report.is_intact(), report.end) {
                 (false, _) => ALTERED,
@@ -148,7 +149,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8> {
             })
         }
         Err(error) => {
-            say!("tarsier: {}", reasons(&error));
+            report!("tarsier: {}", reasons(&error));
             Ok(UNKNOWN)
         }
     }

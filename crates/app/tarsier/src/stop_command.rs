@@ -2,10 +2,10 @@
 
 use crate::ctl;
 use anyhow::{bail, Context, Result};
+use cli::messages::report;
 use cli::StopArgs;
 use daemon::protocol::socket_path;
 use daemon::protocol::{Answer, Request};
-use daemon::stderr::say;
 use daemon::{remove_left, Instance, Removed};
 
 pub(crate) fn stop(args: &StopArgs) -> Result<u8> {
@@ -24,7 +24,7 @@ pub(crate) fn stop(args: &StopArgs) -> Result<u8> {
         }
         Instance::wait_for_end(run_dir)?;
         if let Some(note) = answer.note {
-            say!("tarsier: {note}");
+            report!("tarsier: {note}");
         }
     } else if !args.disarm {
         bail!(
@@ -36,7 +36,7 @@ pub(crate) fn stop(args: &StopArgs) -> Result<u8> {
         match remove_left(run_dir)? {
             Removed::Nothing => {}
             Removed::Capture { unread_bytes } => {
-                say!("tarsier: removed a capture without daemon; {unread_bytes} bytes in its rings are gone");
+                report!("tarsier: removed a capture without daemon; {unread_bytes} bytes in its rings are gone");
             }
         }
     }

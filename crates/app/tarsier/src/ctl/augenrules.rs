@@ -5,7 +5,7 @@
 
 use anyhow::{Context, Result};
 use rules::Owner;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -18,32 +18,29 @@ const MERGED: &str = "/etc/audit/audit.rules";
 /// Exit status for wrong options, and where there is no directory.
 const FAILED: u8 = 1;
 
-/// Whether the program was called by augenrules' name.
-pub(crate) fn is_augenrules(program: &OsStr) -> bool {
-    Path::new(program).file_name() == Some(OsStr::new("augenrules"))
-}
-
-/// Carries out `args`, the words after `augenrules`; `program` is its name in messages. Returns the
-/// script's exit status.
+/// Carries out `args`, the words after `augenrules`. Returns the script's exit status.
 ///
 /// # Errors
 /// A file cannot be read or written, or belongs to somebody else than root.
-pub(crate) fn run(program: &OsStr, args: &[OsString]) -> Result<u8> {
+pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
     let places = Places {
         parts: PathBuf::from(PARTS),
         merged: PathBuf::from(MERGED),
         owner: Owner::Root,
     };
+    // The script's messages begin with the path by which it was called.
+    let program = std::env::args_os().next().unwrap_or_default();
     let name = program.to_string_lossy();
-    let (load, status) = merge(&places, &name, args, &mut io::stdout().lock())?;
+    let (load, status) = merge(&places, &name, &args, &mut io::stdout().lock())?;
     if !load {
         return Ok(status);
     }
     let own = rules::read_directory(&places.parts, places.owner, rules::OWN_ONLY)?;
-    let loaded = match own.is_empty() {
-        true => super::run(vec!["-R".into(), places.merged.into()])?,
-        // The merged file is for auditctl, which refuses these.
-        false => super::merge::load(&places.parts, false, Path::new(super::RUN_DIR))?,
+    let loaded = if own.is_empty() {
+        super::run(vec!["-R".into(), places.merged.into()])?
+    } else {
+        // The merged file is for auditctl, which refuses rules of `*.tarsier`.
+        super::merge::load(&places.parts, false, Path::new(super::RUN_DIR))?
     };
     Ok(status.max(loaded))
 }
@@ -139,13 +136,6 @@ mod tests {
         let mut out = Vec::new();
         let (load, status) = merge(places, "augenrules", &args, &mut out).unwrap();
         (String::from_utf8(out).unwrap(), load, status)
-    }
-
-    #[test]
-    fn the_program_s_name_decides() {
-        assert!(is_augenrules(OsStr::new("/usr/sbin/augenrules")));
-        assert!(!is_augenrules(OsStr::new("/usr/sbin/auditctl")));
-        assert!(!is_augenrules(OsStr::new("augenrules.auditd")));
     }
 
     #[test]

@@ -13,14 +13,14 @@ mod usage;
 
 use anyhow::{bail, Result};
 use audit::Audit;
+use cli::messages::report;
 pub(crate) use client::ask;
 use client::Client;
-use daemon::stderr::say;
 use kernel::Kernel;
 pub(crate) use merge::merge;
 use rules::{Command, Dialect, Source};
 use session::Session;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -39,11 +39,6 @@ struct SessionOptions {
     dialect: Dialect,
 }
 
-/// Whether the program was called by auditctl's name.
-pub(crate) fn is_auditctl(program: &OsStr) -> bool {
-    Path::new(program).file_name() == Some(OsStr::new("auditctl"))
-}
-
 /// Carries out `args`, the words after `auditctl` or `tarsier ctl`. Returns auditctl's exit status.
 ///
 /// # Errors
@@ -59,7 +54,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
     let is_harmless =
         matches!(args.as_slice(), [option] if matches!(option.as_slice(), b"-h" | b"-v"));
     if !is_harmless && !rustix::process::geteuid().is_root() {
-        say!("You must be root to run this program.");
+        report!("You must be root to run this program.");
         return Ok(NOT_ROOT);
     }
     options.with_session(|session| Ok(session.call(&args)?))
@@ -77,9 +72,12 @@ fn load<'l>(
         dialect: Dialect::default(),
     };
     let wanted = [Command::ReadFile(Vec::new())];
-    options.with_session(|session| match session.may_change_rules(&wanted) {
-        true => Ok(session.load(lines)?),
-        false => Ok(session::SUCCESS),
+    options.with_session(|session| {
+        if session.may_change_rules(&wanted) {
+            Ok(session.load(lines)?)
+        } else {
+            Ok(session::SUCCESS)
+        }
     })
 }
 
@@ -136,14 +134,6 @@ impl SessionOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_program_s_name_decides() {
-        assert!(is_auditctl(OsStr::new("/sbin/auditctl")));
-        assert!(is_auditctl(OsStr::new("auditctl")));
-        assert!(!is_auditctl(OsStr::new("/usr/bin/tarsier")));
-        assert!(!is_auditctl(OsStr::new("auditctl2")));
-    }
 
     #[test]
     fn our_options_come_first_and_the_rest_is_auditctl_s() {

@@ -6,7 +6,7 @@
 
 use super::audit::Trouble;
 use super::session::{print, say, say_findings, Session, SUCCESS};
-use daemon::stderr::say;
+use cli::messages::report;
 use rules::{parse_line_as, Command, Dialect, Source, SystemHost};
 use std::fs::File;
 use std::io::{self, Read};
@@ -57,7 +57,7 @@ impl Session<'_> {
         let text = match read(Path::new(std::ffi::OsStr::from_bytes(path))) {
             Ok(text) => text,
             Err(reason) => {
-                say!("{reason}");
+                report!("{reason}");
                 return Ok(FAILED);
             }
         };
@@ -129,7 +129,7 @@ impl Session<'_> {
         let applied = match self.audit.apply(&commands, tolerate_from) {
             Ok(applied) => applied,
             Err(Trouble { reason, .. }) => {
-                say!("{reason}");
+                report!("{reason}");
                 return Ok(FAILED);
             }
         };
@@ -141,7 +141,7 @@ impl Session<'_> {
             progress.has_failed = true;
             say_place(source);
             if *place < tolerate_from {
-                say!("Nothing was changed");
+                report!("Nothing was changed");
                 return Ok(progress.status(true));
             }
         }
@@ -164,9 +164,10 @@ impl Session<'_> {
     /// The commands in a line; `None`, after printing why, if the line is wrong.
     fn parse(&self, source: &Source, line: &[u8]) -> Option<Vec<Command>> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let dialect = match rules::is_own_file(&source.file) && self.audit.is_atomic() {
-            true => Dialect::Tarsier,
-            false => self.dialect,
+        let dialect = if rules::is_own_file(&source.file) && self.audit.is_atomic() {
+            Dialect::Tarsier
+        } else {
+            self.dialect
         };
         let parsed = parse_line_as(dialect, line, source, &SystemHost);
         say_findings(&parsed).then_some(parsed.commands)
@@ -179,7 +180,7 @@ fn is_tolerant(command: &Command) -> bool {
 
 fn say_place(source: &Source) {
     let Source { file, line } = source;
-    say!("There was an error in line {line} of {file}");
+    report!("There was an error in line {line} of {file}");
 }
 
 /// Reads a file that only root can have written (auditctl(8), `-R`). The error is a message.

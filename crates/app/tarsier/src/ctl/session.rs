@@ -4,8 +4,8 @@
 
 use super::audit::{Applied, Audit, Trouble};
 use super::listing;
+use cli::messages::report;
 use daemon::protocol::AuditState;
-use daemon::stderr::say;
 use rules::{parse_args, Command, Dialect, Parsed, Source, SystemHost};
 use std::io::{self, Write};
 
@@ -65,11 +65,11 @@ impl Session<'_> {
         match self.audit.state() {
             Ok(AuditState { enabled: 2, .. }) => {
                 let _ = self.audit.apply(wanted, 0);
-                say!("The audit system is in immutable mode, no rule changes allowed");
+                report!("The audit system is in immutable mode, no rule changes allowed");
                 false
             }
             Err(trouble) if trouble.is_disabled() => {
-                say!("The audit system is disabled");
+                report!("The audit system is disabled");
                 false
             }
             _ => true,
@@ -110,7 +110,7 @@ impl Session<'_> {
                 }
             }
             Command::ReadFile(_) => {
-                say!("Error - nested rule files not supported");
+                report!("Error - nested rule files not supported");
                 return Ok(Err(Failed));
             }
             change => {
@@ -147,9 +147,9 @@ impl Session<'_> {
             | Command::Rate(_)
             | Command::BacklogWaitTime(_) => self.show_state()?,
             Command::DeleteAll { .. } => self.show_emptiness()?,
-            Command::ResetLost => say!("lost: {}", value.unwrap_or_default()),
+            Command::ResetLost => report!("lost: {}", value.unwrap_or_default()),
             Command::ResetBacklogWaitTimeActual => {
-                say!("backlog_wait_time_actual: {}", value.unwrap_or_default());
+                report!("backlog_wait_time_actual: {}", value.unwrap_or_default());
             }
             _ => {}
         }
@@ -182,7 +182,7 @@ impl Session<'_> {
     ) -> io::Result<()> {
         let (text, unknown) = listing::rules(rules, self.dialect, is_interpreted, key);
         print(&text)?;
-        unknown.iter().for_each(|unknown| say!("{unknown}"));
+        unknown.iter().for_each(|unknown| report!("{unknown}"));
         Ok(())
     }
 
@@ -204,12 +204,12 @@ impl Session<'_> {
             .map_err(|trouble| say(&asked, &trouble))?;
         let pid = i32::try_from(state.pid).ok().and_then(Pid::from_raw);
         let Some(pid) = pid else {
-            say!("Auditd is not running");
+            report!("Auditd is not running");
             return Ok(());
         };
         kill_process(pid, signal).map_err(|errno| {
             let cause = super::audit::errno_text(errno.raw_os_error());
-            say!("Failed sending signal to auditd ({cause})");
+            report!("Failed sending signal to auditd ({cause})");
             Failed
         })
     }
@@ -218,11 +218,11 @@ impl Session<'_> {
 /// Prints what is wrong with a line. Returns whether it can be carried out.
 pub(super) fn say_findings(parsed: &Parsed) -> bool {
     for warning in &parsed.warnings {
-        say!("{}", warning.message);
+        report!("{}", warning.message);
     }
     match &parsed.error {
         Some(error) => {
-            say!("{}", error.message);
+            report!("{}", error.message);
             false
         }
         None => true,
@@ -232,9 +232,9 @@ pub(super) fn say_findings(parsed: &Parsed) -> bool {
 /// Prints why a command was refused.
 pub(super) fn say(command: &Command, trouble: &Trouble) -> Failed {
     if trouble.is_disabled() {
-        say!("The audit system is disabled");
+        report!("The audit system is disabled");
     } else {
-        say!("{}", trouble.text(command));
+        report!("{}", trouble.text(command));
     }
     Failed
 }

@@ -7,15 +7,15 @@ use crate::search_command::logs::{self, Input, ReadEnd, Source, Step};
 use crate::search_command::users;
 use crate::shown;
 use anyhow::{Context, Result};
-use daemon::stderr::say;
+use cli::messages::report;
 use query::last::{Logins, Options, Sessions};
 use query::time::{use_environment, Locale};
 use query::{Assembler, Dialect, Escape, Event, Interpreter, TimeRange};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A program that is done instead, by the name of this one.
@@ -23,17 +23,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub(crate) enum Program {
     Aulast,
     Aulastlog,
-}
-
-impl Program {
-    /// The program with the name of `program`.
-    pub(crate) fn of(program: &OsStr) -> Option<Program> {
-        match Path::new(program).file_name()?.to_str()? {
-            "aulast" => Some(Program::Aulast),
-            "aulastlog" => Some(Program::Aulastlog),
-            _ => None,
-        }
-    }
 }
 
 impl Program {
@@ -57,7 +46,7 @@ pub(crate) fn run(program: Program, args: Vec<OsString>) -> Result<u8> {
     let (dialect, words) = match dialect::take(&words, program.name(), program.name()) {
         Ok(taken) => taken,
         Err(message) => {
-            say!("{message}");
+            report!("{message}");
             return Ok(FAILED);
         }
     };
@@ -111,7 +100,7 @@ fn aulast(words: &[String], dialect: Dialect) -> Result<u8> {
     let last = match Last::parse(words) {
         Ok(last) => last,
         Err(message) => {
-            say!("{message}");
+            report!("{message}");
             return Ok(FAILED);
         }
     };
@@ -124,7 +113,7 @@ fn aulast(words: &[String], dialect: Dialect) -> Result<u8> {
         (None, true) => Some(Source::Stdin),
         (None, false) => {
             if !rustix::process::getuid().is_root() {
-                say!("You probably need to be root for this to work");
+                report!("You probably need to be root for this to work");
             }
             None
         }
@@ -149,7 +138,7 @@ fn aulast(words: &[String], dialect: Dialect) -> Result<u8> {
         flush(&mut sessions)
     })?;
     if let Err(message) = read {
-        say!("Error - {message}");
+        report!("Error - {message}");
         return Ok(FAILED);
     }
     sessions.finish();
@@ -168,7 +157,7 @@ fn aulastlog(words: &[String], dialect: Dialect) -> Result<u8> {
             }
             ("--stdin", _) => use_stdin = true,
             _ => {
-                say!("usage: aulastlog [--dialect 3|4] [--stdin] [--user NAME]");
+                report!("usage: aulastlog [--dialect 3|4] [--stdin] [--user NAME]");
                 return Ok(FAILED);
             }
         }
@@ -229,7 +218,7 @@ fn for_each_event(
         return Ok(Ok(()));
     };
     if is_of_system && dialect.is_peer() {
-        say!("No log file");
+        report!("No log file");
     }
     // auparse says only why.
     let reason = message

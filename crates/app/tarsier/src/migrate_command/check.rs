@@ -2,10 +2,10 @@
 
 use crate::finding::Finding;
 use crate::plan_command::plan_for;
+use cli::messages::reasons;
 use cli::Engine;
 use conf::plugins::{Plugin, PluginKind};
 use conf::{Config, LoadOptions};
-use daemon::stderr::reasons;
 use plan::Exactness;
 use rules::{LoadError, Owner, RuleError, RuleSet, Settings, SystemHost};
 use std::path::Path;
@@ -30,9 +30,10 @@ fn rules(directory: &Path) -> Vec<Finding> {
         )];
     }
     // Whoever is not root may look at rules, too.
-    let owner = match rustix::process::geteuid().is_root() {
-        true => Owner::Root,
-        false => Owner::Anybody,
+    let owner = if rustix::process::geteuid().is_root() {
+        Owner::Root
+    } else {
+        Owner::Anybody
     };
     match rules::load(directory, owner, &SystemHost) {
         Ok(set) => of_set(&set),
@@ -162,10 +163,10 @@ fn configuration(file: &Path) -> Vec<Finding> {
     };
     let mut found = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
-        let Some((key, _)) = line
-            .split_once('=')
-            .filter(|_| !line.trim_start().starts_with('#'))
-        else {
+        if line.trim_start().starts_with('#') {
+            continue;
+        }
+        let Some((key, _)) = line.split_once('=') else {
             continue;
         };
         let place = format!("{}:{number}", file.display());

@@ -10,8 +10,8 @@ mod tests;
 
 use crate::finding::{self, Level};
 use anyhow::{bail, Context, Result};
+use cli::messages::report;
 use cli::MigrateArgs;
-use daemon::stderr::say;
 use host::Host;
 use record::Record;
 use steps::Kind;
@@ -30,7 +30,7 @@ pub(crate) fn migrate(args: &MigrateArgs) -> Result<u8> {
     let mut host = system::System;
     if args.back {
         back(&mut host)?;
-        say!("tarsier: auditd is as it was before `tarsier migrate`");
+        report!("tarsier: auditd is as it was before `tarsier migrate`");
         return Ok(0);
     }
     let mut findings = check::findings();
@@ -40,7 +40,7 @@ pub(crate) fn migrate(args: &MigrateArgs) -> Result<u8> {
         bail!("nothing was changed: Tarsier would not put all of this in force");
     }
     forward(&mut host)?;
-    say!("tarsier: Tarsier has replaced auditd; `tarsier migrate --back` undoes this");
+    report!("tarsier: Tarsier has replaced auditd; `tarsier migrate --back` undoes this");
     Ok(0)
 }
 

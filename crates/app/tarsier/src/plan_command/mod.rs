@@ -6,10 +6,10 @@ mod profile;
 use crate::rules_command::{check::findings_of, source};
 use abi::Field;
 use anyhow::{bail, Context, Result};
+use cli::messages::report;
 use cli::{Engine, PlanArgs};
 use daemon::choice::{self, Kind};
 use daemon::host::host;
-use daemon::stderr::say;
 use plan::{CallExplanation, Capabilities, Plan};
 use rules::{ErrorKind, Rule, RuleSet, Source, SystemHost, Value};
 use std::ffi::OsStr;
@@ -33,12 +33,11 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<u8> {
     }
     if let Some(of) = &args.profile {
         let profile = profile::predict(of, args.seconds, &plan, is_kernel)?;
-        match args.json {
-            true => {
-                serde_json::to_writer_pretty(&mut out, &profile)?;
-                writeln!(out)?;
-            }
-            false => write!(out, "{profile}")?,
+        if args.json {
+            serde_json::to_writer_pretty(&mut out, &profile)?;
+            writeln!(out)?;
+        } else {
+            write!(out, "{profile}")?
         }
         return Ok(0);
     }
@@ -50,9 +49,10 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<u8> {
         return Ok(0);
     }
     if args.syscalls.is_empty() {
-        let explanation = match is_kernel {
-            true => plan::explain_kernel(&plan),
-            false => plan::explain(&plan),
+        let explanation = if is_kernel {
+            plan::explain_kernel(&plan)
+        } else {
+            plan::explain(&plan)
         };
         if args.json {
             serde_json::to_writer_pretty(&mut out, &explanation)?;
@@ -94,9 +94,10 @@ pub(crate) fn plan_for(set: &RuleSet, engine: Engine) -> Result<(Plan, bool)> {
             io_uring,
             uring_operations,
             trampoline: is_trampoline,
-            unhooked_calls: match is_trampoline {
-                true => capture::probe::unhooked_calls(),
-                false => Default::default(),
+            unhooked_calls: if is_trampoline {
+                capture::probe::unhooked_calls()
+            } else {
+                Default::default()
             },
             cgroup2: capture::probe::cgroup2(),
             gaps: capture::probe::gaps(is_trampoline),
@@ -104,14 +105,13 @@ pub(crate) fn plan_for(set: &RuleSet, engine: Engine) -> Result<(Plan, bool)> {
         }
     };
     let is_kernel = kind == Kind::Kernel;
-    let plan = match is_kernel {
-        true => Plan::for_kernel(&set.rules, &capabilities, 1),
-        false => {
-            let identities = compose::identify(&set.rules, &host());
-            let plan = Plan::new(&set.rules, &capabilities, &identities, 1);
-            plan.map_err(|error| daemon::too_large(&error, &set.rules))
-                .context("the rules cannot be planned")?
-        }
+    let plan = if is_kernel {
+        Plan::for_kernel(&set.rules, &capabilities, 1)
+    } else {
+        let identities = compose::identify(&set.rules, &host());
+        let plan = Plan::new(&set.rules, &capabilities, &identities, 1);
+        plan.map_err(|error| daemon::too_large(&error, &set.rules))
+            .context("the rules cannot be planned")?
     };
     Ok((plan, is_kernel))
 }
@@ -138,7 +138,7 @@ fn warn_of_costs(set: &RuleSet) {
         };
         let (place, name) = (place.place(), finding.lint.name());
         let cost = finding.cost.map(|cost| format!(": {cost}"));
-        say!(
+        report!(
             "{place}: warning: {} [{name}]{}",
             finding.message,
             cost.unwrap_or_default()
@@ -164,7 +164,7 @@ fn warn_of_links(rules: &[Rule]) {
                 continue;
             };
             let (place, path, target) = (rule.source.place(), path.display(), target.display());
-            say!(
+            report!(
                 "{place}: warning: {path} is a symbolic link: Tarsier watches {target}, where it leads; the kernel's \
                  audit watches the link alone: name {target}"
             );
@@ -177,7 +177,7 @@ fn warn_of_missing_paths(rules: &[Rule]) {
         if let Err(refusal) = rules::check(rule, Some(&SystemHost)) {
             if refusal.kind == ErrorKind::MissingPath {
                 let (file, line) = (&rule.source.file, rule.source.line);
-                say!(
+                report!(
                     "{file}:{line}: warning: {}, loading would fail",
                     refusal.reason
                 );

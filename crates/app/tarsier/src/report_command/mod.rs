@@ -10,8 +10,8 @@ use crate::search_command::logs::{self, Defaults, Input, ReadEnd, Source, Step};
 use crate::search_command::pipeline;
 use crate::shown;
 use anyhow::Result;
+use cli::messages::report;
 use cli::report::REPORT_USAGE;
-use daemon::stderr::say;
 use options::{Extra, Instead, ReportOptions};
 use query::overview::Overview;
 use query::report::news::Appearances;
@@ -19,20 +19,14 @@ use query::report::top::{Field, Top};
 use query::report::{Kind, List, Summary, NONE_FOUND};
 use query::time::{use_environment, Locale};
 use query::{Assembler, Batch, Dialect, EventView};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
-use std::path::Path;
 
 /// Exit status for errors, and for a list without lines.
 const NOTHING: u8 = 1;
 /// Bytes of output that are written at once.
 const OUTPUT_BYTES: usize = 1 << 16;
-
-/// Whether the program was called by aureport's name.
-pub(crate) fn is_aureport(program: &OsStr) -> bool {
-    Path::new(program).file_name() == Some(OsStr::new("aureport"))
-}
 
 /// Carries out `args`, the words after `aureport` or `tarsier report`. Returns aureport's exit status.
 ///
@@ -43,7 +37,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
     let (dialect, words) = match dialect::take(&words, "report", "aureport") {
         Ok(taken) => taken,
         Err(message) => {
-            say!("{message}");
+            report!("{message}");
             return Ok(NOTHING);
         }
     };
@@ -63,12 +57,12 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
             Ok(0)
         }
         Err(Instead::Fail(message)) => {
-            say!("{message}");
+            report!("{message}");
             io::stdout().write_all(REPORT_USAGE.as_bytes())?;
             Ok(NOTHING)
         }
         Err(Instead::Refuse(message)) => {
-            say!("{message}");
+            report!("{message}");
             Ok(NOTHING)
         }
     }
@@ -90,7 +84,7 @@ fn report(mut options: ReportOptions) -> Result<u8> {
                 Reader::new(&options, &defaults, out).run(&input)
             }),
             Err(message) => {
-                say!("{message}");
+                report!("{message}");
                 Ok(NOTHING)
             }
         };
@@ -103,7 +97,7 @@ fn report(mut options: ReportOptions) -> Result<u8> {
             None => "\n",
         };
         io::stdout().write_all(which.as_bytes())?;
-        say!("Unimplemented option");
+        report!("Unimplemented option");
         return Ok(NOTHING);
     };
     out.extend_from_slice(title.as_bytes());
@@ -118,7 +112,7 @@ fn report(mut options: ReportOptions) -> Result<u8> {
             if request.dialect.is_peer() {
                 shown::write(&out)?;
             }
-            say!("{message}");
+            report!("{message}");
             return Ok(NOTHING);
         }
     };
@@ -241,7 +235,7 @@ impl<'o> Reader<'o> {
         })?;
         if let ReadEnd::Refused(message) = end {
             self.flush()?;
-            say!("{message}");
+            report!("{message}");
             return Ok(NOTHING);
         }
         let first = assembler.first_time().unwrap_or((0, 0));
@@ -267,7 +261,7 @@ impl<'o> Reader<'o> {
         )?;
         if let ReadEnd::Refused(message) = finished.end {
             self.flush()?;
-            say!("{message}");
+            report!("{message}");
             return Ok(NOTHING);
         }
         if let Target::Summary(whole) = &mut self.target {
@@ -487,6 +481,6 @@ impl<'o> Counter<'o> {
 fn say_bad_times(assembler: &mut Assembler) {
     for text in assembler.take_bad_times() {
         let text = String::from_utf8_lossy(&text).into_owned();
-        say!("Error extracting time stamp ({text})");
+        report!("Error extracting time stamp ({text})");
     }
 }

@@ -15,8 +15,8 @@ use crate::seal_command;
 use crate::search_command::logs::{self, Input, ReadEnd, Source};
 use crate::search_command::pipeline;
 use anyhow::{Context, Result};
+use cli::messages::{reasons, report};
 use cli::VerifyArgs;
-use daemon::stderr::{reasons, say};
 use journal::seal::verify::End;
 use options::PageOptions;
 use page::{About, Seal};
@@ -25,7 +25,7 @@ use query::summary::{Digests, Summary};
 use query::time::{use_environment, Locale};
 use query::{Assembler, Dialect};
 use rustix::fs::{Mode, OFlags};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -33,12 +33,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Exit status for errors, as of aureport.
 const FAILED: u8 = 1;
-
-/// Whether the program was called as `tarsier report … --html …`.
-pub(crate) fn is_asked_for(command: Option<&OsStr>) -> bool {
-    command.is_some_and(|command| command == "report")
-        && std::env::args_os().any(|word| word == "--html")
-}
 
 /// Carries out `args`, the words after `tarsier report`, which have `--html`.
 ///
@@ -54,7 +48,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
     let options = match PageOptions::parse(&words) {
         Ok(options) => options,
         Err(message) => {
-            say!("{message}");
+            report!("{message}");
             return Ok(FAILED);
         }
     };
@@ -63,7 +57,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
     let input = match found {
         Ok(input) => input,
         Err(message) => {
-            say!("{message}");
+            report!("{message}");
             return Ok(FAILED);
         }
     };
@@ -90,11 +84,11 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
     match read.end {
         ReadEnd::Done => {}
         ReadEnd::Refused(message) => {
-            say!("{message}");
+            report!("{message}");
             return Ok(FAILED);
         }
         ReadEnd::Damaged => {
-            say!("tarsier: not all of the logs could be read");
+            report!("tarsier: not all of the logs could be read");
             return Ok(FAILED);
         }
     }

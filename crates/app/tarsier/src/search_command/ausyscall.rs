@@ -3,18 +3,12 @@
 use crate::dialect;
 use abi::Arch;
 use anyhow::Result;
-use daemon::stderr::say;
+use cli::messages::report;
 use query::Dialect;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::Path;
 
 const USAGE: &str = "usage: ausyscall [arch] name | number | --dump | --exact";
-
-/// Whether the program was called by ausyscall's name.
-pub(crate) fn is_ausyscall(program: &OsStr) -> bool {
-    Path::new(program).file_name() == Some(OsStr::new("ausyscall"))
-}
 
 #[derive(Default)]
 struct Request {
@@ -34,7 +28,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
     let (dialect, words) = match dialect::take(&words, "ausyscall", "ausyscall") {
         Ok(taken) => taken,
         Err(message) => {
-            say!("{message}");
+            report!("{message}");
             return Ok(1);
         }
     };
@@ -44,7 +38,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
     match answer {
         Ok(()) => Ok(0),
         Err(message) => {
-            say!("{message}");
+            report!("{message}");
             Ok(1)
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! The file has ausearch's form: device and inode of the last log, then node, time, serial and type of the last event.
 
-use daemon::stderr::say;
+use cli::messages::report;
 use query::{Dialect, Event, Key};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -67,7 +67,7 @@ impl Checkpoint {
             Ok(text) => Some(Loaded::parse(&text, &path).ok_or(UNUSABLE)?),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => {
-                say!(
+                report!(
                     "Cannot open checkpoint file - {}: {}",
                     path.display(),
                     super::logs::reason(&error)
@@ -99,7 +99,7 @@ impl Checkpoint {
         };
         files.iter().rposition(is_it).ok_or_else(|| {
             if !self.dialect.is_peer() {
-                say!(
+                report!(
                     "tarsier: search: --checkpoint {}: its log is gone; with -ts checkpoint the \
                      search goes on by time",
                     self.path.display()
@@ -131,7 +131,7 @@ impl Checkpoint {
             return Decision::Skip;
         }
         if self.dialect.is_peer() && key.sec.saturating_sub(last.key.sec) > EVENT_DELTA_S {
-            say!(
+            report!(
                 "Corrupted checkpoint file. Inode match, but newer complete event ({}.{:03}:{}) \
                  found before loaded checkpoint {}.{:03}:{}",
                 key.sec,
@@ -153,7 +153,7 @@ impl Checkpoint {
             return None;
         }
         let key = &loaded.last.key;
-        say!(
+        report!(
             "tarsier: search: --checkpoint {}: the log does not have its event \
              ({}.{:03}:{}) any more; with -ts checkpoint the search goes on by time",
             self.path.display(),
@@ -177,7 +177,7 @@ impl Checkpoint {
         let metadata = match fs::metadata(log) {
             Ok(metadata) => metadata,
             Err(error) => {
-                say!(
+                report!(
                     "Cannot stat audit file for checkpoint details - {}: {}",
                     log.display(),
                     super::logs::reason(&error)
@@ -203,7 +203,7 @@ impl Checkpoint {
         let text = [head.as_bytes(), node, tail.as_bytes()].concat();
         let written = File::create(&self.path).and_then(|mut file| file.write_all(&text));
         if let Err(error) = written {
-            say!(
+            report!(
                 "Cannot open checkpoint file - {}: {}",
                 self.path.display(),
                 super::logs::reason(&error)
@@ -236,14 +236,14 @@ impl Loaded {
                 _ => Err(format!("Unknown checkpoint line - [{line}]")),
             };
             if let Err(message) = read {
-                say!("{message}");
+                report!("{message}");
                 is_good = false;
                 break;
             }
         }
         if loaded.inode == 0 || loaded.device == 0 {
             let name = path.display();
-            say!("Missing dev/inode lines from checkpoint file {name}");
+            report!("Missing dev/inode lines from checkpoint file {name}");
             is_good = false;
         }
         is_good.then_some(loaded)

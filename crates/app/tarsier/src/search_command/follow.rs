@@ -3,7 +3,7 @@
 use super::logs::{failed, open, Input, Source};
 use super::results::Results;
 use anyhow::{Context, Result};
-use daemon::stderr::say;
+use cli::messages::report;
 use query::{Assembler, Dialect, Feed};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -84,7 +84,7 @@ impl Tail {
         {
             Some(place) => files[place + 1..].to_vec(),
             None => {
-                say!(
+                report!(
                     "tarsier: {}: rotated away too fast; events may be missing",
                     self.path.display()
                 );

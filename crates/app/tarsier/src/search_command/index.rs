@@ -7,7 +7,7 @@ use super::results::Results;
 use super::{index_file, scan};
 use crate::interrupt::is_interrupted;
 use anyhow::Result;
-use daemon::stderr::say;
+use cli::messages::report;
 use query::index::{steps, Answer, Block, Needed, Step};
 use query::{Assembler, Dialect, Lines, Matcher, TimeRange};
 use std::fs::File;
@@ -307,7 +307,7 @@ pub(super) fn build_all(input: &Input) -> Result<u8> {
         match source {
             Source::File(path) if Some(path) != live => {
                 index_file::build(path)?;
-                say!(
+                report!(
                     "tarsier: {} is made",
                     index_file::index_path(path).display()
                 );

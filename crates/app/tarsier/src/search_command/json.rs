@@ -1,6 +1,6 @@
 //! Events as JSON, in the form of `log_format = JSON`, and in ECS and OCSF.
 
-use daemon::stderr::say;
+use cli::messages::report;
 use formats::{Format, LogEvent};
 use query::{Event, Interpretations};
 use record::{Encoder, NoNames, Stamp};
@@ -202,7 +202,7 @@ impl Mapped {
             Ok(()) => out.push(b'\n'),
             Err(refused) => {
                 out.truncate(start);
-                say!("tarsier: event {}: {refused}", key.serial);
+                report!("tarsier: event {}: {refused}", key.serial);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::interrupt::is_interrupted;
 use anyhow::Result;
-use daemon::stderr::say;
+use cli::messages::report;
 pub(crate) use logs::Log as Source;
 use query::{Assembler, Dialect, Event, Feed, Lines};
 use std::fs::{self, File};
@@ -38,7 +38,7 @@ pub(crate) fn defaults(dialect: Dialect) -> Result<Defaults> {
         true => conf::load(path, Default::default())?.config,
         false => {
             if dialect.is_peer() {
-                say!("Config file {} doesn't exist, skipping", conf::AUDITD_CONF);
+                report!("Config file {} doesn't exist, skipping", conf::AUDITD_CONF);
             }
             conf::Config::default()
         }
@@ -137,7 +137,7 @@ impl Input {
                     return Ok(Input::of(vec![path.to_owned()], false));
                 }
                 let log_file = path.join("audit.log");
-                say!("NOTE - using logs in {}", log_file.display());
+                report!("NOTE - using logs in {}", log_file.display());
                 Ok(rotated_set(&log_file))
             }
             None if !use_logs && is_pipe() => Ok(Input::one(Source::Stdin)),
@@ -148,7 +148,7 @@ impl Input {
     /// Adds what was found, and says what was left out.
     fn add(&mut self, found: logs::Found) {
         for left_out in found.left_out {
-            say!(
+            report!(
                 "tarsier: left out: {}: {}",
                 left_out.path.display(),
                 left_out.why
@@ -250,7 +250,7 @@ impl Input {
                     Ok(None) => break,
                     Err(error) if dialect.is_peer() => return Err(failed(source, error)),
                     Err(error) => {
-                        say!(
+                        report!(
                             "tarsier: {source}: {}; what comes before was read",
                             reason(&error)
                         );

@@ -23,8 +23,8 @@ use crate::progress::Progress;
 use anyhow::Result;
 use asked::Asked;
 use checkpoint::Checkpoint;
+use cli::messages::report;
 use cli::search::SEARCH_USAGE;
-use daemon::stderr::say;
 use logs::{Defaults, Input, ReadEnd, Source, Step};
 use options::{Format, Instead, SearchOptions};
 use ordered::Outcome;
@@ -32,17 +32,11 @@ use query::report::runs::Reading;
 use query::time::{use_environment, Locale};
 use query::{Assembler, Batch, Dialect};
 use results::{Results, Watcher, Worker};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::Path;
 
 /// Exit status if nothing was found, and for errors.
 const NOTHING: u8 = 1;
-
-/// Whether the program was called by ausearch's name.
-pub(crate) fn is_ausearch(program: &OsStr) -> bool {
-    Path::new(program).file_name() == Some(OsStr::new("ausearch"))
-}
 
 /// Carries out `args`, the words after `ausearch` or `tarsier search`. Returns ausearch's exit status.
 ///
@@ -53,7 +47,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
     let (dialect, words) = match dialect::take(&words, "search", "ausearch") {
         Ok(taken) => taken,
         Err(message) => {
-            say!("{message}");
+            report!("{message}");
             return Ok(NOTHING);
         }
     };
@@ -68,14 +62,14 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
     let (mut asked, words) = match Asked::take(words, dialect) {
         Ok(taken) => taken,
         Err(message) => {
-            say!("{message}");
+            report!("{message}");
             return Ok(NOTHING);
         }
     };
     match SearchOptions::parse(&words, dialect) {
         Ok(mut options) => {
             if let Err(message) = asked.complete(&mut options) {
-                say!("{message}");
+                report!("{message}");
                 return Ok(NOTHING);
             }
             Search::new(options, dialect, asked).run()
@@ -93,7 +87,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
             Ok(0)
         }
         Err(Instead::Fail(message)) => {
-            say!("{message}");
+            report!("{message}");
             Ok(NOTHING)
         }
         Err(Instead::FailWith(text)) => {
@@ -172,7 +166,7 @@ impl Search {
         ) {
             Ok(input) => input,
             Err(message) => {
-                say!("{message}");
+                report!("{message}");
                 return Ok(NOTHING);
             }
         };
@@ -211,7 +205,7 @@ impl Search {
             return Ok(0);
         }
         if self.options.output.format != Format::Raw {
-            say!("<no matches>");
+            report!("<no matches>");
         }
         Ok(NOTHING)
     }
@@ -340,7 +334,7 @@ impl Search {
             }
             ReadEnd::Refused(message) => {
                 self.results.flush()?;
-                say!("{message}");
+                report!("{message}");
                 Ok(Some(NOTHING))
             }
         }
@@ -359,7 +353,7 @@ impl Search {
     fn say_bad_times(&mut self, assembler: &mut Assembler) {
         for text in assembler.take_bad_times() {
             let text = String::from_utf8_lossy(&text).into_owned();
-            say!("Error extracting time stamp ({text})");
+            report!("Error extracting time stamp ({text})");
         }
     }
 }

@@ -5,7 +5,7 @@ use super::pieces::{pieces, plain_files, processors, Failed, Piece};
 use super::results::{Results, Worker};
 use crate::interrupt::is_interrupted;
 use anyhow::{Context, Result};
-use daemon::stderr::say;
+use cli::messages::report;
 use query::report::runs::{Extent, Part, Reading};
 use query::{Event, EventView, Found, InOrder, Sink};
 use std::collections::BTreeMap;
@@ -82,7 +82,7 @@ impl Sink for Results {
     }
 
     fn message(&mut self, message: &str) {
-        say!("{message}");
+        report!("{message}");
     }
 }
 

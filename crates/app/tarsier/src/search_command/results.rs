@@ -7,7 +7,7 @@ use super::printer::Printer;
 use super::users;
 use crate::shown;
 use anyhow::Result;
-use daemon::stderr::say;
+use cli::messages::report;
 use query::{Assembler, Batch, Dialect, Event, EventView, Found, Interpreter, Matcher, TimeRange};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -128,7 +128,7 @@ impl Results {
             self.out.truncate(start);
             return Ok(true);
         }
-        messages.iter().for_each(|message| say!("{message}"));
+        messages.iter().for_each(|message| report!("{message}"));
         if self.out.len() >= OUTPUT_BYTES || self.line_buffered {
             self.flush()?;
         }
@@ -186,7 +186,7 @@ impl Results {
             again => printed.ends[again - 1],
         };
         let messages = printed.messages.iter().filter(|(of, _)| *of >= again);
-        messages.for_each(|(_, message)| say!("{message}"));
+        messages.for_each(|(_, message)| report!("{message}"));
         match printed.text[start..].is_empty() {
             true => Ok(()),
             false => self.put(&printed.text[start..]),

@@ -4,8 +4,8 @@
 use super::{compare, filters};
 use abi::Arch;
 use anyhow::{bail, Context, Result};
+use cli::messages::report;
 use cli::seccomp::CheckArgs;
-use daemon::stderr::say;
 use seccomp::policy::Abi;
 use seccomp::{CacheTable, Chain, ConstantAllow, CostModel, LostBit};
 use seccomp_kernel::bitmaps::{SeccompCaches, TaskCache};
@@ -24,9 +24,10 @@ pub(super) fn check(args: &CheckArgs) -> Result<u8> {
         return denied(&mut out, &chains, other);
     }
     let tables = tables(args, other);
-    let model = match args.measure {
-        true => measured(&mut out)?,
-        false => CostModel::default(),
+    let model = if args.measure {
+        measured(&mut out)?
+    } else {
+        CostModel::default()
     };
     for named in &chains {
         if !args.kernel_format || chains.len() > 1 {
@@ -112,7 +113,7 @@ fn tables(args: &CheckArgs, other: Option<Arch>) -> Vec<CacheTable> {
         Ok(sizes) => sizes,
         Err(error) => {
             if args.source.pid.is_some() {
-                say!("tarsier: note: sizes of the bitmaps are those of the newest known kernel, since the running one's cannot be read: {error}");
+                report!("tarsier: note: sizes of the bitmaps are those of the newest known kernel, since the running one's cannot be read: {error}");
             }
             return CacheTable::newest_pair(native);
         }
@@ -122,16 +123,13 @@ fn tables(args: &CheckArgs, other: Option<Arch>) -> Vec<CacheTable> {
         size: sizes.native,
         exempt: sizes.exempt,
     }];
-    tables.extend(
-        native
-            .compat()
-            .filter(|_| sizes.compat > 0)
-            .map(|arch| CacheTable {
-                arch,
-                size: sizes.compat,
-                exempt: Vec::new(),
-            }),
-    );
+    if sizes.compat > 0 {
+        tables.extend(native.compat().map(|arch| CacheTable {
+            arch,
+            size: sizes.compat,
+            exempt: Vec::new(),
+        }));
+    }
     tables
 }
 

@@ -1,6 +1,6 @@
 //! `tarsier seccomp explain`: verdicts and why.
 
-use super::{filters, report, source};
+use super::{denials, filters, source};
 use abi::Arch;
 use anyhow::{bail, Context, Result};
 use cli::seccomp::ExplainArgs;
@@ -75,7 +75,7 @@ fn by_profile(
     let Some(ruling) = policy.decide(data) else {
         return Ok(());
     };
-    let reporter = report::Reporter::new(&policy, &name).with_text(&text);
+    let reporter = denials::Reporter::new(&policy, &name).with_text(&text);
     writeln!(out, "{name}: {}: {}", shown(data), ruling.verdict)?;
     writeln!(out, "    rule: {}", reporter.rule(data, &ruling))?;
     Ok(())

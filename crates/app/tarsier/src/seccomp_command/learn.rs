@@ -4,8 +4,8 @@ use super::log_reader::{self, Wanted};
 use super::places::{self, Place};
 use super::source;
 use anyhow::{bail, Context as _, Result};
+use cli::messages::report;
 use cli::seccomp::LearnArgs;
-use daemon::stderr::say;
 use query::time::Bound;
 use query::Dialect;
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -79,7 +79,13 @@ impl Writer {
             Some(path) => Some((source::text(path)?, path.display().to_string())),
             None => None,
         };
-        let partial = args.output.as_ref().map(|path| {
+
+        // Nothing is kept of what is learnt from a log: it can be learnt from there again.
+        let output = match &args.log {
+            Some(_) => None,
+            None => args.output.as_ref(),
+        };
+        let partial = output.map(|path| {
             let mut name = path.clone().into_os_string();
             name.push(".partial");
             PathBuf::from(name)
@@ -89,7 +95,7 @@ impl Writer {
             old,
             extras: vec![Extra::Vdso, Extra::Timing],
             with_values: args.args,
-            partial: partial.filter(|_| args.log.is_none()),
+            partial,
         };
         // An old profile that cannot be merged is told before anything runs.
         writer.profile(&Observed::default())?;
@@ -119,10 +125,12 @@ impl Writer {
         let mut name = path.to_path_buf().into_os_string();
         name.push(format!(".{}.new", std::process::id()));
         let new = PathBuf::from(name);
-        let written = match path.metadata().map(|known| known.is_file()).unwrap_or(true) {
-            true => std::fs::write(&new, contents).and_then(|()| std::fs::rename(&new, path)),
+        let is_file = path.metadata().map_or(true, |known| known.is_file());
+        let written = if is_file {
+            std::fs::write(&new, contents).and_then(|()| std::fs::rename(&new, path))
+        } else {
             // A pipe or a terminal.
-            false => std::fs::write(path, contents),
+            std::fs::write(path, contents)
         };
         written.map_err(|error| anyhow::anyhow!("cannot write {}: {error}", path.display()))
     }
@@ -160,16 +168,17 @@ fn record(args: &LearnArgs, writer: &mut Writer) -> Result<(Observed, u8)> {
     if place.scope.inner_only {
         writer.extras.push(Extra::Runtime);
     }
-    let telling = match args.args {
-        true => log_reader::telling_calls(),
-        false => Vec::new(),
+    let telling = if args.args {
+        log_reader::telling_calls()
+    } else {
+        Vec::new()
     };
     let counter = CallCounter::start(&telling, place.scope.clone()).context(
         "learning from running programs needs BPF, as root has it; --log learns from a log",
     )?;
 
     let status = if args.command.is_empty() {
-        say!("tarsier: learning from {}; Ctrl-C ends it", place.name);
+        report!("tarsier: learning from {}; Ctrl-C ends it", place.name);
         watch(&counter, &place, writer, until)?;
         0
     } else {
@@ -188,7 +197,7 @@ fn record(args: &LearnArgs, writer: &mut Writer) -> Result<(Observed, u8)> {
     let counts = counter.counts()?;
     let [calls, values, tasks] = counts.missed;
     if calls + values + tasks > 0 {
-        say!(
+        report!(
             "tarsier: the profile is incomplete: {calls} calls, {values} values and {tasks} tasks \
              did not fit; learn in shorter runs and merge them"
         );
@@ -241,7 +250,7 @@ fn accompany(
             status = Some(launch.wait()?);
             let left = counter.threads(1)?;
             if left > 0 && !asked_to_end {
-                say!(
+                report!(
                     "tarsier: the program has ended; {}, and learning goes on until they end \
                      (Ctrl-C ends it)",
                     run_on(left, "that it started")
@@ -253,7 +262,7 @@ fn accompany(
             return Ok(status);
         }
         if end.is_some_and(|end| Instant::now() >= end) {
-            say!(
+            report!(
                 "tarsier: learning ended; {}",
                 run_on(left, "of the program")
             );
@@ -301,16 +310,17 @@ fn watch(
         if runs || processes.is_empty() {
             has_stopped = false;
         } else if !place.may_start_again() {
-            let limit = match place.lacks_cgroup() {
-                true => "; its next start can be followed only with cgroups of version 2",
-                false => "",
+            let limit = if place.lacks_cgroup() {
+                "; its next start can be followed only with cgroups of version 2"
+            } else {
+                ""
             };
-            say!("tarsier: {} has ended{limit}", place.name);
+            report!("tarsier: {} has ended{limit}", place.name);
             return Ok(());
         } else if !has_stopped {
             has_stopped = true;
             let name = &place.name;
-            say!(
+            report!(
                 "tarsier: {name} has stopped; its next start is learnt from, too (Ctrl-C ends it)"
             );
         }
@@ -393,19 +403,19 @@ fn summary(seen: &Observed, writer: &Writer) {
     if !writer.with_values {
         limited = 0;
     }
-    say!(
+    report!(
         "tarsier: {} system calls, {limited} of them for some values of an argument only",
         seen.calls.len()
     );
     for &extra in &writer.extras {
         let names = seen.extra(extra, writer.context.native);
         if !names.is_empty() {
-            say!("tarsier: also allowed, because {}:", extra.comment());
+            report!("tarsier: also allowed, because {}:", extra.comment());
             say_wrapped(&names);
         }
     }
     for (abi, nr) in &seen.unnamed {
-        say!(
+        report!(
             "tarsier: call {nr} of {} has no name: no profile can allow it",
             abi.oci_name()
         );
@@ -418,7 +428,7 @@ fn report(seen: &Observed, path: &Path, since: Option<String>, context: &Context
     let native: Abi = context.native;
     let unused = seen.unused(&policy, native);
     let since = since.map_or(String::new(), |since| format!(" since {since}"));
-    say!(
+    report!(
         "tarsier: {} allows {} calls of {} that were never used{since}:",
         path.display(),
         unused.len(),
@@ -432,10 +442,10 @@ fn say_wrapped(words: &[&str]) {
     let mut line = String::from("   ");
     for name in words {
         if line.len() + name.len() > 98 {
-            say!("{line}");
+            report!("{line}");
             line = String::from("   ");
         }
         line = line + " " + name;
     }
-    say!("{line}");
+    report!("{line}");
 }

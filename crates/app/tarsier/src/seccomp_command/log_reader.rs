@@ -1,7 +1,7 @@
 //! System calls in audit logs.
 
 use anyhow::{Context, Result};
-use daemon::stderr::say;
+use cli::messages::report;
 use record::text;
 use seccomp::compile::Frequencies;
 use seccomp::policy::Abi;
@@ -66,7 +66,7 @@ pub(super) fn learnt(path: &Path, wanted: &Wanted<'_>, with_denied: bool) -> Res
     }
     if !log.denied.calls.is_empty() {
         let names: Vec<&str> = log.denied.calls.keys().map(String::as_str).collect();
-        say!(
+        report!(
             "tarsier: {}: a filter denied {} (--denied allows them, too)",
             path.display(),
             names.join(" ")
@@ -74,7 +74,7 @@ pub(super) fn learnt(path: &Path, wanted: &Wanted<'_>, with_denied: bool) -> Res
     }
     if let (Some(since_s), Some(first_s)) = (wanted.since_s, log.first_s) {
         if first_s > since_s {
-            say!(
+            report!(
                 "tarsier: {}: its first record is of {}: which calls were used before is not known",
                 path.display(),
                 date(first_s)
@@ -106,14 +106,13 @@ struct Log {
 
 fn read(path: &Path, wanted: &Wanted<'_>) -> Result<Log> {
     let reading = || format!("cannot read {}", path.display());
-    let mut log: Box<dyn BufRead> = match path.as_os_str() == "-" {
-        true => Box::new(std::io::stdin().lock()),
-        false => {
-            let opened = File::open(path);
-            Box::new(BufReader::new(
-                opened.map_err(|error| anyhow::anyhow!("{}: {error}", reading()))?,
-            ))
-        }
+    let mut log: Box<dyn BufRead> = if path.as_os_str() == "-" {
+        Box::new(std::io::stdin().lock())
+    } else {
+        let opened = File::open(path);
+        Box::new(BufReader::new(
+            opened.map_err(|error| anyhow::anyhow!("{}: {error}", reading()))?,
+        ))
     };
     let mut found = Log::default();
     let mut line = Vec::new();

@@ -2,9 +2,9 @@
 
 use super::filters;
 use anyhow::{bail, Result};
+use cli::messages::report;
 use cli::seccomp::Format;
 use cli::seccomp::{ConvertArgs, MergeArgs, OptimiseArgs};
-use daemon::stderr::say;
 use seccomp::{merge, optimise, Chain, Filter, Weights};
 
 /// Merges a chain and prints the result.
@@ -12,7 +12,7 @@ pub(super) fn merge_chain(args: &MergeArgs) -> Result<u8> {
     let named = filters::one(&args.source)?;
     let chain = &named.chain;
     if chain.notifying() > 1 {
-        say!(
+        report!(
             "tarsier: note: {} filters can ask a supervisor (USER_NOTIF). One filter of a chain can have a listener, and for the others the kernel answers ENOSYS; in the merged filter all ask",
             chain.notifying()
         );
@@ -24,13 +24,13 @@ pub(super) fn merge_chain(args: &MergeArgs) -> Result<u8> {
             None => "one filter cannot be computed within the limits of memory".into(),
         };
         let parts: Vec<String> = merged.parts.iter().map(usize::to_string).collect();
-        say!(
+        report!(
             "tarsier: {needs}, and the limit is {}; from the oldest, these many were merged into one: {}",
             too_long.limit,
             parts.join(" ")
         );
     }
-    say!(
+    report!(
         "tarsier: {} filters, {} instructions -> {} of {}: proven to decide every call alike",
         chain.filters().len(),
         chain.insns(),
@@ -51,14 +51,14 @@ pub(super) fn shorten(args: &OptimiseArgs) -> Result<u8> {
     let before = filter.insns().len();
     let result = match optimise(filter, &Weights::usual())? {
         Some(shorter) => {
-            say!(
+            report!(
                 "tarsier: {before} instructions -> {}: proven to decide every call alike",
                 shorter.insns().len()
             );
             shorter
         }
         None => {
-            say!("tarsier: {before} instructions: nothing shorter was found");
+            report!("tarsier: {before} instructions: nothing shorter was found");
             filter.clone()
         }
     };

@@ -3,21 +3,21 @@
 mod check;
 mod compare;
 mod compile;
+mod denials;
 mod explain;
 mod filters;
 mod learn;
 mod log_reader;
 mod merge;
 mod places;
-mod report;
 mod run;
 mod source;
 mod supervisor;
 mod write;
 
 use anyhow::Result;
+use cli::messages::report;
 use cli::seccomp::{Format, SeccompCommand};
-use daemon::stderr::say;
 
 /// Runs one of the subcommands. Status 2 means that it failed.
 pub(crate) fn seccomp(command: &SeccompCommand) -> Result<u8> {
@@ -37,7 +37,7 @@ pub(crate) fn seccomp(command: &SeccompCommand) -> Result<u8> {
     };
     match result {
         Err(error) if !is_io(&error) => {
-            say!("tarsier: {}", in_full(&error));
+            report!("tarsier: {}", in_full(&error));
             Ok(2)
         }
         result => result,

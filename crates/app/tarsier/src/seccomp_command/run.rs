@@ -1,10 +1,10 @@
 //! `tarsier seccomp run`: a program under a profile.
 
-use super::report::Reporter;
-use super::{in_full, report, source, supervisor};
+use super::denials::Reporter;
+use super::{denials, in_full, source, supervisor};
 use anyhow::{bail, Context as _, Result};
+use cli::messages::report;
 use cli::seccomp::RunArgs;
-use daemon::stderr::say;
 use seccomp::compile::{compile, compile_as, Frequencies};
 use seccomp::policy::Policy;
 use seccomp_kernel::denials::DenialRecorder;
@@ -18,7 +18,7 @@ pub(super) fn run(args: &RunArgs) -> Result<u8> {
     let context = source::context(&args.with)?;
     let policy = source::policy(&args.profile, &context)?;
     let profile = args.profile.display().to_string();
-    if let Some(place) = report::asks_for_an_agent(&policy) {
+    if let Some(place) = denials::asks_for_an_agent(&policy) {
         bail!(
             "{profile}: {place}: SCMP_ACT_NOTIFY needs an agent, and here is none; give calls \
              another action"
@@ -27,9 +27,10 @@ pub(super) fn run(args: &RunArgs) -> Result<u8> {
     let weights = Frequencies::usual();
     let recorder = args.log.then(|| supervisor::recorder(&policy)).flatten();
     let listen = args.log && recorder.is_none();
-    let filter = match listen {
-        true => compile_as(&policy, &weights, supervisor::supervised),
-        false => compile(&policy, &weights),
+    let filter = if listen {
+        compile_as(&policy, &weights, supervisor::supervised)
+    } else {
+        compile(&policy, &weights)
     };
     let install = Install {
         filter: filter.with_context(|| profile.clone())?,
@@ -38,7 +39,7 @@ pub(super) fn run(args: &RunArgs) -> Result<u8> {
         waits_killable: launch::knows_wait_killable(),
     };
     under(&install, args, recorder, &policy, &profile).or_else(|error| {
-        say!("tarsier: {}", in_full(&error));
+        report!("tarsier: {}", in_full(&error));
         Ok(CANNOT_RUN)
     })
 }

@@ -1,8 +1,8 @@
 //! Profiles from the command line.
 
 use anyhow::{bail, Context as _, Result};
+use cli::messages::report;
 use cli::seccomp::ProfileArgs;
-use daemon::stderr::say;
 use seccomp::policy::{Abi, Policy};
 use seccomp::profile::{self, Context, DOCKER_DEFAULT};
 use std::io::Read;
@@ -112,7 +112,7 @@ pub(super) fn policy(path: &Path, context: &Context) -> Result<Policy> {
     let text = text(path)?;
     let policy = quiet_policy(path, &text, context)?;
     for note in &policy.notes {
-        say!("tarsier: {}: note: {note}", path.display());
+        report!("tarsier: {}: note: {note}", path.display());
     }
     Ok(policy)
 }

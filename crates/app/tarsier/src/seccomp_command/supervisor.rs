@@ -3,9 +3,9 @@
 //! With BPF, which needs root, the filter is the profile's own, and denials are only observed.
 //! Without, denied calls come here through SECCOMP_RET_USER_NOTIF and are answered.
 
-use super::report::Reporter;
+use super::denials::Reporter;
 use anyhow::Result;
-use daemon::stderr::say;
+use cli::messages::report;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags};
 use seccomp::policy::Policy;
@@ -32,7 +32,7 @@ pub(super) fn recorder(policy: &Policy) -> Option<DenialRecorder> {
     match DenialRecorder::start(looked_at(policy)) {
         Ok(recorder) => Some(recorder),
         Err(error) => {
-            say!(
+            report!(
                 "tarsier: note: denials cannot be observed without BPF, as root has it ({error}); \
                  denied calls are answered by tarsier instead: a signal may interrupt them (EINTR), \
                  calls that kill end with SIGKILL, and traps (SIGSYS) are not reported"
@@ -49,10 +49,11 @@ fn looked_at(policy: &Policy) -> BTreeMap<(u32, u32), LookedAt> {
     for abi in policy.abis() {
         for layer in &policy.layers {
             let logs_default = layer.default.action() == Action::Log;
-            let known = abi.calls().filter(|_| logs_default);
-            for (nr, _) in known {
-                let entry = calls.entry((abi.audit_arch(), nr)).or_default();
-                entry.when_allowed = true;
+            if logs_default {
+                for (nr, _) in abi.calls() {
+                    let entry = calls.entry((abi.audit_arch(), nr)).or_default();
+                    entry.when_allowed = true;
+                }
             }
             let rules = layer
                 .abis

@@ -2,8 +2,8 @@
 
 use super::{filters, source};
 use anyhow::{Context as _, Result};
+use cli::messages::report;
 use cli::seccomp::{ProfileForm, WriteArgs};
-use daemon::stderr::say;
 use seccomp::profile::convert;
 
 /// Prints the profile, or writes it to a file.
@@ -21,7 +21,7 @@ pub(super) fn write(args: &WriteArgs) -> Result<u8> {
             let (unit, notes) =
                 convert::to_unit(&profile, &context).with_context(|| place.clone())?;
             for note in notes {
-                say!("tarsier: {place}: note: {note}");
+                report!("tarsier: {place}: note: {note}");
             }
             unit
         }

@@ -1,4 +1,4 @@
-//! Commands that are separate programs beside this one, because of the size of their libraries.
+//! External commands: separate programs in the directory of this one, because of the size of their libraries.
 
 use anyhow::{Context, Result};
 use std::ffi::OsString;
@@ -13,8 +13,8 @@ pub(crate) const EXPORT: &str = "tarsier-export";
 /// Replaces this process with `program` and these arguments.
 ///
 /// # Errors
-/// There is no such program beside this one, or it cannot be started.
-pub(crate) fn run(program: &str, args: impl IntoIterator<Item = OsString>) -> Result<u8> {
+/// There is no such program in the directory of this one, or it cannot be started.
+pub(crate) fn exec(program: &str, args: impl IntoIterator<Item = OsString>) -> Result<u8> {
     let this = std::env::current_exe().context("the place of this program")?;
     let path = this.with_file_name(program);
     let error = Command::new(&path).args(args).exec();

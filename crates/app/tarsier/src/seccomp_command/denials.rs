@@ -1,6 +1,6 @@
 //! Denials as text.
 
-use daemon::stderr::say;
+use cli::messages::report;
 use seccomp::policy::{Abi, Policy, Reason, Ruling};
 use seccomp::{Action, SeccompData};
 use std::collections::HashMap;
@@ -77,12 +77,12 @@ impl<'a> Reporter<'a> {
         let call = call_text(data);
         match ruling.verdict.action() {
             Action::Allow => {
-                say!("tarsier: {who}: {call} denied by a filter that was there before");
+                report!("tarsier: {who}: {call} denied by a filter that was there before");
             }
             _ => {
-                say!("tarsier: {who}: {call} {verb}: {}", ruling.verdict);
-                say!("    rule: {}", self.rule(data, &ruling));
-                say!("    remedy: {}", self.remedy(data, &ruling));
+                report!("tarsier: {who}: {call} {verb}: {}", ruling.verdict);
+                report!("    rule: {}", self.rule(data, &ruling));
+                report!("    remedy: {}", self.remedy(data, &ruling));
             }
         }
         self.told.insert(key, self.again.len());
@@ -197,23 +197,23 @@ impl<'a> Reporter<'a> {
     pub(super) fn finish(&self) {
         for (call, again) in self.again.iter().filter(|row| row.1 > 0) {
             match again {
-                1 => say!("tarsier: {call} once more"),
-                again => say!("tarsier: {call} {again} times more"),
+                1 => report!("tarsier: {call} once more"),
+                again => report!("tarsier: {call} {again} times more"),
             }
         }
         if self.untold > 0 {
-            say!("tarsier: {} more denials are not shown", self.untold);
+            report!("tarsier: {} more denials are not shown", self.untold);
         }
         if self.missed > 0 {
-            say!(
+            report!(
                 "tarsier: {} denials found no room and are not shown",
                 self.missed
             );
         }
         match self.counted {
             0 => {}
-            1 => say!("tarsier: in all, 1 call was denied or logged"),
-            counted => say!("tarsier: in all, {counted} calls were denied or logged"),
+            1 => report!("tarsier: in all, 1 call was denied or logged"),
+            counted => report!("tarsier: in all, {counted} calls were denied or logged"),
         }
     }
 }
