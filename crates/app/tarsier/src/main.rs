@@ -52,12 +52,12 @@ const PROGRAMS: [(&str, Run); 7] = [
 /// Commands whose arguments are not in clap's syntax, so that clap does not see them. The first two are the daemon's
 /// helpers, which are this program, started anew: they print nothing.
 const COMMANDS: [(&str, Run); 7] = [
-    (lookup::COMMAND, |args| {
+    (privsep::lookup::COMMAND, |args| {
         let role = args.first().map(OsString::as_os_str);
-        Ok(u8::from(lookup::serve_as(role).is_err()))
+        Ok(u8::from(privsep::lookup::serve_as(role).is_err()))
     }),
-    (spawn::COMMAND, |args| {
-        let served = spawn::serve_as(args.into_iter(), capture::unmount_unused);
+    (privsep::spawn::COMMAND, |args| {
+        let served = privsep::spawn::serve_as(args.into_iter(), capture::unmount_unused);
         Ok(u8::from(served.is_err()))
     }),
     ("ctl", ctl::run),
@@ -70,52 +70,12 @@ const COMMANDS: [(&str, Run); 7] = [
 fn main() -> ExitCode {
     let mut args = std::env::args_os();
     let program = args.next().unwrap_or_default();
-<<<<<<< HEAD
-    let first = std::env::args_os().nth(1);
-    let result = if first
-        .as_ref()
-        .is_some_and(|first| first == privsep::lookup::COMMAND)
-    {
-        helper(args.nth(1))
-    } else if first
-        .as_ref()
-        .is_some_and(|first| first == privsep::spawn::COMMAND)
-    {
-        Ok(u8::from(
-            privsep::spawn::serve_as(args.skip(1), capture::unmount_unused).is_err(),
-        ))
-    } else if ctl::augenrules::is_augenrules(&program) {
-        ctl::augenrules::run(&program, &args.collect::<Vec<_>>())
-    } else if ctl::is_auditctl(&program) {
-        ctl::run(args.collect())
-    } else if first.as_ref().is_some_and(|first| first == "ctl") {
-        ctl::run(args.skip(1).collect())
-    } else if first.as_ref().is_some_and(|first| first == "forward") {
-        beside::run(beside::FORWARD, args.skip(1))
-    } else if first.as_ref().is_some_and(|first| first == "verify") && is_central() {
-        beside::run(beside::FORWARD, args)
-    } else if search_command::is_ausearch(&program) {
-        search_command::run(args.collect())
-    } else if search_command::ausyscall::is_ausyscall(&program) {
-        search_command::ausyscall::run(args.collect())
-    } else if let Some(program) = last_command::Program::of(&program) {
-        last_command::run(program, args.collect())
-    } else if report_html::is_asked_for(first.as_deref()) {
-        report_html::run(args.skip(1).collect())
-    } else if first.as_ref().is_some_and(|first| first == "search") {
-        search_command::run(args.skip(1).collect())
-    } else if report_command::is_aureport(&program) {
-        report_command::run(args.collect())
-    } else if first.is_some_and(|first| first == "report") {
-        report_command::run(args.skip(1).collect())
-=======
     let args: Vec<OsString> = args.collect();
 
     let result = if let Some(run) = replaced_program(&program) {
         run(args)
     } else if let Some(run) = args.first().and_then(|first| named(&COMMANDS, first)) {
         run(args[1..].to_vec())
->>>>>>> main
     } else {
         parsed_command()
     };
@@ -183,16 +143,6 @@ fn parsed_command() -> Result<u8> {
     }
 }
 
-<<<<<<< HEAD
-/// Runs as a helper of the daemon, which starts this program anew. A helper says nothing.
-fn helper(role: Option<OsString>) -> anyhow::Result<u8> {
-    Ok(u8::from(
-        privsep::lookup::serve_as(role.as_deref()).is_err(),
-    ))
-}
-
-=======
->>>>>>> main
 /// Whether standard output was closed by its reader, which is not an error.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error

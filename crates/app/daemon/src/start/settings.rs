@@ -17,11 +17,8 @@ use cli::{LogFormat, RunArgs};
 use compose::Generation;
 use conf::{Config, ExeHash, LoadOptions, Loaded, RulesError};
 use plan::{Capabilities, Identities, IoUring, Plan};
-<<<<<<< HEAD
 use privsep::spawn::Launcher;
-=======
 use record::Encoder;
->>>>>>> main
 use record::Format;
 use rules::RulesFile;
 use std::collections::{BTreeMap, BTreeSet};
