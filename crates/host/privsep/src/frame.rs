@@ -61,6 +61,7 @@ pub fn parse<'a, T: Serialize + Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, F
     if version != VERSION {
         return Err(FrameError::OtherVersion(version));
     }
+
     let (message, rest) =
         postcard::take_from_bytes::<T>(body).map_err(|_| FrameError::Malformed)?;
 

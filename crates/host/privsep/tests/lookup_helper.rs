@@ -377,9 +377,10 @@ fn long(path: &Path, follow: bool) -> Option<Inode> {
     for name in before {
         dir = rustix::fs::openat(&dir, *name, flags, Mode::empty()).ok()?;
     }
-    let flags = match follow {
-        true => rustix::fs::AtFlags::empty(),
-        false => rustix::fs::AtFlags::SYMLINK_NOFOLLOW,
+    let flags = if follow {
+        rustix::fs::AtFlags::empty()
+    } else {
+        rustix::fs::AtFlags::SYMLINK_NOFOLLOW
     };
     rustix::fs::statat(&dir, *last, flags).ok().map(inode_of)
 }

@@ -47,19 +47,23 @@ pub(crate) fn keep(wanted: &Wanted) -> io::Result<()> {
     if wanted.overrides_owners {
         kept |= CapabilitySet::DAC_OVERRIDE | CapabilitySet::FOWNER;
     }
+
     if wanted.privileged_port {
         kept |= CapabilitySet::NET_BIND_SERVICE;
     }
     let mut sets = capabilities(None)?;
+
     // Without the right to, somebody has bounded this process before. It cannot execute anything anyway.
-    let bounded = match sets.effective.contains(CapabilitySet::SETPCAP) {
-        true => bound(kept),
-        false => Ok(()),
+    let bounded = if sets.effective.contains(CapabilitySet::SETPCAP) {
+        bound(kept)
+    } else {
+        Ok(())
     };
     sets.permitted &= kept;
     sets.effective = sets.permitted;
     sets.inheritable = CapabilitySet::empty();
     set_capabilities(None, sets)?;
+
     bounded
 }
 

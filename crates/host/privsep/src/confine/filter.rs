@@ -35,14 +35,16 @@ pub(crate) fn policy(text: &str, otherwise: Option<Verdict>) -> io::Result<Polic
             (layer.default, layer.bad_arch) = (verdict, verdict);
         }
     }
+
     Ok(policy)
 }
 
 /// The policy for unexpected calls.
 pub(crate) fn daemon_policy(kills: bool, network: bool) -> io::Result<Policy> {
-    let text = match network {
-        true => [CALLS, NETWORK].concat(),
-        false => CALLS.to_owned(),
+    let text = if network {
+        [CALLS, NETWORK].concat()
+    } else {
+        CALLS.to_owned()
     };
     own_policy(&text, if kills { KILL } else { EPERM })
 }
@@ -85,6 +87,7 @@ fn install_policy(policy: &Policy) -> io::Result<usize> {
     // The one without records comes first: among equal verdicts, that of the last filter counts.
     let quiet = compiled(&self::policy(QUIET, None)?)?;
     let filter = compiled(policy)?;
+
     // The compiler's memory is no longer needed.
     #[cfg(target_env = "gnu")]
     // SAFETY: it gives back memory that is free.
@@ -96,6 +99,7 @@ fn install_policy(policy: &Policy) -> io::Result<usize> {
         &filter,
         libc::SECCOMP_FILTER_FLAG_TSYNC | libc::SECCOMP_FILTER_FLAG_LOG,
     )?;
+
     let rules = policy.layers.iter().flat_map(|layer| layer.abis.values());
     Ok(rules.map(|rules| rules.calls.len()).sum())
 }
@@ -111,10 +115,12 @@ fn set(filter: &Filter, flags: libc::c_ulong) -> io::Result<()> {
             k: insn.k,
         })
         .collect();
+
     let program = libc::sock_fprog {
         len: insns.len() as u16,
         filter: insns.as_ptr().cast_mut(),
     };
+
     // SAFETY: `program` and the instructions that it points to live until the call is over; the kernel only reads them.
     let result = unsafe {
         libc::syscall(
@@ -124,6 +130,7 @@ fn set(filter: &Filter, flags: libc::c_ulong) -> io::Result<()> {
             &raw const program,
         )
     };
+
     match result {
         0 => Ok(()),
         -1 => Err(io::Error::last_os_error()),

@@ -100,6 +100,7 @@ fn handled(abi: u32) -> u64 {
         | MAKE_FIFO
         | MAKE_BLOCK
         | MAKE_SYM;
+
     match abi {
         0..=1 => first,
         2 => first | REFER,
@@ -114,6 +115,7 @@ pub(crate) fn restrict(writable: &[Writable]) -> io::Result<LandlockInForce> {
     let attr = RulesetAttr {
         handled_access_fs: handled,
     };
+
     // SAFETY: the kernel reads as many bytes as it is told.
     let ruleset = unsafe {
         let size = size_of::<RulesetAttr>();
@@ -122,6 +124,7 @@ pub(crate) fn restrict(writable: &[Writable]) -> io::Result<LandlockInForce> {
     if ruleset < 0 {
         return Err(io::Error::last_os_error());
     }
+
     // SAFETY: the kernel has just made this descriptor for us.
     let ruleset = unsafe { OwnedFd::from_raw_fd(ruleset as i32) };
     let mut paths = Vec::new();
@@ -130,6 +133,7 @@ pub(crate) fn restrict(writable: &[Writable]) -> io::Result<LandlockInForce> {
             paths.push(place.path().clone());
         }
     }
+
     // SAFETY: no pointers.
     let result = unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0) };
     match result {
@@ -144,10 +148,12 @@ fn allow(ruleset: &OwnedFd, place: &Writable, handled: u64) -> io::Result<bool> 
     let Ok(object) = rustix::fs::open(place.path(), flags, Mode::empty()) else {
         return Ok(false);
     };
+
     let attr = PathBeneathAttr {
         allowed_access: place.access() & handled,
         parent_fd: object.as_raw_fd(),
     };
+
     // SAFETY: the kernel reads the attribute, which has the layout of this kind of rule.
     let result = unsafe {
         libc::syscall(
@@ -158,6 +164,7 @@ fn allow(ruleset: &OwnedFd, place: &Writable, handled: u64) -> io::Result<bool> 
             0,
         )
     };
+
     match result {
         0 => Ok(true),
         _ => Err(io::Error::last_os_error()),

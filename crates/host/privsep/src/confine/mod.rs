@@ -48,6 +48,7 @@ pub fn apply(wanted: &Wanted) -> InForce {
     note("oom_score_adj", process::never_ended_for_memory());
     note("dumpable", process::forbid_dumps());
     note("no_new_privs", process::refuse_new_privileges());
+
     let landlock = landlock::restrict(&wanted.writable);
     let landlock = match landlock {
         Ok(landlock) => Some(landlock),
@@ -56,6 +57,7 @@ pub fn apply(wanted: &Wanted) -> InForce {
             None
         }
     };
+
     note("capabilities", capabilities::keep(wanted));
     let mut in_force = InForce::read(wanted.kills, landlock, missing);
     // Last, because the filter forbids the calls made above.
@@ -65,5 +67,6 @@ pub fn apply(wanted: &Wanted) -> InForce {
             .missing
             .push(format!("system-call filter: {error}")),
     }
+
     in_force
 }

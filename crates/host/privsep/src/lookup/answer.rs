@@ -48,6 +48,7 @@ pub(crate) fn to(
             at_path(question, &mut Access::of(path, asker, gate, devices))
         }
     };
+
     answer.unwrap_or_else(|fault| match fault {
         Fault::Missing => Content::Missing,
         Fault::NotNow => Content::NotNow,

@@ -167,9 +167,10 @@ impl Budgets {
             Some(current) => {
                 let (left, made) = (current.left_ns, current.made_ns);
                 let is_behind = now_ns.saturating_sub(made) >= BEHIND_NS;
-                let share = match is_behind {
-                    true => self.share(now_ns),
-                    false => u64::MAX,
+                let share = if is_behind {
+                    self.share(now_ns)
+                } else {
+                    u64::MAX
                 };
                 match left.min(share) {
                     0 => Limit::Over,
@@ -187,9 +188,10 @@ impl Budgets {
             return MAKER_NS.saturating_sub(used);
         }
         self.is_small = used < SMALL_NS && self.small.has_some(now_ns);
-        match self.is_small {
-            true => SMALL_NS - used,
-            false => 0,
+        if self.is_small {
+            SMALL_NS - used
+        } else {
+            0
         }
     }
 

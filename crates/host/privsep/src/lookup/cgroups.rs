@@ -24,6 +24,7 @@ pub(crate) fn all(found: &mut dyn FnMut(u64, Cgroup)) -> bool {
     let Some(root) = root() else {
         return false;
     };
+
     let mut parents = vec![Cgroup::ROOT];
     while let Some(parent) = parents.pop() {
         // A cgroup that is gone has been removed meanwhile.
@@ -44,6 +45,7 @@ pub(crate) fn all(found: &mut dyn FnMut(u64, Cgroup)) -> bool {
             found(id, cgroup);
         });
     }
+
     true
 }
 
@@ -64,6 +66,7 @@ pub(crate) fn one(id: u64) -> Option<Cgroup> {
             });
         }
     });
+
     found
 }
 
@@ -94,17 +97,20 @@ fn by_id(root: BorrowedFd<'_>, id: u64) -> Option<OwnedFd> {
         kind: i32,
         id: [u8; 8],
     }
+
     let mut handle = Handle {
         bytes: size_of::<u64>() as u32,
         kind: FILEID_KERNFS,
         id: id.to_ne_bytes(),
     };
     let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
+
     // SAFETY: the handle has the layout of struct file_handle, and as many bytes behind it as it says.
     let fd = unsafe {
         let handle = (&raw mut handle).cast::<libc::file_handle>();
         libc::open_by_handle_at(root.as_raw_fd(), handle, flags)
     };
+
     // SAFETY: a new descriptor, which nothing else owns.
     (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
 }
@@ -143,6 +149,7 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
             }
         }
     }
+
     bytes
 }
 

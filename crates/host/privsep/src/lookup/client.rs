@@ -146,10 +146,12 @@ impl Client {
         if self.running.is_some() {
             return Ok(());
         }
+
         self.reap();
         if self.ended.len() >= STUCK_MAX {
             return Err(io::Error::other("too many helpers hang in the kernel"));
         }
+
         let running = self.start.start()?;
         let now = Instant::now();
         self.avoided.retain(|&(_, until)| until > now);
@@ -157,6 +159,7 @@ impl Client {
             // A helper that does not read is noticed at the first question.
             let _ = running.0.send(&avoid(dev, until - now));
         }
+
         if let Some(follow) = &mut self.follow {
             follow(Some(running.1.pid()));
         }
@@ -193,6 +196,7 @@ impl Client {
         let found = self.exchange(question, asker);
         // The reply has been parsed before.
         let reply = found.and_then(|len| Reply::parse(&self.buffer[..len]).map_err(|_| Refused));
+
         match reply.map(|reply| reply.content) {
             Ok(Content::Denied) => Err(Refused),
             // The helper has stopped in time, which is no fault of a file system.
@@ -215,6 +219,7 @@ impl Client {
         if self.running.is_none() && !may_wait && self.failures.len() >= 2 * FAILURES_MAX {
             return Err(Refused);
         }
+
         self.number = self.number.wrapping_add(1);
         let request = Request::Ask {
             number: self.number,
@@ -227,6 +232,7 @@ impl Client {
         let Some((link, _)) = &self.running else {
             return Err(Refused);
         };
+
         let silent_until = now + SILENCES * link.patience();
         let mut wait = Wait {
             number: self.number,
@@ -236,6 +242,7 @@ impl Client {
             waits: None,
             is_last: false,
         };
+
         let is_whole = until.is_none_or(|_| link.waits_at_most(limit));
         match self.wait(&mut wait, Some(&question), until, is_whole) {
             Waited::Answer(len) => Ok(len),
@@ -254,6 +261,7 @@ impl Client {
         let Some(mut wait) = self.late.take() else {
             return Ok(());
         };
+
         let until = is_at_once.then(Instant::now);
         match self.wait(&mut wait, None, until, false) {
             // The next question has a helper, this one or another.
@@ -343,6 +351,7 @@ impl Client {
                 }
             }
         }
+
         Err(Refused)
     }
 
@@ -401,6 +410,7 @@ impl Client {
         if self.ended.is_empty() {
             return;
         }
+
         self.reap();
         let now = Instant::now();
         for ended in &self.ended {

@@ -119,6 +119,7 @@ pub(crate) fn names(id: &str, pod: &str, files: &mut dyn Files) -> Result<Contai
             }
         }
     }
+
     if names.pod.is_none() && is_uid(pod) {
         match files.list(PODS) {
             Ok(entries) => add_pod(&mut names, &entries, pod),
@@ -126,9 +127,11 @@ pub(crate) fn names(id: &str, pod: &str, files: &mut dyn Files) -> Result<Contai
             Err(Fault::Missing | Fault::Denied) => {}
         }
     }
-    match names == ContainerNames::default() {
-        true => Err(fault),
-        false => Ok(names),
+
+    if names == ContainerNames::default() {
+        Err(fault)
+    } else {
+        Ok(names)
     }
 }
 
@@ -146,6 +149,7 @@ fn add(names: &mut ContainerNames, form: Form, bytes: &[u8], id: &str) {
     let Ok(file) = serde_json::from_slice::<Value>(bytes) else {
         return;
     };
+
     let found = match form {
         Form::Docker => {
             let config = &file["Config"];
@@ -167,6 +171,7 @@ fn add(names: &mut ContainerNames, form: Form, bytes: &[u8], id: &str) {
             [name, text(&metadata["image-name"]), None, None]
         }
     };
+
     let [container, image, pod, namespace] = found.map(usable);
     // Docker puts a slash before names.
     let container = container.map(|name| match name.strip_prefix('/') {
@@ -176,6 +181,7 @@ fn add(names: &mut ContainerNames, form: Form, bytes: &[u8], id: &str) {
     put(&mut names.container, container);
     put(&mut names.image, image);
     put(&mut names.pod, pod);
+
     put(&mut names.namespace, namespace);
 }
 

@@ -57,6 +57,7 @@ impl Devices {
         if let Some(dev) = unique.and_then(|unique| self.others.get(&unique)) {
             return Some(*dev);
         }
+
         let mut mounts = Vec::new();
         let file = File::open(format!("/proc/{process}/mountinfo")).ok()?;
         // The part read before an error counts.
@@ -69,6 +70,7 @@ impl Devices {
             }
             self.others.insert(unique, dev);
         }
+
         Some(dev)
     }
 }

@@ -122,6 +122,7 @@ impl Start for Fakes {
             // The test may have ended, here and below.
             let _ = ended.send(());
         });
+
         let pid = self.next_pid;
         self.next_pid += 1;
         let _ = self.started.send(pid);

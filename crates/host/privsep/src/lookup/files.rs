@@ -74,6 +74,7 @@ pub(crate) fn above(path: &[u8], steps_max: u32, access: &mut Access<'_>) -> Res
     if end <= access.prefix() {
         return Ok(above);
     }
+
     let root = Root::of(path, access)?;
     let mut dir = walk::open_deepest(&path[..end], access)?;
     loop {
@@ -123,6 +124,7 @@ pub(crate) fn capabilities(
     if !access.may_wait(&object, &stat) {
         return Err(Fault::NotNow);
     }
+
     let mut value = [0; CAPABILITIES_BYTES];
     let len = getxattr(by_descriptor(&object), "security.capability", &mut value)?;
     Ok(value[..len.min(value.len())].to_vec())
@@ -180,12 +182,14 @@ fn read_object(
     if !access.may_wait(object, &found) {
         return Err(Fault::NotNow);
     }
+
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = openat(CWD, by_descriptor(object), flags, Mode::empty())?;
     let opened = stat(&file)?;
     if !is_regular(&opened) || id(&file, &opened, access) != found_id {
         return Err(Fault::Missing);
     }
+
     let file = File::from(file);
     let mut bytes = Vec::new();
     match file.take(bytes_max).read_to_end(&mut bytes) {

@@ -28,6 +28,7 @@ impl LabelFiles {
                 return Some(label);
             }
         }
+
         *place = None;
         let file = kernel::open(KernelFile::Label(Some(pid)))?;
         let label = contents(&file)?;

@@ -55,10 +55,12 @@ impl Link {
         end: Instant,
         is_first: bool,
     ) -> Result<Option<usize>, Broken> {
-        let mut flags = match is_first {
-            true => RecvFlags::empty(),
-            false => RecvFlags::DONTWAIT,
+        let mut flags = if is_first {
+            RecvFlags::empty()
+        } else {
+            RecvFlags::DONTWAIT
         };
+
         loop {
             match datagram::receive(&self.socket, buffer, flags) {
                 Ok(len) if len > 0 => return Ok(Some(len)),

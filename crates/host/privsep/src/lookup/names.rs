@@ -86,6 +86,7 @@ impl Names {
         if let Some(answer) = self.late.remove(&id) {
             return answer;
         }
+
         let is_paused = self.paused_until.is_some_and(|until| until > now);
         let Ok(within) = limit.within() else {
             return NameAnswer::NotNow;
@@ -93,6 +94,7 @@ impl Names {
         if is_paused || self.pending.is_some() || !self.allowance.take(now) {
             return NameAnswer::NotNow;
         }
+
         match self.exchange(id, now, within) {
             Ok(Some(answer)) => answer,
             Ok(None) => NameAnswer::NotNow,
@@ -108,6 +110,7 @@ impl Names {
         let (Some(pending), Some((link, _))) = (&self.pending, &self.running) else {
             return;
         };
+
         let (id, since) = (pending.id, pending.since);
         match received(link, &mut self.buffer, pending.number, now, false) {
             Ok(Some(answer)) => {
@@ -137,9 +140,11 @@ impl Names {
             }
             self.running = Some(running);
         }
+
         let Some((link, _)) = &self.running else {
             return Err(Broken);
         };
+
         self.number = self.number.wrapping_add(1);
         let number = self.number;
         let question = match id {
@@ -155,6 +160,7 @@ impl Names {
         }
         .put(&mut out);
         link.send(&out)?;
+
         let limit = within.map_or(link.patience(), |within| within.min(link.patience()));
         let is_first = link.waits_at_most(limit);
         let answer = received(link, &mut self.buffer, number, now + limit, is_first)?;
@@ -165,6 +171,7 @@ impl Names {
                 since: now,
             });
         }
+
         Ok(answer)
     }
 
@@ -208,6 +215,7 @@ fn received(
     let Some(len) = received else {
         return Ok(None);
     };
+
     match Reply::parse(&buffer[..len]) {
         Ok(reply) if reply.number == number => match reply.content {
             Content::Bytes(name) => {

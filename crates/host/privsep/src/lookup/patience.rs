@@ -81,6 +81,7 @@ impl Patience {
         if self.is_over() {
             return false;
         }
+
         match doing {
             Some(doing) if doing.is_runnable => {
                 let before = *self.ticks.get_or_insert(doing.ticks);
@@ -106,6 +107,7 @@ fn is_local(mounts: &[u8], dev: u32) -> bool {
     let Some(kind) = kinds.next() else {
         return false;
     };
+
     match major {
         0 => LOCAL.contains(&kind),
         _ => !kind.starts_with(b"fuse"),

@@ -79,6 +79,7 @@ pub fn serve_as(role: Option<&OsStr>) -> io::Result<()> {
         _ => return Err(io::ErrorKind::InvalidInput.into()),
     };
     rights::confine(rights)?;
+
     // SAFETY: descriptor 0 is open for the whole life of a process whose standard input was never closed.
     let socket = unsafe { BorrowedFd::borrow_raw(0) };
     match rights {
@@ -90,5 +91,6 @@ pub fn serve_as(role: Option<&OsStr>) -> io::Result<()> {
             serve_with(socket, Some(hasher));
         }
     }
+
     Ok(())
 }

@@ -64,9 +64,10 @@ impl Event {
     }
 
     fn limit(&mut self) -> Limit {
-        match self.is_closed {
-            true => Limit::Over,
-            false => self.budgets.limit(kernel::monotonic_ns()),
+        if self.is_closed {
+            Limit::Over
+        } else {
+            self.budgets.limit(kernel::monotonic_ns())
         }
     }
 }
@@ -99,6 +100,7 @@ impl Remote {
             kernel_has,
             event: Mutex::default(),
         };
+
         (remote, started)
     }
 
@@ -124,11 +126,13 @@ impl Remote {
             Some(_) => hashes.client.prepare()?,
             None => hashes.client.stop(),
         }
+
         if bytes_max.is_some() {
             // Of events from before it runs, the helper tells no digests: wait until it does.
             let question = Question::MountNamespace(std::process::id());
             let _ = hashes.client.ask(question, Asker::default(), |_| Some(()));
         }
+
         Ok(())
     }
 
@@ -227,6 +231,7 @@ impl Remote {
         if path.first() != Some(&b'/') || path.contains(&0) {
             return None;
         }
+
         let mut event = self.event();
         if !is_path(path) {
             event.budgets.refuse(false);
@@ -236,6 +241,7 @@ impl Remote {
             event.budgets.refuse(true);
             return None;
         };
+
         let asker = event.asker(path, within);
         drop(event);
         let before_ns = kernel::monotonic_ns();
@@ -243,6 +249,7 @@ impl Remote {
         let now_ns = kernel::monotonic_ns();
         let mut event = self.event();
         event.budgets.spent(now_ns - before_ns, now_ns);
+
         found.unwrap_or_else(|Refused| {
             let is_for_time = event.budgets.is_used_up();
             event.budgets.refuse(is_for_time);
@@ -325,6 +332,7 @@ impl System for Remote {
                 _ => None,
             })
         });
+
         let now_ns = kernel::monotonic_ns();
         self.event().budgets.charge(now_ns - before_ns, now_ns);
         let found = found.and_then(Result::ok).flatten();
@@ -348,6 +356,7 @@ impl System for Remote {
         let found = found.unwrap_or_default();
         let mut event = self.event();
         event.budgets.stepped(found.objects.len() as u32);
+
         if !found.is_all {
             event.budgets.refuse(true);
         }
@@ -398,6 +407,7 @@ impl System for Remote {
         let Some(pid) = pid else {
             return kernel::mount_namespace(None);
         };
+
         self.ask(
             b"/",
             Question::MountNamespace(pid),

@@ -31,6 +31,7 @@ pub(crate) fn confine(rights: Rights) -> io::Result<()> {
     ignore_signals();
     close_all_but_standard();
     set_name(c"tarsier-lookup")?;
+
     // As in the daemon: they cost memory.
     let _ = disable_transparent_huge_pages(true);
     let files = CapabilitySet::DAC_READ_SEARCH | CapabilitySet::SYS_PTRACE;
@@ -41,23 +42,27 @@ pub(crate) fn confine(rights: Rights) -> io::Result<()> {
     };
     set_keep_capabilities(true)?;
     become_nobody_else()?;
+
     let mut sets = capabilities(None)?;
     sets.permitted &= keep;
     sets.effective = sets.permitted;
     sets.inheritable = CapabilitySet::empty();
     set_capabilities(None, sets)?;
     set_no_new_privs(true)?;
+
     let none = Rlimit {
         current: Some(0),
         maximum: Some(0),
     };
     setrlimit(Resource::Core, none)?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+
     // Only now, because a change of rights clears it.
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    match rustix::process::getppid() == parent {
-        true => Ok(()),
-        false => Err(io::ErrorKind::BrokenPipe.into()),
+    if rustix::process::getppid() == parent {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::BrokenPipe.into())
     }
 }
 

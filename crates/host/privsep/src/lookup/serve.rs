@@ -21,6 +21,7 @@ pub(crate) fn serve_with(socket: impl AsFd, mut hasher: Option<Hasher>) {
     let socket = socket.as_fd();
     let (mut avoided, mut devices) = (Avoided::default(), Devices::default());
     let (mut buffer, mut out) = (vec![0; BYTES_MAX], Vec::new());
+
     loop {
         let len = match datagram::receive(socket, &mut buffer, RecvFlags::empty()) {
             Ok(len) if len > 0 => len,
@@ -81,6 +82,7 @@ impl Gate for Announcer<'_> {
         if !self.may_wait || self.avoided.has(dev) {
             return false;
         }
+
         if self.announced != Some(dev) {
             self.announced = Some(dev);
             // If the daemon is gone, the next request shows it.
@@ -91,6 +93,7 @@ impl Gate for Announcer<'_> {
                 Content::Waits(dev),
             );
         }
+
         true
     }
 

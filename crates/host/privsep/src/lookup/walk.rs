@@ -87,6 +87,7 @@ impl<'a> Access<'a> {
             }
             prefix => prefix as usize,
         };
+
         Access {
             gate,
             devices,
@@ -114,10 +115,12 @@ impl<'a> Access<'a> {
         if self.trail.is_none() {
             return Ok(());
         }
+
         let stat = stat(object)?;
         if !self.may_wait(object, &stat) {
             return Err(Fault::NotNow);
         }
+
         let kind = fstatfs(object)?.f_type as i64;
         if let Some(trail) = &mut self.trail {
             trail.note(&stat, kind);
@@ -171,6 +174,7 @@ fn open_through(
     if !is_path(path) {
         return Err(Fault::Missing);
     }
+
     let root = Root::of(path, access)?;
     let rest = &path[access.prefix..];
     if access.trail.is_none() {
@@ -178,6 +182,7 @@ fn open_through(
             return found;
         }
     }
+
     let mut walk = Walk::new(root, obeys_protection)?;
     walk.go(rest, follow, access)?;
     walk.end()
@@ -255,6 +260,7 @@ impl Root {
                 found?
             }
         };
+
         Ok(Root {
             stat: stat(&dir)?,
             dir,
@@ -266,14 +272,17 @@ impl Root {
     /// `None`. What is in proc(5) is left to a walk: the kernel takes its links for those of this process.
     fn in_memory(&self, path: &[u8], follow: bool) -> Option<Result<OwnedFd, Fault>> {
         let path = relative(path);
-        let resolve = match self.is_own {
-            true => ResolveFlags::empty(),
-            false => ResolveFlags::IN_ROOT,
+        let resolve = if self.is_own {
+            ResolveFlags::empty()
+        } else {
+            ResolveFlags::IN_ROOT
         };
-        let found = match path.is_empty() {
-            true => self.dir.try_clone().map_err(|_| Fault::NotNow),
-            false => in_memory(&self.dir, path, follow, resolve)?,
+        let found = if path.is_empty() {
+            self.dir.try_clone().map_err(|_| Fault::NotNow)
+        } else {
+            in_memory(&self.dir, path, follow, resolve)?
         };
+
         match &found {
             Ok(object) if is_in_proc(object) != Ok(false) => None,
             _ => Some(found),
@@ -321,11 +330,14 @@ fn in_memory(
     if path.len() >= PATH_MAX {
         return None;
     }
-    let flags = match follow {
-        true => through(),
-        false => through() | OFlags::NOFOLLOW,
+
+    let flags = if follow {
+        through()
+    } else {
+        through() | OFlags::NOFOLLOW
     };
     let resolve = resolve | ResolveFlags::CACHED;
+
     match openat2(dir, path, flags, Mode::empty(), resolve) {
         Ok(fd) => Some(Ok(fd)),
         // Not in the cache; a kernel before 5.12; a filter of system calls.
@@ -420,14 +432,16 @@ impl Walk {
             self.dir = found;
             at = name_end;
         }
+
         Err(Fault::NotNow)
     }
 
     /// The object that the walk has reached.
     fn end(self) -> Result<OwnedFd, Fault> {
-        match self.is_in_other_proc && is_in_proc(&self.dir)? {
-            true => Err(Fault::NotNow),
-            false => Ok(self.dir),
+        if self.is_in_other_proc && is_in_proc(&self.dir)? {
+            Err(Fault::NotNow)
+        } else {
+            Ok(self.dir)
         }
     }
 
@@ -464,6 +478,7 @@ impl Walk {
         if !access.may_wait(link, found) {
             return Err(Fault::NotNow);
         }
+
         let is_magic = is_in_proc(link)?;
         if is_magic && stat(&self.dir)?.stx_ino == PROC_ROOT_INO {
             match name {
@@ -477,6 +492,7 @@ impl Walk {
             self.dir = openat(&self.dir, name, through(), Mode::empty())?;
             return Ok(Vec::new());
         }
+
         let text = readlinkat(link, "", Vec::new())?.into_bytes();
         if text.first() == Some(&b'/') {
             self.dir = self.root.dir.try_clone().map_err(|_| Fault::NotNow)?;

@@ -126,9 +126,10 @@ impl Child {
                 Some(pidfd) => has_ended(pidfd, (!blocks).then_some(Duration::ZERO))
                     .map(|ended| ended.then_some(0)),
                 None => {
-                    let options = match blocks {
-                        true => WaitOptions::empty(),
-                        false => WaitOptions::NOHANG,
+                    let options = if blocks {
+                        WaitOptions::empty()
+                    } else {
+                        WaitOptions::NOHANG
                     };
                     waitpid(Some(self.pid), options)
                         .map(|found| found.map(|(_, status)| status.as_raw()))
@@ -141,6 +142,7 @@ impl Child {
                 Err(errno) => return Err(errno.into()),
             }
         }
+
         Ok(self.status)
     }
 }

@@ -95,6 +95,7 @@ impl Launcher {
             let child = start::command(request, stdin, &surroundings)?.spawn()?;
             return Ok(Child::of(Pid::from_child(&child)));
         };
+
         let spawners: Weak<Mutex<Members>> = Arc::downgrade(all);
         let answer = lock(all).ask(request, stdin.as_ref().map(AsFd::as_fd))?;
         match answer {

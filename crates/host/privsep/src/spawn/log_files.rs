@@ -38,6 +38,7 @@ pub(crate) fn is_of(change: &LogChange, log: &Path) -> bool {
             && path.parent() == log.parent()
             && rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'.')
     };
+
     match change {
         LogChange::Open { path, .. } | LogChange::Remove { path } => of_log(path),
         LogChange::Rename { from, to } => of_log(from) && of_log(to),
@@ -52,9 +53,10 @@ pub(crate) fn make(change: &LogChange) -> io::Result<Option<OwnedFd>> {
             let mode = Mode::from_raw_mode(mode & MODES);
             let file = rustix::fs::open(path, flags, mode)?;
             let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
-            match kind.is_file() {
-                true => Ok(Some(file)),
-                false => Err(rustix::io::Errno::NXIO.into()),
+            if kind.is_file() {
+                Ok(Some(file))
+            } else {
+                Err(rustix::io::Errno::NXIO.into())
             }
         }
         LogChange::Rename { from, to } => std::fs::rename(from, to).map(|()| None),

@@ -105,6 +105,7 @@ impl Member {
                 return Ok(None);
             }
         }
+
         drop(theirs);
         let mut reply = reply(&gate);
         if is_late(&reply) {
@@ -114,10 +115,12 @@ impl Member {
             reply = self::reply(&gate);
             link::be_patient(&gate, PATIENCE)?;
         }
+
         if is_late(&reply) {
             // A process that waits for this gate ends without it, and executes nothing.
             return Ok(None);
         }
+
         match reply? {
             Some((Reply::Started(pid), _)) => self.go(pid, &gate).map(Some),
             Some((Reply::Done, file)) => Ok(Some(Answer::Done(file))),
@@ -130,10 +133,12 @@ impl Member {
     /// Lets the process that was made execute its program.
     fn go(&self, pid: i32, gate: &OwnedFd) -> io::Result<Answer> {
         let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidData)?;
-        let mut child = match self.is_service {
-            true => Child::foreign(pid)?,
-            false => Child::of(pid),
+        let mut child = if self.is_service {
+            Child::foreign(pid)?
+        } else {
+            Child::of(pid)
         };
+
         // If it has ended, the other side of the gate is closed.
         let _ = link::send(gate.as_fd(), &frame::to_vec(&Go)?, &[]);
         let error = loop {
@@ -146,6 +151,7 @@ impl Member {
                 Err(error) => break error,
             }
         };
+
         child.signal(Signal::KILL);
         let _ = child.wait();
         Err(error)

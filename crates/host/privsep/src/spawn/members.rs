@@ -92,11 +92,13 @@ impl Members {
             .retain_mut(|child| matches!(child.try_wait(), Ok(None)));
         let members = std::mem::take(&mut self.members);
         for mut member in members {
-            match member.look() {
-                true => self.members.push_back(member),
-                false => self.bury(member),
+            if member.look() {
+                self.members.push_back(member)
+            } else {
+                self.bury(member)
             }
         }
+
         if self.members.len() < WANTED && Instant::now() >= self.next_start {
             // What is wrong shows when nothing can be started any more.
             let _ = self.enlarge();
@@ -130,6 +132,7 @@ impl Members {
                 }
             }
         };
+
         self.members.push_back(member);
         Ok(())
     }
@@ -158,6 +161,7 @@ impl Members {
             }
             self.tend();
         }
+
         Err(self.none_left(&io::ErrorKind::NotConnected.into()))
     }
 

@@ -46,16 +46,18 @@ impl Permits {
         if self.knows(request) {
             return Ok(());
         }
+
         self.read();
-        match self.knows(request) {
-            true => Ok(()),
-            false => Err(io::Error::new(
+        if self.knows(request) {
+            Ok(())
+        } else {
+            Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
                 format!(
                     "refused: {} does not name this program with these arguments, or this file",
                     self.config.display()
                 ),
-            )),
+            ))
         }
     }
 
@@ -83,12 +85,14 @@ impl Permits {
             Err(_) => return,
         };
         self.exec.extend(exec_programs(&config).cloned());
+
         if self.follows_log {
             self.logs.insert(config.log_file.clone());
         }
         let Ok((plugins, _)) = conf::plugins::load(&config.plugins.plugin_dir) else {
             return;
         };
+
         for plugin in plugins {
             if let PluginKind::Program { path, args } = plugin.kind {
                 self.plugins.insert((path, args));
@@ -105,6 +109,7 @@ fn exec_programs(config: &Config) -> impl Iterator<Item = &PathBuf> {
             _ => None,
         }
     }
+
     let of_size = match &config.max_log_file_action {
         SizeAction::Exec(path) => Some(path),
         _ => None,

@@ -79,6 +79,7 @@ pub fn serve_as(mut args: impl Iterator<Item = OsString>, tidy: fn()) -> io::Res
         unsafe { BorrowedFd::borrow_raw(number) },
         rustix::io::FdFlags::CLOEXEC,
     )?;
+
     // SAFETY: it is open, and nothing else in this process knows it.
     let socket = unsafe { OwnedFd::from_raw_fd(number) };
     let daemon = match mode.to_str() {
@@ -90,6 +91,7 @@ pub fn serve_as(mut args: impl Iterator<Item = OsString>, tidy: fn()) -> io::Res
         // SAFETY: no handler is set, and this process has one thread.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
+
     rustix::thread::set_name(c"tarsier-spawner")?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     let mut spawner = Spawner {
@@ -101,6 +103,7 @@ pub fn serve_as(mut args: impl Iterator<Item = OsString>, tidy: fn()) -> io::Res
         oom_score: stay_alive(),
         tidy,
     };
+
     spawner.serve(socket.as_fd())
 }
 
@@ -120,9 +123,10 @@ impl Daemon {
     fn parent() -> io::Result<Daemon> {
         let parent = rustix::process::getppid().ok_or(io::ErrorKind::BrokenPipe)?;
         set_parent_process_death_signal(Some(Signal::KILL))?;
-        match rustix::process::getppid() == Some(parent) {
-            true => Ok(Daemon::Parent(parent.as_raw_nonzero().get() as u32)),
-            false => Err(io::ErrorKind::BrokenPipe.into()),
+        if rustix::process::getppid() == Some(parent) {
+            Ok(Daemon::Parent(parent.as_raw_nonzero().get() as u32))
+        } else {
+            Err(io::ErrorKind::BrokenPipe.into())
         }
     }
 
@@ -132,17 +136,20 @@ impl Daemon {
         for name in ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"] {
             std::env::remove_var(name);
         }
+
         let peer = rustix::net::sockopt::socket_peercred(socket)?;
         let pidfd = pidfd_open(peer.pid, PidfdFlags::empty())?;
         let path = format!("/proc/{}/status", peer.pid.as_raw_nonzero());
         let bits = u64::from_str_radix(&field(&path, "CapEff:")?, 16);
         let may_ask = bits.is_ok_and(|bits| bits >> AUDIT_CONTROL & 1 == 1);
-        match peer.uid.is_root() && may_ask {
-            true => Ok(Daemon::Peer {
+
+        if peer.uid.is_root() && may_ask {
+            Ok(Daemon::Peer {
                 pidfd,
                 children: Vec::new(),
-            }),
-            false => Err(io::ErrorKind::PermissionDenied.into()),
+            })
+        } else {
+            Err(io::ErrorKind::PermissionDenied.into())
         }
     }
 
@@ -175,6 +182,7 @@ impl Daemon {
         let Daemon::Peer { pidfd, children } = self else {
             return Ok(());
         };
+
         loop {
             let mut fds = vec![PollFd::from_borrowed_fd(socket, PollFlags::IN)];
             let own = children.iter();
@@ -209,10 +217,12 @@ impl Daemon {
                 children.iter().any(own) || is_of_service(pid)?
             }
         };
+
         // It was this process whose files were read only if it is not reaped yet.
         if !is_started || pid_of(pidfd)? != pid {
             return Err(refused());
         }
+
         let signal = Signal::from_named_raw(number).ok_or_else(refused)?;
         Ok(pidfd_send_signal(pidfd, signal)?)
     }
@@ -235,6 +245,7 @@ impl Spawner {
             pid: std::process::id() as i32,
         };
         link::send(socket, &frame::to_vec(&greeting)?, &[])?;
+
         loop {
             self.daemon.wait(socket)?;
             let Some((text, fds)) = link::receive(socket, RecvFlags::empty())? else {
@@ -253,6 +264,7 @@ impl Spawner {
                 answer(&gate, &Reply::failed(&error), None);
             }
         }
+
         self.daemon.gone();
         Ok(())
     }
@@ -296,6 +308,7 @@ impl Spawner {
                 answer(gate, &Reply::Started(pid), None);
             }
         }
+
         Ok(())
     }
 

@@ -34,6 +34,7 @@ pub(crate) fn command(
         let socket = stdin.ok_or(io::ErrorKind::InvalidInput)?;
         return Ok(spawner(socket, surroundings));
     }
+
     let stdin = stdin.map_or_else(Stdio::null, Stdio::from);
     let command = match request {
         Request::Plugin { path, args, nice } => {
@@ -86,6 +87,7 @@ pub(crate) fn command(
             command
         }
     };
+
     Ok(command)
 }
 

@@ -88,6 +88,7 @@ impl Reading {
                 break;
             }
         }
+
         best.1
     }
 

@@ -68,6 +68,7 @@ impl Finder<'_> {
         if (margin.is_script || margin.is_overlay) && !self.has_mounts_of_host() {
             return Err(NoDigest::Namespace);
         }
+
         let handle = match kind {
             Kind::Btrfs => ioctl::handle(&file).ok_or(NoDigest::FileSystem)?,
             Kind::Plain | Kind::Overlay => Vec::new(),
@@ -88,6 +89,7 @@ impl Finder<'_> {
             Err(NoDigest::Gone) => {}
             Err(why) => return Err(why),
         }
+
         let path = format!("/proc/{}/exe", self.question.pid);
         let object = self.at(path.as_bytes(), None)?;
         match self.kind(&object)? {
@@ -113,9 +115,10 @@ impl Finder<'_> {
 
     /// The object at a path, without opening it, if it is the one of the question.
     fn at(&mut self, path: &[u8], trail: Option<&mut Trail>) -> Result<OwnedFd, NoDigest> {
-        let asker = match path == self.question.path {
-            true => self.asker,
-            false => Asker::default(),
+        let asker = if path == self.question.path {
+            self.asker
+        } else {
+            Asker::default()
         };
         let mut access = Access::of(path, asker, self.gate, self.devices);
         if let Some(trail) = trail {
@@ -130,9 +133,11 @@ impl Finder<'_> {
         if id != self.question.object {
             return Err(NoDigest::Gone);
         }
-        match access.may_wait(&object, &stat) {
-            true => Ok(object),
-            false => Err(NoDigest::Unanswered),
+
+        if access.may_wait(&object, &stat) {
+            Ok(object)
+        } else {
+            Err(NoDigest::Unanswered)
         }
     }
 
@@ -147,6 +152,7 @@ impl Finder<'_> {
         if found.stx_mode & S_IFMT != S_IFREG || found.stx_mode & EXECUTABLE == 0 {
             return Err(NoDigest::Unreadable);
         }
+
         self.kind(object)?;
         // NONBLOCK: nobody's lease is waited for.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;

@@ -54,6 +54,7 @@ pub(super) fn verity(file: &OwnedFd) -> Option<Verity> {
         size: 64,
         digest: [0; 64],
     };
+
     // SAFETY: the kernel writes at most `size` bytes of digest, for which there is room.
     let result = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_MEASURE_VERITY, &raw mut found) };
     let digest = found.digest.get(..usize::from(found.size))?;
@@ -79,6 +80,7 @@ pub(super) fn is_written(file: &OwnedFd) -> io::Result<bool> {
         lease(libc::F_UNLCK);
         return Ok(false);
     }
+
     match io::Error::last_os_error() {
         error if error.raw_os_error() == Some(libc::EAGAIN) => Ok(true),
         error => Err(error),
@@ -117,6 +119,7 @@ pub(super) fn handle(file: &OwnedFd) -> Option<Vec<u8>> {
         handle: [0; HANDLE_BYTES_MAX],
     };
     let mut mount: libc::c_int = 0;
+
     // SAFETY: the kernel writes at most `bytes` bytes of handle, for which there is room, and the
     // number of the mount.
     let result = unsafe {
@@ -129,6 +132,7 @@ pub(super) fn handle(file: &OwnedFd) -> Option<Vec<u8>> {
             libc::AT_EMPTY_PATH,
         )
     };
+
     let handle = found.handle.get(..found.bytes as usize)?;
     (result == 0).then(|| [&found.kind.to_ne_bytes(), handle].concat())
 }

@@ -81,9 +81,11 @@ impl Margin {
         if changed_ns > event_ns {
             return Err(NoDigest::Changed);
         }
-        match changed_ns.saturating_add(lag + script.max(writeback)) <= event_ns {
-            true => Ok(()),
-            false => Err(NoDigest::Recent),
+
+        if changed_ns.saturating_add(lag + script.max(writeback)) <= event_ns {
+            Ok(())
+        } else {
+            Err(NoDigest::Recent)
         }
     }
 }

@@ -56,9 +56,11 @@ impl Hasher {
             self.small.clear();
             self.large.clear();
         }
+
         let Some(event_ns) = self.clock.realtime(question.time_ns) else {
             return Digests::none(NoDigest::Clock);
         };
+
         let mut finder = Finder {
             question,
             asker,
@@ -66,6 +68,7 @@ impl Hasher {
             gate,
             devices,
         };
+
         match finder.find() {
             Ok(found) => Digests {
                 verity: found.verity,
@@ -80,25 +83,26 @@ impl Hasher {
         if size > bytes_max {
             return Err(NoDigest::TooBig);
         }
+
         let is_small = size <= SMALL_BYTES;
-        let worker = match is_small {
-            true => &self.small,
-            false => &self.large,
-        };
+        let worker = if is_small { &self.small } else { &self.large };
         if let Some(digest) = worker.known(&found.contents) {
             return Ok(digest);
         }
+
         let job = Job {
             file: found.file,
             contents: found.contents,
         };
         let begin = Instant::now();
-        let patience = match is_small {
-            true => self.allowance.at(begin),
-            false => Duration::ZERO,
+        let patience = if is_small {
+            self.allowance.at(begin)
+        } else {
+            Duration::ZERO
         };
         let digest = worker.digest(job, patience);
         self.allowance.spend(begin.elapsed());
+
         digest
     }
 }
@@ -128,9 +132,10 @@ impl Allowance {
         let elapsed = now.saturating_duration_since(self.at);
         self.left = (self.left + elapsed / Allowance::PART).min(Allowance::MAX);
         self.at = now;
-        match self.left < Duration::from_millis(1) {
-            true => Duration::ZERO,
-            false => self.left.min(Allowance::FILE_MAX),
+        if self.left < Duration::from_millis(1) {
+            Duration::ZERO
+        } else {
+            self.left.min(Allowance::FILE_MAX)
         }
     }
 

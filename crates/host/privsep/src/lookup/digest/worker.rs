@@ -91,15 +91,18 @@ impl Worker {
             if state.waiting.len() >= WAITING_MAX {
                 return Err(NoDigest::Busy);
             }
-            match patience.is_zero() {
-                true => state.waiting.push_back(job),
-                false => state.waiting.push_front(job),
+            if patience.is_zero() {
+                state.waiting.push_back(job)
+            } else {
+                state.waiting.push_front(job)
             }
         }
+
         if patience.is_zero() {
             self.shared.changed.notify_all();
             return Err(NoDigest::Busy);
         }
+
         state.is_awaited = true;
         state.last = None;
         self.shared.changed.notify_all();
@@ -113,6 +116,7 @@ impl Worker {
             .wait_timeout_while(state, patience, is_unfinished);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         state.is_awaited = false;
+
         match state.last.take() {
             Some((contents, found)) if contents == wanted => found,
             _ => Err(NoDigest::Busy),
@@ -174,6 +178,7 @@ fn hash(job: &Job, buffer: &mut [u8], is_awaited: impl Fn() -> bool) -> Result<D
             std::thread::sleep(REST * begin.elapsed());
         }
     }
+
     // A file is truncated before its time is set. So first make sure that nobody is about to: what
     // was changed before now has its time.
     match ioctl::is_written(&job.file) {
@@ -181,11 +186,13 @@ fn hash(job: &Job, buffer: &mut [u8], is_awaited: impl Fn() -> bool) -> Result<D
         Ok(true) => return Err(NoDigest::Changed),
         Err(_) => return Err(NoDigest::Unreadable),
     }
+
     let found = stat(&job.file).map_err(NoDigest::from)?;
     let now = contents(job.contents.dev.0, &found, job.contents.handle.clone());
-    match at == job.contents.size && now == job.contents {
-        true => Ok(hasher.finalize().into()),
-        false => Err(NoDigest::Changed),
+    if at == job.contents.size && now == job.contents {
+        Ok(hasher.finalize().into())
+    } else {
+        Err(NoDigest::Changed)
     }
 }
 
