@@ -12,7 +12,7 @@ type Field = fn(&mut Filter) -> &mut Option<Vec<u8>>;
 pub(crate) fn search(data: &[u8]) {
     let end = data.iter().position(|byte| *byte == b'\n').unwrap_or(0);
     let (text, log) = data.split_at(end);
-    for dialect in [Dialect::Own, Dialect::Three, Dialect::Four] {
+    for dialect in [Dialect::Own, Dialect::Compat] {
         let mut matchers: Vec<Matcher> = filters(text)
             .into_iter()
             .map(|filter| Matcher::new(filter, dialect, |_| None))

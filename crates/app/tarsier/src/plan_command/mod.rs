@@ -121,7 +121,7 @@ fn calls(plan: &Plan, names: &[String]) -> Result<Vec<CallExplanation>> {
     for name in names {
         let found = plan::explain_call(plan, name);
         if found.is_empty() {
-            bail!("no architecture of this host has a system call {name}: `ausyscall --dump` lists them");
+            bail!("no architecture of this host has a system call {name}: `ausyscall --dump` of Debian's auditd lists them");
         }
         calls.extend(found);
     }
