@@ -28,11 +28,11 @@ enum Listener {
     Tcp(TcpListener),
 }
 
-trait Stream: Read + Write + AsFd {}
-impl<T: Read + Write + AsFd> Stream for T {}
+trait ClientStream: Read + Write + AsFd {}
+impl<T: Read + Write + AsFd> ClientStream for T {}
 
-struct Client {
-    stream: Box<dyn Stream>,
+struct ScrapeClient {
+    stream: Box<dyn ClientStream>,
     input: Vec<u8>,
     output: Vec<u8>,
     sent: usize,
@@ -44,7 +44,7 @@ struct Client {
 pub(crate) struct Metrics {
     address: MetricsAddress,
     listener: Listener,
-    clients: Vec<Client>,
+    clients: Vec<ScrapeClient>,
 }
 
 impl Metrics {
@@ -127,14 +127,14 @@ impl Metrics {
     fn accept(&mut self) {
         // So many at a time that none is dropped before its request was looked at.
         for _ in 0..CLIENTS_MAX {
-            let accepted: std::io::Result<Box<dyn Stream>> = match &self.listener {
+            let accepted: std::io::Result<Box<dyn ClientStream>> = match &self.listener {
                 Listener::Unix(listener, _) => listener.accept().and_then(|(stream, _)| {
                     stream.set_nonblocking(true)?;
-                    Ok(Box::new(stream) as Box<dyn Stream>)
+                    Ok(Box::new(stream) as Box<dyn ClientStream>)
                 }),
                 Listener::Tcp(listener) => listener.accept().and_then(|(stream, _)| {
                     stream.set_nonblocking(true)?;
-                    Ok(Box::new(stream) as Box<dyn Stream>)
+                    Ok(Box::new(stream) as Box<dyn ClientStream>)
                 }),
             };
 
@@ -143,7 +143,7 @@ impl Metrics {
                 self.drop_oldest();
             }
 
-            self.clients.push(Client {
+            self.clients.push(ScrapeClient {
                 stream,
                 input: Vec::new(),
                 output: Vec::new(),
@@ -172,7 +172,7 @@ impl Drop for Metrics {
     }
 }
 
-impl Client {
+impl ScrapeClient {
     /// Reads what the client has sent. Returns whether the request is complete.
     fn read(&mut self) -> bool {
         if !self.output.is_empty() {

@@ -16,7 +16,7 @@ mod setting;
 mod socket;
 mod step;
 
-use socket::Asked;
+use socket::ControlRequest;
 pub(crate) use socket::ControlSocket;
 
 use crate::account::daemon_records::Who;
@@ -86,7 +86,7 @@ impl Control {
     /// nothing are answered too.
     pub(crate) fn answer(
         &mut self,
-        asked: &Asked,
+        asked: &ControlRequest,
         recording: &mut Recording,
         others: &mut ControlSocket,
     ) -> Vec<u8> {

@@ -39,12 +39,12 @@ pub(crate) struct Scheduling {
     nice: i32,
     /// `schedstat` of the daemon's thread; without it, nice goes to its minimum.
     schedstat: Option<File>,
-    window: Option<Window>,
+    window: Option<LateWindow>,
 }
 
 /// A period over which waiting is measured.
 #[derive(Clone, Copy, Debug)]
-struct Window {
+struct LateWindow {
     start: Instant,
     waited_ns: u64,
 }
@@ -167,7 +167,7 @@ impl Scheduling {
     }
 
     fn begin_window(&mut self) {
-        self.window = Some(Window {
+        self.window = Some(LateWindow {
             start: Instant::now(),
             waited_ns: self.waited_ns(),
         });

@@ -11,13 +11,13 @@ const BUCKETS: usize = 64 * 4;
 
 /// A histogram of times, and the batches that are not durable yet.
 pub(crate) struct Durability {
-    waiting: VecDeque<Batch>,
+    waiting: VecDeque<SyncBatch>,
     buckets: [u64; BUCKETS],
     max_ns: u64,
 }
 
 /// Events that were written together.
-struct Batch {
+struct SyncBatch {
     /// The batch is durable once the journal is durable up to here.
     end: Position,
     events: u64,
@@ -42,7 +42,7 @@ impl Durability {
         if self.waiting.len() == BATCHES_MAX {
             self.waiting.pop_front();
         }
-        self.waiting.push_back(Batch {
+        self.waiting.push_back(SyncBatch {
             end,
             events,
             oldest_ns,

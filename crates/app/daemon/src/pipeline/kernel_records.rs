@@ -3,7 +3,7 @@
 
 use crate::account::kernel_costs::{logged, KernelCosts};
 use crate::clock::monotonic_ns;
-use crate::pipeline::grouped::Sink;
+use crate::pipeline::grouped::GroupedSink;
 use crate::pipeline::incoming::Incoming;
 use crate::start::rule_place::refused_rule;
 use crate::stderr::say;
@@ -249,7 +249,7 @@ impl KernelRecords {
                         continue;
                     }
                     came = true;
-                    let sink = &mut Sink {
+                    let sink = &mut GroupedSink {
                         encoder,
                         out,
                         costs: &mut self.costs,
@@ -278,7 +278,7 @@ impl KernelRecords {
 
     /// Appends the BPF records that have waited until `now_ns`. Returns the number of events.
     fn end_waiting(&mut self, now_ns: u64, encoder: &mut Encoder, out: &mut Vec<u8>) -> u32 {
-        let sink = &mut Sink {
+        let sink = &mut GroupedSink {
             encoder,
             out,
             costs: &mut self.costs,
@@ -287,7 +287,7 @@ impl KernelRecords {
     }
 
     fn end_events(&mut self, encoder: &mut Encoder, out: &mut Vec<u8>) -> u32 {
-        self.incoming.end(&mut Sink {
+        self.incoming.end(&mut GroupedSink {
             encoder,
             out,
             costs: &mut self.costs,
@@ -322,7 +322,7 @@ impl KernelRecords {
         let mut events = self.end_waiting(u64::MAX, encoder, out);
         let left = self.leaves();
         let late = self.ownership.release();
-        let sink = &mut Sink {
+        let sink = &mut GroupedSink {
             encoder,
             out,
             costs: &mut self.costs,

@@ -19,11 +19,11 @@ const PROGRAMS_MAX: usize = 4096;
 pub(crate) struct ProgramLoads {
     /// Ids of recorded programs without a record of the kernel, and when they were recorded.
     expected: VecDeque<(u32, u64)>,
-    held: VecDeque<Held>,
+    held: VecDeque<HeldProgram>,
 }
 
 /// A record of the kernel without an event of the call.
-struct Held {
+struct HeldProgram {
     prog_id: u32,
     since_ns: u64,
     message: Vec<u8>,
@@ -46,7 +46,7 @@ impl ProgramLoads {
 
         let is_held = may_come && self.held.len() < PROGRAMS_MAX;
         if is_held {
-            self.held.push_back(Held {
+            self.held.push_back(HeldProgram {
                 prog_id,
                 since_ns: now_ns,
                 message: message.to_vec(),
