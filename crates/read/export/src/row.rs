@@ -66,7 +66,7 @@ impl Row {
             uid: id(facts.ids.uid),
             euid: id(facts.ids.euid),
             ses: login(facts.ids.session),
-            user: some(&read.auid_name).filter(|_| login(facts.ids.auid).is_some()),
+            user: login(facts.ids.auid).and_then(|_| some(&read.auid_name)),
             exe: some(&facts.exe),
             comm: some(&facts.comm),
             syscall: read.call.as_deref().map(str::to_owned),

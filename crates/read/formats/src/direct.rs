@@ -119,9 +119,10 @@ fn interpret(
             b"CONTAINER" => ("container", Some("id")),
             b"POD" => ("pod", Some("uid")),
             name => {
-                let name = match before.contains(&name) {
-                    true => Cow::Owned([MSG, name].concat()),
-                    false => Cow::Borrowed(name),
+                let name = if before.contains(&name) {
+                    Cow::Owned([MSG, name].concat())
+                } else {
+                    Cow::Borrowed(name)
                 };
                 before.push(field.name);
                 if !names.has(&name) {

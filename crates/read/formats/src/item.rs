@@ -196,9 +196,9 @@ fn path(parsed: &Parsed, items: &[&Object], place: usize) -> Option<String> {
     }
     let cwd = parsed.record("CWD").and_then(|record| record.get("cwd"));
     let cwd = cwd.map(text_of).filter(|cwd| cwd.starts_with('/'));
-    match cwd.filter(|_| !has_directory(parsed)) {
-        Some(cwd) => Some(plain(&format!("{cwd}/{name}"))),
-        None => Some(name),
+    match cwd {
+        Some(cwd) if !has_directory(parsed) => Some(plain(&format!("{cwd}/{name}"))),
+        _ => Some(name),
     }
 }
 
@@ -216,9 +216,10 @@ fn parent_of<'p>(items: &[&'p Object], place: usize) -> Option<&'p Object> {
         .filter(|item| is_parent(item))
         .collect();
     let is_new = items[place].get("nametype").map(text_of).as_deref() == Some("CREATE");
-    match is_new {
-        true => parents.last().copied(),
-        false => parents.first().copied(),
+    if is_new {
+        parents.last().copied()
+    } else {
+        parents.first().copied()
     }
 }
 
@@ -249,8 +250,9 @@ fn plain(path: &str) -> String {
         .split('/')
         .filter(|part| !part.is_empty() && *part != ".");
     let joined: String = parts.flat_map(|part| ["/", part]).collect();
-    match joined.is_empty() {
-        true => "/".into(),
-        false => joined,
+    if joined.is_empty() {
+        "/".into()
+    } else {
+        joined
     }
 }

@@ -170,9 +170,10 @@ impl Parsed {
                 "CONTAINER" => self.nested("container", "id", value),
                 "POD" => self.nested("pod", "uid", value),
                 _ => {
-                    let place = match before.contains(&name) {
-                        true => format!("{}{name}", String::from_utf8_lossy(MSG)),
-                        false => name.clone(),
+                    let place = if before.contains(&name) {
+                        format!("{}{name}", String::from_utf8_lossy(MSG))
+                    } else {
+                        name.clone()
                     };
                     before.push(name);
                     self.names.entry(place).or_insert(value);

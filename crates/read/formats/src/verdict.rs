@@ -51,11 +51,10 @@ pub(crate) fn of(record: &Object) -> Option<Verdict> {
             "1" | "2" => Some(Denied),
             _ => None,
         },
-        "INTEGRITY_DATA" | "INTEGRITY_METADATA" | "INTEGRITY_USERSPACE" => match result(record)? {
-            true => Some(Allowed),
-            // Whether an integrity error stops the access is the policy's choice, which the record does not have.
-            false => None,
-        },
+        // Whether an integrity error stops the access is the policy's choice, which the record does not have.
+        "INTEGRITY_DATA" | "INTEGRITY_METADATA" | "INTEGRITY_USERSPACE" => {
+            result(record)?.then_some(Allowed)
+        }
         "ANOM_LINK" | "ANOM_CREAT" => (result(record) == Some(false)).then_some(Denied),
         "DAC_CHECK" | "MAC_CHECK" => {
             result(record).map(|passed| if passed { Allowed } else { Denied })

@@ -45,21 +45,23 @@ pub fn find(path: &Path) -> Result<Found, LogError> {
     };
     let metadata = fs::metadata(path).map_err(failed)?;
     if !metadata.is_dir() {
-        return match metadata.is_file() && is_archive(path).map_err(failed)? {
-            true => of_archive(path),
-            false => Ok(Found {
+        return if metadata.is_file() && is_archive(path).map_err(failed)? {
+            of_archive(path)
+        } else {
+            Ok(Found {
                 logs: vec![(Log::File(path.to_owned()), None)],
                 left_out: Vec::new(),
-            }),
+            })
         };
     }
     let mut found = Found::default();
     in_directory(path, None, 0, &mut found)?;
-    match found.logs.is_empty() {
-        true => Err(LogError::NoLogs {
+    if found.logs.is_empty() {
+        Err(LogError::NoLogs {
             path: path.to_owned(),
-        }),
-        false => Ok(found),
+        })
+    } else {
+        Ok(found)
     }
 }
 
@@ -242,8 +244,8 @@ fn of_archive(path: &Path) -> Result<Found, LogError> {
     }
     let has_several = members.first().map(|first| &first.0) != members.last().map(|last| &last.0);
     let logs = members.into_iter().map(|(directory, _, name)| {
-        let host = directory.split('/').find(|part| !part.is_empty());
-        let host = host.filter(|_| has_several).map(str::to_owned);
+        let first = || directory.split('/').find(|part| !part.is_empty());
+        let host = has_several.then(first).flatten().map(str::to_owned);
         let archive = path.to_owned();
         (Log::Member { archive, name }, host)
     });

@@ -73,9 +73,10 @@ impl Log {
             Log::File(path) => Ok(decoded(Counted(File::open(path)?))?.0),
             Log::Stdin => {
                 let (start, text) = peek(decoded(Counted(io::stdin()))?.0, TAR_BYTES);
-                match is_tar(&start) {
-                    true => Ok(members_of(text)),
-                    false => Ok(text),
+                if is_tar(&start) {
+                    Ok(members_of(text))
+                } else {
+                    Ok(text)
                 }
             }
             Log::Member { archive, name } => member(archive.clone(), name.clone()),

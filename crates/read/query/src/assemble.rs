@@ -63,9 +63,10 @@ impl Slot {
 /// Second from which the timeout of an event counts that begins at `sec`, behind one of second `last_s`. An event that is
 /// written late would otherwise be over before its second record. ausearch splits it.
 pub(crate) fn since_s(sec: u64, last_s: u64, timeout_s: u64, dialect: Dialect) -> u64 {
-    match !dialect.is_compat() && last_s >= sec.saturating_add(timeout_s) {
-        true => last_s,
-        false => sec,
+    if !dialect.is_compat() && last_s >= sec.saturating_add(timeout_s) {
+        last_s
+    } else {
+        sec
     }
 }
 
@@ -217,9 +218,10 @@ impl Assembler {
         self.last_s = head.sec;
         self.open_bytes += line.len();
         self.begun += 1;
-        let order = match self.dialect.is_compat() {
-            true => 0,
-            false => self.begun,
+        let order = if self.dialect.is_compat() {
+            0
+        } else {
+            self.begun
         };
         let place = (head.sec, head.msec, head.serial, order, number);
         self.open.insert(place, ());

@@ -58,11 +58,12 @@ impl Feed {
         }
         if let Some((host, record)) = prefix::record(line) {
             self.lines.clear();
-            let own = self
-                .host
-                .as_deref()
-                .filter(|_| !record.starts_with(b"node="));
-            prefix::write(host.or(own), record, &mut self.lines);
+            let host = if record.starts_with(b"node=") {
+                host
+            } else {
+                host.or(self.host.as_deref())
+            };
+            prefix::write(host, record, &mut self.lines);
             assembler.add(&self.lines);
         }
     }
@@ -136,12 +137,11 @@ fn names(workload: Workload) -> Vec<u8> {
         let is_plain = value
             .bytes()
             .all(|byte| byte > b' ' && byte < 0x7f && byte != b'"');
-        match is_plain {
-            true => format!("{name}=\"{value}\""),
-            false => {
-                let hex: String = value.bytes().map(|byte| format!("{byte:02X}")).collect();
-                format!("{name}={hex}")
-            }
+        if is_plain {
+            format!("{name}=\"{value}\"")
+        } else {
+            let hex: String = value.bytes().map(|byte| format!("{byte:02X}")).collect();
+            format!("{name}={hex}")
         }
     });
     fields.collect::<Vec<_>>().join(" ").into_bytes()

@@ -208,9 +208,10 @@ impl Matcher {
         }
 
         let mut results = results.into_iter().flatten();
-        match self.filter.is_any_user {
-            true => results.any(|is_it| is_it),
-            false => results.all(|is_it| is_it),
+        if self.filter.is_any_user {
+            results.any(|is_it| is_it)
+        } else {
+            results.all(|is_it| is_it)
         }
     }
 
@@ -220,9 +221,10 @@ impl Matcher {
             (UID, self.filter.uid, facts.ids.uid, b"uid"),
             (EUID, self.filter.euid, facts.ids.euid, b"euid"),
         ];
-        let is_by_name = match self.filter.is_any_user {
-            true => self.filter.names[UID].is_some(),
-            false => self.filter.names.iter().any(Option::is_some),
+        let is_by_name = if self.filter.is_any_user {
+            self.filter.names[UID].is_some()
+        } else {
+            self.filter.names.iter().any(Option::is_some)
         };
         let mut results = [None; 3];
         for (which, wanted, found, field) in ids {
@@ -237,9 +239,10 @@ impl Matcher {
             };
         }
         let mut results = results.into_iter().flatten();
-        match self.filter.is_any_user {
-            true => results.any(|is_it| is_it),
-            false => results.all(|is_it| is_it),
+        if self.filter.is_any_user {
+            results.any(|is_it| is_it)
+        } else {
+            results.all(|is_it| is_it)
         }
     }
 
@@ -334,13 +337,13 @@ fn is_group(filter: &Filter, facts: &Facts<'_>) -> bool {
         (filter.egid, facts.ids.egid, Number::Egid),
     ];
     let is = |id: u32, found: u32, which| id == found || others.has(which, id);
-    match filter.is_any_group {
-        true => ids
-            .iter()
-            .any(|(wanted, found, which)| wanted.is_some_and(|id| is(id, *found, *which))),
-        false => ids.iter().all(|(wanted, found, which)| {
+    if filter.is_any_group {
+        ids.iter()
+            .any(|(wanted, found, which)| wanted.is_some_and(|id| is(id, *found, *which)))
+    } else {
+        ids.iter().all(|(wanted, found, which)| {
             wanted.is_none_or(|id| id == NO_ID || is(id, *found, *which))
-        }),
+        })
     }
 }
 
@@ -405,9 +408,10 @@ fn is_file(filter: &Filter, facts: &Facts<'_>) -> bool {
 }
 
 fn is_like(filter: &Filter, wanted: &[u8], found: &[u8]) -> bool {
-    match filter.is_exact {
-        true => wanted == found,
-        false => find(found, wanted).is_some(),
+    if filter.is_exact {
+        wanted == found
+    } else {
+        find(found, wanted).is_some()
     }
 }
 

@@ -60,8 +60,10 @@ fn rare_number(name: &[u8], dialect: Dialect) -> i32 {
 
 /// The name of a type, as far as the dialect has one.
 pub(crate) fn name(number: u32, dialect: Dialect) -> Option<&'static str> {
-    let is_known = dialect == Dialect::Own || is_of_compat(number);
-    abi::record_type_name(number).filter(|_| is_known)
+    if dialect == Dialect::Compat && !is_of_compat(number) {
+        return None;
+    }
+    abi::record_type_name(number)
 }
 
 /// Whether audit 4.0 has a name for the type.

@@ -487,9 +487,10 @@ fn uid_behind_blank(walk: &mut Walk<'_>, dialect: Dialect) -> Result<Option<u32>
     let Some(from) = walk.find(b" uid=") else {
         return Ok(None);
     };
-    match dialect.is_compat() {
-        true => walk.word(from).map(|_| Some(0)),
-        false => walk.number(from).map(Some),
+    if dialect.is_compat() {
+        walk.word(from).map(|_| Some(0))
+    } else {
+        walk.number(from).map(Some)
     }
 }
 

@@ -128,8 +128,8 @@ impl JournalEntry {
         let entry = std::mem::take(self);
         let host = (!entry.host.is_empty()).then_some(&entry.host[..]);
         if let Some((_, record)) = record(&entry.message) {
-            let host = host.filter(|_| !record.starts_with(b"node="));
-            write(host, record, out);
+            let has_node = record.starts_with(b"node=");
+            write(if has_node { None } else { host }, record, out);
             out.push(b'\n');
             return;
         }

@@ -198,10 +198,10 @@ fn value_at(rest: &[u8]) -> Option<Text<'_>> {
     }
     let end = memchr::memchr2(b' ', b'\n', rest).unwrap_or(rest.len());
     let bare = &rest[..end];
-    match !bare.is_empty() && bare.len().is_multiple_of(2) && bare.iter().all(u8::is_ascii_hexdigit)
-    {
-        true => unescape(bare).map(Cow::Owned),
-        false => (!bare.is_empty()).then_some(Cow::Borrowed(bare)),
+    if !bare.is_empty() && bare.len().is_multiple_of(2) && bare.iter().all(u8::is_ascii_hexdigit) {
+        unescape(bare).map(Cow::Owned)
+    } else {
+        (!bare.is_empty()).then_some(Cow::Borrowed(bare))
     }
 }
 

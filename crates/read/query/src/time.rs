@@ -166,12 +166,11 @@ fn seconds_ago(text: &str) -> Option<i64> {
         "w" => 7 * 86_400,
         _ => return None,
     };
-    let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
-    number
-        .parse::<i64>()
-        .ok()
-        .filter(|_| is_number)?
-        .checked_mul(unit_s)
+    // A sign would be taken for a part of the number.
+    if !number.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    number.parse::<i64>().ok()?.checked_mul(unit_s)
 }
 
 /// `2023-11-14`, `22:13[:20[.5]]` and `Z` or `+01:00`. Without a time of day, the day's first or last second.

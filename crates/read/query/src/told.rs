@@ -284,9 +284,10 @@ pub(crate) fn write_shown(text: &[u8], out: &mut Vec<u8>) {
     for chunk in shown.utf8_chunks() {
         for character in chunk.valid().chars() {
             let is_harmless = !character.is_control() && !is_direction(character);
-            match is_harmless {
-                true => out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
-                false => out.extend_from_slice(character.escape_unicode().to_string().as_bytes()),
+            if is_harmless {
+                out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes())
+            } else {
+                out.extend_from_slice(character.escape_unicode().to_string().as_bytes())
             }
         }
         for byte in chunk.invalid() {

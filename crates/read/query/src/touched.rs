@@ -38,7 +38,10 @@ impl Touched {
     }
 
     fn has_name(&self, item: &Item) -> bool {
-        let Some(path) = item.path.as_deref().filter(|_| item.nametype != b"PARENT") else {
+        if item.nametype == b"PARENT" {
+            return false;
+        }
+        let Some(path) = item.path.as_deref() else {
             return false;
         };
         match self.path.first() {
@@ -65,9 +68,13 @@ impl Touched {
     /// Counts the files that begin with this event.
     fn begin(&mut self, node: &Node, told: &Told) {
         for item in &told.items {
-            let Some(inode) = inode(node, item).filter(|_| item.nametype == b"CREATE") else {
+            if item.nametype != b"CREATE" {
+                continue;
+            }
+            let Some(inode) = inode(node, item) else {
                 continue;
             };
+
             let same = told
                 .items
                 .iter()
@@ -97,7 +104,10 @@ impl Touched {
                 continue;
             }
             is_touched = true;
-            if let Some(inode) = inode(&node, item).filter(|_| self.has_name(item)) {
+            if !self.has_name(item) {
+                continue;
+            }
+            if let Some(inode) = inode(&node, item) {
                 let file = self.files.get(&inode).copied().unwrap_or(0);
                 self.of_interest.insert((inode, file));
             }

@@ -288,11 +288,12 @@ impl Tree {
             write_shown(node, out);
             out.extend_from_slice(b": ");
         }
-        match process.who.is_empty() {
-            true => out.extend_from_slice(
+        if process.who.is_empty() {
+            out.extend_from_slice(
                 format!("process {} (it has no event)", process.task.1).as_bytes(),
-            ),
-            false => write_shown(&process.who, out),
+            )
+        } else {
+            write_shown(&process.who, out)
         }
         out.extend_from_slice(if process.is_made {
             b" from "

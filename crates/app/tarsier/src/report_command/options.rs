@@ -296,9 +296,10 @@ fn path(word: &mut Words<'_>) -> Result<PathBuf> {
     /// PATH_MAX of Linux, less what aureport adds.
     const BYTES_MAX: usize = 4096 - 32;
     let path = word.value()?;
-    match path.len() < BYTES_MAX {
-        true => Ok(PathBuf::from(path)),
-        false => Err(format!("File name is too long {path}").into()),
+    if path.len() < BYTES_MAX {
+        Ok(PathBuf::from(path))
+    } else {
+        Err(format!("File name is too long {path}").into())
     }
 }
 

@@ -19,11 +19,12 @@ pub(super) fn tables(out: &mut String, finished: &Finished) {
     for shown in &finished.sections {
         let _ = write!(out, "<section class=table><h3>{}</h3>", shown.section.title);
         let is_unknown = shown.section.name == "programs" && !finished.has_before;
-        match is_unknown {
-            true => out.push_str(
+        if is_unknown {
+            out.push_str(
                 "<p class=soft>The log is not longer than a day: no program is known to be new.</p>",
-            ),
-            false => table(out, shown),
+            )
+        } else {
+            table(out, shown)
         }
         out.push_str("</section>\n");
     }

@@ -120,9 +120,10 @@ fn seal(sources: &[Source], key: Option<&Path>) -> Seal {
         .collect();
     let has_seal = |path: &PathBuf| journal::seal::seal_path(path).exists();
     let Some(key) = key else {
-        return match files.iter().any(has_seal) {
-            true => Seal::NotVerified,
-            false => Seal::Absent,
+        return if files.iter().any(has_seal) {
+            Seal::NotVerified
+        } else {
+            Seal::Absent
         };
     };
     // The newest file stands for the set if the set was read.

@@ -298,9 +298,10 @@ fn marks(out: &mut String, summary: &Summary) {
 
 /// A title that says how many of all entries are listed.
 fn listed(title: &str, shown: usize, all: u64) -> String {
-    match shown as u64 == all {
-        true => title.to_owned(),
-        false => format!("{title} ({shown} of {})", grouped(all)),
+    if shown as u64 == all {
+        title.to_owned()
+    } else {
+        format!("{title} ({shown} of {})", grouped(all))
     }
 }
 
@@ -335,18 +336,17 @@ fn over_time(out: &mut String, summary: &Summary) {
         (By::Unit, "unit"),
     ] {
         let rows = summary.series(by, chart::LABELS);
-        match rows.rows.is_empty() {
-            true => {
-                let _ = write!(
-                    out,
-                    "<p class=soft>By {what}: no event of this log has one{}.</p>",
-                    match by {
-                        By::Unit => " (identity = yes writes units into ENRICHED logs)",
-                        _ => "",
-                    }
-                );
-            }
-            false => chart::figure(out, what, &rows, &axis),
+        if rows.rows.is_empty() {
+            let _ = write!(
+                out,
+                "<p class=soft>By {what}: no event of this log has one{}.</p>",
+                match by {
+                    By::Unit => " (identity = yes writes units into ENRICHED logs)",
+                    _ => "",
+                }
+            );
+        } else {
+            chart::figure(out, what, &rows, &axis)
         }
     }
 }

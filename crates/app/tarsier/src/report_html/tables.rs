@@ -130,9 +130,10 @@ fn branches(out: &mut String, all: &[Branch]) {
 fn process(out: &mut String, branch: &Branch) {
     let process = &branch.process;
     let _ = write!(out, "[{}] <b>", process.pid);
-    match process.exe.is_empty() {
-        true => out.push_str("(no event of its own)"),
-        false => escape::push(out, &process.exe, LABEL_BYTES),
+    if process.exe.is_empty() {
+        out.push_str("(no event of its own)")
+    } else {
+        escape::push(out, &process.exe, LABEL_BYTES)
     }
     out.push_str("</b> ");
     if !process.command.is_empty() {

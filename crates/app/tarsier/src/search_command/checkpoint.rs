@@ -90,7 +90,10 @@ impl Checkpoint {
     /// # Errors
     /// The exit status if that log is not among them.
     pub(crate) fn first_log(&self, files: &[PathBuf]) -> Result<usize, u8> {
-        let Some(loaded) = self.loaded.as_ref().filter(|_| !self.is_time_only) else {
+        if self.is_time_only {
+            return Ok(0);
+        }
+        let Some(loaded) = &self.loaded else {
             return Ok(0);
         };
         let is_it = |path: &PathBuf| {
@@ -117,9 +120,13 @@ impl Checkpoint {
 
     /// Whether an event is new.
     pub(crate) fn decide(&mut self, event: &Event) -> Decision {
-        let Some(loaded) = self.loaded.as_ref().filter(|_| !self.can_output) else {
+        if self.can_output {
+            return Decision::Print;
+        }
+        let Some(loaded) = &self.loaded else {
             return Decision::Print;
         };
+
         let (key, last) = (event.key(), &loaded.last);
         let is_no_earlier = (last.key.sec, last.key.msec) <= (key.sec, key.msec);
         if last.key.sec == 0 || (self.is_time_only && is_no_earlier) {

@@ -56,8 +56,9 @@ pub(crate) fn verify(log: &Path) -> Result<Verdict> {
         return Ok(Verdict::Unused);
     };
     let made = journal::index::make(log).with_context(|| log.display().to_string())?;
-    Ok(match made.to_bytes() == index.to_bytes() {
-        true => Verdict::Right,
-        false => Verdict::Wrong,
+    Ok(if made.to_bytes() == index.to_bytes() {
+        Verdict::Right
+    } else {
+        Verdict::Wrong
     })
 }

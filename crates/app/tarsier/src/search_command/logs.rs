@@ -34,21 +34,21 @@ const LATE_S: u64 = 10;
 /// The file cannot be used.
 pub(crate) fn defaults(dialect: Dialect) -> Result<Defaults> {
     let path = Path::new(conf::AUDITD_CONF);
-    let config = match path.exists() {
-        true => conf::load(path, Default::default())?.config,
-        false => {
-            if dialect.is_compat() {
-                report!("Config file {} doesn't exist, skipping", conf::AUDITD_CONF);
-            }
-            conf::Config::default()
+    let config = if path.exists() {
+        conf::load(path, Default::default())?.config
+    } else {
+        if dialect.is_compat() {
+            report!("Config file {} doesn't exist, skipping", conf::AUDITD_CONF);
         }
+        conf::Config::default()
     };
     Ok(Defaults {
         log_file: config.log_file,
         timeout_s: config.end_of_event_timeout_s,
-        whole_s: match dialect.is_compat() {
-            true => config.end_of_event_timeout_s,
-            false => config.end_of_event_timeout_s.saturating_add(LATE_S),
+        whole_s: if dialect.is_compat() {
+            config.end_of_event_timeout_s
+        } else {
+            config.end_of_event_timeout_s.saturating_add(LATE_S)
         },
     })
 }

@@ -137,9 +137,10 @@ impl Search {
     /// late records.
     fn timeout_s(&self, defaults: &Defaults) -> u64 {
         let is_whole = !self.results.asked.reading.follow && self.options.checkpoint.is_none();
-        let usual_s = match is_whole {
-            true => defaults.whole_s,
-            false => defaults.timeout_s,
+        let usual_s = if is_whole {
+            defaults.whole_s
+        } else {
+            defaults.timeout_s
         };
         self.options.timeout_s.unwrap_or(usual_s)
     }

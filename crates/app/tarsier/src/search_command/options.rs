@@ -380,9 +380,12 @@ fn set_call(filter: &mut Filter, word: &mut Words<'_>, dialect: Dialect) -> Resu
                 return Err(message.into());
             }
             let is_silent = dialect.is_compat() && starts_with_digit(text);
-            let session = number(text).map_err(|error| match is_silent {
-                true => Instead::FailWith(""),
-                false => error,
+            let session = number(text).map_err(|error| {
+                if is_silent {
+                    Instead::FailWith("")
+                } else {
+                    error
+                }
             });
             filter.session = Some(session? as u32);
         }

@@ -125,7 +125,10 @@ impl<'p> Queue<'p> {
         let waited = self.changed.wait_while(state, must_wait);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
         let number = state.next;
-        let piece = self.pieces.get(number).filter(|_| !state.is_over)?;
+        if state.is_over {
+            return None;
+        }
+        let piece = self.pieces.get(number)?;
         state.next += 1;
         Some((number, *piece))
     }

@@ -130,9 +130,10 @@ impl Piece<'_> {
                 .map(|found| (first - from) as usize + found)
         };
         let start = place(self.start)?;
-        let end = match self.end == self.file_bytes {
-            true => buffer.len(),
-            false => place(self.end)?,
+        let end = if self.end == self.file_bytes {
+            buffer.len()
+        } else {
+            place(self.end)?
         };
         Ok((start.min(end), end))
     }

@@ -90,8 +90,11 @@ impl Results {
             let is_printed = self.print(&event, is_match && decision == Decision::Print)?;
             let is_compat = self.dialect.is_compat();
             let is_last = self.just_one && (is_printed || (is_match && is_compat));
-            if let Some(checkpoint) = self.checkpoint.as_mut().filter(|_| !is_last || !is_compat) {
-                checkpoint.note(&event);
+            // ausearch does not note the event at which --just-one ends.
+            if !is_last || !is_compat {
+                if let Some(checkpoint) = &mut self.checkpoint {
+                    checkpoint.note(&event);
+                }
             }
             if is_last {
                 return Ok(ControlFlow::Break(()));
@@ -187,9 +190,10 @@ impl Results {
         };
         let messages = printed.messages.iter().filter(|(of, _)| *of >= again);
         messages.for_each(|(_, message)| report!("{message}"));
-        match printed.text[start..].is_empty() {
-            true => Ok(()),
-            false => self.put(&printed.text[start..]),
+        if printed.text[start..].is_empty() {
+            Ok(())
+        } else {
+            self.put(&printed.text[start..])
         }
     }
 
@@ -205,9 +209,10 @@ impl Results {
         if self.out.len() >= OUTPUT_BYTES || self.line_buffered || text.len() >= OUTPUT_BYTES {
             self.flush()?;
         }
-        match text.len() < OUTPUT_BYTES {
-            true => Ok(()),
-            false => shown::write(text),
+        if text.len() < OUTPUT_BYTES {
+            Ok(())
+        } else {
+            shown::write(text)
         }
     }
 

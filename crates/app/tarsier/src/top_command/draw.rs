@@ -49,9 +49,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, around: &Around<'_>) {
     ])
     .areas(frame.area());
     frame.render_widget(title(model, around), top);
-    let style = match around.has_losses {
-        true => Style::new().fg(Color::Red).add_modifier(Modifier::BOLD),
-        false => Style::new().fg(Color::DarkGray),
+    let style = if around.has_losses {
+        Style::new().fg(Color::Red).add_modifier(Modifier::BOLD)
+    } else {
+        Style::new().fg(Color::DarkGray)
     };
     frame.render_widget(Paragraph::new(Span::styled(around.daemon, style)), second);
     frame.render_widget(Paragraph::new(tabs_line(model)), tabs);
@@ -93,9 +94,10 @@ fn path_line(model: &Model) -> String {
 fn tabs_line(model: &Model) -> Line<'static> {
     let mut spans = Vec::new();
     for (number, view) in VIEWS.iter().enumerate() {
-        let style = match *view == model.view() {
-            true => Style::new().add_modifier(Modifier::REVERSED),
-            false => Style::new().fg(Color::Cyan),
+        let style = if *view == model.view() {
+            Style::new().add_modifier(Modifier::REVERSED)
+        } else {
+            Style::new().fg(Color::Cyan)
         };
         spans.push(Span::styled(
             format!("{} {}", number + 1, view.name()),
@@ -113,15 +115,16 @@ fn tabs_line(model: &Model) -> Line<'static> {
 }
 
 fn footer(model: &Model) -> Line<'static> {
-    match model.is_typing {
-        true => Line::from(format!(
+    if model.is_typing {
+        Line::from(format!(
             "filter: {}_   Enter keeps it, Esc drops it",
             model.filter
-        )),
-        false => Line::from(
+        ))
+    } else {
+        Line::from(
             "Enter down  Esc up  Tab view  s sort  f failed  / text  p pause  h help  q quit",
         )
-        .style(Style::new().fg(Color::DarkGray)),
+        .style(Style::new().fg(Color::DarkGray))
     }
 }
 
@@ -180,9 +183,10 @@ fn events(frame: &mut Frame<'_>, area: Rect, model: &Model) {
     };
     let items = model.newest().skip(window.start).take(window.len());
     let rows = items.map(|item| {
-        let style = match item.is_failure {
-            true => Style::new().fg(Color::Red),
-            false => Style::new(),
+        let style = if item.is_failure {
+            Style::new().fg(Color::Red)
+        } else {
+            Style::new()
         };
         Row::new([
             clock(item.time_ms),
@@ -231,9 +235,10 @@ fn clock(time_ms: u64) -> String {
 }
 
 fn cut(text: &str, most: usize) -> String {
-    match text.chars().count() > most {
-        true => text.chars().take(most - 1).chain(['…']).collect(),
-        false => text.to_owned(),
+    if text.chars().count() > most {
+        text.chars().take(most - 1).chain(['…']).collect()
+    } else {
+        text.to_owned()
     }
 }
 

@@ -241,9 +241,12 @@ fn process(row: &Row<'_>) -> Option<Vec<u8>> {
 /// Text that a terminal shows as it is: no control characters.
 fn printable(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
-    let shown = |character: char| match character.is_control() {
-        true => '\u{fffd}',
-        false => character,
+    let shown = |character: char| {
+        if character.is_control() {
+            '\u{fffd}'
+        } else {
+            character
+        }
     };
     text.chars().map(shown).collect()
 }

@@ -144,9 +144,10 @@ impl Top {
             take_complete(&mut self.assembler, |event| self.model.events.add(event));
         }
         // Rates of a log that is not written end with its last event.
-        let now_ms = match self.follower.is_live() {
-            true => now_ms().max(self.model.events.last_ms),
-            false => self.model.events.last_ms,
+        let now_ms = if self.follower.is_live() {
+            now_ms().max(self.model.events.last_ms)
+        } else {
+            self.model.events.last_ms
         };
         self.model.refresh(now_ms);
         Ok(has_more)

@@ -89,9 +89,10 @@ fn whole(facts: &Facts<'_>, class: &Class, activity: u32) -> Value {
     }
     (class.finish)(facts, &mut out);
     let has_process = facts.parsed.subject("pid").is_some();
-    let placed = match has_process {
-        true => &objects::PLACED,
-        false => &objects::PLACED_WITHOUT_PROCESS,
+    let placed = if has_process {
+        &objects::PLACED
+    } else {
+        &objects::PLACED_WITHOUT_PROCESS
     };
     merge(&mut out, "unmapped", rest(facts.parsed, placed));
     prune(&mut out);

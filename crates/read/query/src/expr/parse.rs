@@ -81,9 +81,12 @@ impl Parser<'_> {
         let node = if self.take("!") {
             self.single().map(|node| Node::Not(Box::new(node)))
         } else if self.take("(") {
-            self.either().and_then(|node| match self.take(")") {
-                true => Ok(node),
-                false => Err(self.error("expected )")),
+            self.either().and_then(|node| {
+                if self.take(")") {
+                    Ok(node)
+                } else {
+                    Err(self.error("expected )"))
+                }
             })
         } else if self.take("\\") {
             self.virtual_field()
@@ -107,9 +110,10 @@ impl Parser<'_> {
                     "a value; put it in double quotes if it has other characters than \
                     letters, digits and _",
                 )?;
-                return Ok(match is_raw {
-                    true => Node::Raw(name, is_equal, value),
-                    false => Node::Meaning(name, is_equal, value),
+                return Ok(if is_raw {
+                    Node::Raw(name, is_equal, value)
+                } else {
+                    Node::Meaning(name, is_equal, value)
                 });
             }
         }
@@ -187,12 +191,11 @@ impl Parser<'_> {
 fn time(text: &[u8], has_serial: bool) -> Option<(u64, u32, Option<u64>)> {
     let text = std::str::from_utf8(text).ok()?.strip_prefix("ts:")?;
     let (sec, rest) = text.split_once('.')?;
-    let (msec, serial) = match has_serial {
-        true => {
-            let (msec, serial) = rest.split_once(':')?;
-            (msec, Some(serial.parse().ok()?))
-        }
-        false => (rest, None),
+    let (msec, serial) = if has_serial {
+        let (msec, serial) = rest.split_once(':')?;
+        (msec, Some(serial.parse().ok()?))
+    } else {
+        (rest, None)
     };
     let msec = msec.parse().ok().filter(|msec| *msec <= 999)?;
     Some((sec.parse().ok()?, msec, serial))

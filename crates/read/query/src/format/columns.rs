@@ -231,9 +231,10 @@ impl Line<'_, '_, '_> {
         if self.go_to(normal.object.place) {
             let is_change = self.cursor.kind() == kinds::CONFIG_CHANGE as i32;
             let is_file = self.cursor.field_type() == FieldType::EscapedFile;
-            let text = match is_change && !is_file && super::is_setting(action) {
-                true => self.cursor.name().unwrap_or_default().to_vec(),
-                false => super::path_or_meaning(&self.cursor, self.records, self.interpreter),
+            let text = if is_change && !is_file && super::is_setting(action) {
+                self.cursor.name().unwrap_or_default().to_vec()
+            } else {
+                super::path_or_meaning(&self.cursor, self.records, self.interpreter)
             };
             self.cell(&text);
         }

@@ -43,6 +43,15 @@ impl<'c, 'e> Cursor<'c, 'e> {
         Some(&self.records[self.at?])
     }
 
+    /// The field at the cursor.
+    fn field(&self) -> Option<&'c Field<'e>> {
+        if self.is_blind {
+            return None;
+        }
+        let at = self.at?;
+        self.records[at].fields.get(self.fields[at])
+    }
+
     /// Type of the record; 0 behind the last.
     pub(crate) fn kind(&self) -> i32 {
         self.record().map_or(0, |record| record.kind)
@@ -137,14 +146,11 @@ impl<'c, 'e> Cursor<'c, 'e> {
     }
 
     pub(crate) fn name(&self) -> Option<&'c [u8]> {
-        let at = self.at.filter(|_| !self.is_blind)?;
-        let field = self.records[at].fields.get(self.fields[at])?;
-        Some(field.name)
+        Some(self.field()?.name)
     }
 
     pub(crate) fn value(&self) -> Option<&'c [u8]> {
-        let at = self.at.filter(|_| !self.is_blind)?;
-        let field = self.records[at].fields.get(self.fields[at])?;
+        let field = self.field()?;
         // auparse has no value for a key that it cannot read.
         let is_null = *field.name == *b"key" && field.value.is_empty();
         (!is_null).then_some(&*field.value)

@@ -14,12 +14,11 @@ pub(super) struct NotNormal;
 /// Several records, none of which is of a call.
 pub(super) fn parts(finder: &mut Finder<'_, '_>) -> Result<(), NotNormal> {
     let is_call = finder.cursor.kind() == kinds::SYSCALL as i32;
-    let found = match finder.cursor.record_count() > 1 || is_call {
-        true => call(finder),
-        false => {
-            simple::find(finder);
-            Ok(())
-        }
+    let found = if finder.cursor.record_count() > 1 || is_call {
+        call(finder)
+    } else {
+        simple::find(finder);
+        Ok(())
     };
     finder.cursor.rewind();
     found

@@ -49,9 +49,10 @@ impl Interpreted {
         let is_by_name = self.is_by_name && interpreter.dialect().is_compat();
         let has_head = event.records().len() == 1 || event.kind() == kinds::SYSCALL as i32;
         let first = Record {
-            names: match is_by_name && has_head {
-                true => event.names(),
-                false => last.names,
+            names: if is_by_name && has_head {
+                event.names()
+            } else {
+                last.names
             },
             ..last
         };

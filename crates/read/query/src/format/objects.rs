@@ -314,9 +314,10 @@ fn identity_object(finder: &mut Finder<'_, '_>, call: &[u8]) {
 }
 
 fn kill(finder: &mut Finder<'_, '_>) {
-    finder.act(match finder.cursor.record_count() > 2 {
-        true => "killed-list-of-pids",
-        false => "killed-pid",
+    finder.act(if finder.cursor.record_count() > 2 {
+        "killed-list-of-pids"
+    } else {
+        "killed-pid"
     });
     finder.normal.object.thing = Thing::Process;
     finder.cursor.go_to_record(1);

@@ -62,9 +62,10 @@ impl Sentences {
             }
         }
         if normal.result.is_some_and(|place| cursor.go_to(place)) {
-            out.extend_from_slice(match super::is_success(&cursor, interpreter) {
-                true => b" successfully ",
-                false => b" unsuccessfully ",
+            out.extend_from_slice(if super::is_success(&cursor, interpreter) {
+                b" successfully "
+            } else {
+                b" unsuccessfully "
             });
         } else {
             out.push(b' ');

@@ -60,7 +60,7 @@ impl Needed {
         }
         let is_by_name = filter.names.iter().any(Option::is_some);
         let id = |id: Option<u32>| id.map(i64::from);
-        let user = |wanted| id(wanted).filter(|_| !is_by_name);
+        let user = |wanted| if is_by_name { None } else { id(wanted) };
         let numbers = [
             (Class::Pid, filter.pid.map(|pid| i64::from(pid as u32))),
             (Class::Ppid, filter.ppid.map(|pid| i64::from(pid as u32))),
@@ -71,13 +71,14 @@ impl Needed {
                 filter.syscall.map(|call| i64::from(call as u32)),
             ),
         ];
-        let users = match filter.is_any_user {
-            true => vec![(Class::Uid, user(filter.uid))],
-            false => vec![
+        let users = if filter.is_any_user {
+            vec![(Class::Uid, user(filter.uid))]
+        } else {
+            vec![
                 (Class::Uid, user(filter.uid)),
                 (Class::Auid, user(filter.auid)),
                 (Class::Euid, user(filter.euid)),
-            ],
+            ]
         };
         for (class, value) in numbers.into_iter().chain(users) {
             // These stand for a field that a record does not have, too.

@@ -42,9 +42,10 @@ pub fn steps(
         // The latest event of a block begins in it if nothing before is as late.
         let begins = !block.has_eoe && latest.is_none_or(|latest| last > latest);
         let is_before_end = range.end_s == 0 || seconds(last) <= range.end_s;
-        steps[number] = match begins && is_before_end {
-            true => Step::LeaveOut(Some(last.0)),
-            false => Step::Read,
+        steps[number] = if begins && is_before_end {
+            Step::LeaveOut(Some(last.0))
+        } else {
+            Step::Read
         };
         latest = latest.max(Some(last));
     }

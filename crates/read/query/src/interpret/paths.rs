@@ -42,9 +42,10 @@ impl Paths {
             return name;
         };
         let is_relative = name.first() != Some(&b'/');
-        let whole = match is_relative {
-            true => [&escaped(cwd, dialect), &b"/"[..], &name].concat(),
-            false => name,
+        let whole = if is_relative {
+            [&escaped(cwd, dialect), &b"/"[..], &name].concat()
+        } else {
+            name
         };
         if memchr::memmem::find(&whole, b"..").is_none() {
             return whole;

@@ -219,12 +219,17 @@ impl Told<'_, '_> {
     }
 
     fn elevation(&self, put: Put<'_>) {
-        let is_command = self.record.kind == USER_CMD;
+        // sudo runs a command as another account, whose name the record does not have.
+        let account = if self.record.kind == USER_CMD {
+            None
+        } else {
+            self.account_name()
+        };
         let values = vec![
             self.host.clone(),
             self.user.clone(),
             self.program(),
-            self.account_name().filter(|_| !is_command),
+            account,
             self.field(b"cmd"),
             self.result(),
         ];
@@ -303,9 +308,10 @@ const ENCODED: [&[u8]; 10] = [
 
 /// The text of a field; `None` if the record says that there is none.
 fn value<'e>(field: &Field<'e>) -> Option<Text<'e>> {
-    match ENCODED.contains(&field.name) {
-        true => field.text(),
-        false => field.word().map(Text::Borrowed),
+    if ENCODED.contains(&field.name) {
+        field.text()
+    } else {
+        field.word().map(Text::Borrowed)
     }
 }
 

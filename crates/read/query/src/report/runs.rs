@@ -73,11 +73,10 @@ impl Extent {
     }
 
     fn push(&mut self, time: Time) {
-        match self.first.len() < RECENT_EVENTS {
-            true => self.first.push(time),
-            false => {
-                self.least_behind = Some(self.least_behind.map_or(time, |least| least.min(time)));
-            }
+        if self.first.len() < RECENT_EVENTS {
+            self.first.push(time)
+        } else {
+            self.least_behind = Some(self.least_behind.map_or(time, |least| least.min(time)));
         }
         if self.last.len() == RECENT_EVENTS {
             self.most_before = self.most_before.max(self.last.pop_front());

@@ -258,9 +258,12 @@ impl Summary {
             }
             Kind::User | Kind::Auth | Kind::Login => self.write_users(out),
             _ => {
-                let name = |kind: i32| match self.request.interpret {
-                    true => type_name(kind, self.request.dialect),
-                    false => kind.to_string().into_bytes(),
+                let name = |kind: i32| {
+                    if self.request.interpret {
+                        type_name(kind, self.request.dialect)
+                    } else {
+                        kind.to_string().into_bytes()
+                    }
                 };
                 let rows = self.numbers.rows().into_iter();
                 let rows = rows.map(|(kind, hits)| (hits, name(kind))).collect();
@@ -298,9 +301,10 @@ impl Summary {
         }
         for (hits, text) in rows {
             out.extend_from_slice(format!("{hits}  ").as_bytes());
-            match is_escaped || self.request.dialect == Dialect::Own {
-                true => self.request.escape.write(&text, out),
-                false => out.extend_from_slice(&text),
+            if is_escaped || self.request.dialect == Dialect::Own {
+                self.request.escape.write(&text, out)
+            } else {
+                out.extend_from_slice(&text)
             }
             out.push(b'\n');
         }

@@ -105,9 +105,12 @@ impl Field {
             let texts = texts.iter().flatten().map(|text| Cow::Borrowed(&**text));
             texts.filter(|text| **text != b"(null)"[..]).collect()
         };
-        let owned = |is_there: bool, text: Vec<u8>| match is_there {
-            true => vec![Cow::Owned(text)],
-            false => Vec::new(),
+        let owned = |is_there: bool, text: Vec<u8>| {
+            if is_there {
+                vec![Cow::Owned(text)]
+            } else {
+                Vec::new()
+            }
         };
         match self {
             Field::Exe => one(&facts.exe),

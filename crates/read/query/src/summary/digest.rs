@@ -85,9 +85,10 @@ impl Digests {
             user: self.written(|out| labels::user(row, out)),
             session: self.written(|out| labels::session(&row.facts, out)),
             process: self.written(|out| labels::process(&row.facts, out)),
-            error: match is_failure {
-                true => self.written(|out| labels::error(row, out)),
-                false => Span::default(),
+            error: if is_failure {
+                self.written(|out| labels::error(row, out))
+            } else {
+                Span::default()
             },
             exe: row.facts.exe.as_deref().map(|exe| self.text(exe)),
             command: Row::command_of(event).map(|command| self.text(&command)),

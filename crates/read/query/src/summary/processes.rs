@@ -245,13 +245,17 @@ impl Processes {
     ) -> Vec<Branch> {
         /// Deeper ones are left out of the picture.
         const DEPTH_MAX: usize = 40;
-        let numbers = children.get(&parent).filter(|_| depth < DEPTH_MAX);
+        if depth >= DEPTH_MAX {
+            return Vec::new();
+        }
+
         let branch = |number: &u32| Branch {
             process: self.entries[number].process.clone(),
             is_chosen: chosen.contains(number),
             children: self.branches(Some(*number), children, chosen, depth + 1),
         };
-        numbers.map_or_else(Vec::new, |numbers| numbers.iter().map(branch).collect())
+        let numbers = children.get(&parent).into_iter().flatten();
+        numbers.map(branch).collect()
     }
 }
 
