@@ -52,6 +52,7 @@ impl Row {
         let some = |value: &Option<std::borrow::Cow<'_, [u8]>>| value.as_deref().map(text);
         let login = |id: u32| (id < NO_LOGIN).then(|| i64::from(id));
         let id = |id: u32| (id != NO_ID).then(|| i64::from(id));
+
         Row {
             time_ms: i64::try_from(read.time_ms).unwrap_or(i64::MAX),
             serial: i64::try_from(read.serial).unwrap_or(i64::MAX),

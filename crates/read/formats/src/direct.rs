@@ -59,6 +59,7 @@ impl Direct {
         let Some(records) = self.object.strip_prefix(HEAD) else {
             return false;
         };
+
         put::text(out, "{\"time\":");
         put::decimal(out, stamp.sec);
         out.push(b'.');
@@ -69,6 +70,7 @@ impl Direct {
             put::text(out, ",\"node\":");
             string(node, out);
         }
+
         self.workload.put("workload", out);
         self.names.put("names", out);
         out.extend_from_slice(records.strip_suffix(b"\n").unwrap_or(records));
@@ -99,6 +101,7 @@ impl Direct {
                 return None;
             }
         }
+
         writer.end();
         Some(node)
     }
@@ -146,6 +149,7 @@ fn interpret(
             workload.text.push(b'}');
         }
     }
+
     true
 }
 

@@ -74,6 +74,7 @@ fn mandatory(record: &Object, kind: Option<&str>) -> Option<Verdict> {
         Some(_) => return None,
         None => {}
     }
+
     let words = field(record, "words").or_else(|| record.get("msg"));
     let words = words.map(text_of)?;
     let decision = words
@@ -86,6 +87,7 @@ fn mandatory(record: &Object, kind: Option<&str>) -> Option<Verdict> {
             _ => None,
         })?;
     let is_permissive = field(record, "permissive").is_some_and(|value| text_of(value) == "1");
+
     Some(if is_permissive { Allowed } else { decision })
 }
 

@@ -68,6 +68,7 @@ pub fn decoded(input: impl Read + Send + 'static) -> io::Result<(Box<dyn BufRead
         is_compressed = true;
         text = Box::new(BufReader::with_capacity(READ_BYTES, inner));
     }
+
     if is_compressed {
         Ok((Box::new(Ahead::new(text)), true))
     } else {
@@ -189,6 +190,7 @@ impl Ahead {
                 }
             }
         });
+
         Ahead {
             pieces,
             piece: Vec::new(),

@@ -54,6 +54,7 @@ pub fn find(path: &Path) -> Result<Found, LogError> {
             })
         };
     }
+
     let mut found = Found::default();
     in_directory(path, None, 0, &mut found)?;
     if found.logs.is_empty() {
@@ -106,6 +107,7 @@ fn in_directory(
     if add_set(directory, LIVE, &names, host, found) {
         return Ok(());
     }
+
     for below in BELOW.map(|below| directory.join(below)) {
         if below.is_dir() && depth < DEPTH_MAX {
             let before = found.logs.len();
@@ -115,6 +117,7 @@ fn in_directory(
             }
         }
     }
+
     if depth >= DEPTH_MAX {
         return Ok(());
     }
@@ -141,6 +144,7 @@ fn in_directory(
             None => {}
         }
     }
+
     Ok(())
 }
 
@@ -193,6 +197,7 @@ fn add_set(
         };
         paths.sort_by_cached_key(first);
     }
+
     let is_any = !paths.is_empty();
     let logs = paths.into_iter().map(Log::File);
     found
@@ -215,6 +220,7 @@ fn of_archive(path: &Path) -> Result<Found, LogError> {
         path: path.to_owned(),
         error,
     };
+
     let list = || -> io::Result<Vec<String>> {
         let mut archive = tar::Archive::new(decoded(File::open(path)?)?.0);
         let mut names = Vec::new();
@@ -227,6 +233,7 @@ fn of_archive(path: &Path) -> Result<Found, LogError> {
         }
         Ok(names)
     };
+
     let mut members: Vec<(String, Rotated, String)> = list()
         .map_err(failed)?
         .into_iter()
@@ -237,11 +244,13 @@ fn of_archive(path: &Path) -> Result<Found, LogError> {
         })
         .collect();
     members.sort();
+
     if members.is_empty() {
         return Err(LogError::NoLogs {
             path: path.to_owned(),
         });
     }
+
     let has_several = members.first().map(|first| &first.0) != members.last().map(|last| &last.0);
     let logs = members.into_iter().map(|(directory, _, name)| {
         let first = || directory.split('/').find(|part| !part.is_empty());

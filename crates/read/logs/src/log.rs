@@ -105,6 +105,7 @@ fn member(archive: PathBuf, name: String) -> io::Result<Box<dyn BufRead + Send>>
             "the archive has no such file any more",
         ))
     });
+
     Ok(decoded(text)?.0)
 }
 

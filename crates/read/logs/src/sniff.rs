@@ -47,6 +47,7 @@ pub fn check(log: &Log) -> Result<Contents, LogError> {
             });
         }
     }
+
     if start.is_empty() {
         Ok(Contents {
             is_empty: true,

@@ -152,6 +152,7 @@ impl Assembler {
                 return Taken::NoRecord;
             }
         };
+
         self.has_records = true;
         let is_inside = self.range.contains(head.sec);
         if self.first_time.is_none_or(|first| first.0 == 0)
@@ -159,9 +160,11 @@ impl Assembler {
         {
             self.first_time = Some((head.sec, head.msec));
         }
+
         if !is_inside {
             return Taken::Nothing;
         }
+
         if let Some(place) = self.find(&head) {
             self.last = Some(place);
             self.open_bytes += line.len();
@@ -170,9 +173,11 @@ impl Assembler {
                 .push(head.kind, line, self.dialect);
             return Taken::Record;
         }
+
         if head.kind == kind::EOE {
             return Taken::Nothing;
         }
+
         self.begin(&head, line);
         Taken::Record
     }
@@ -189,6 +194,7 @@ impl Assembler {
                 return Some(last);
             }
         }
+
         let (from, to) = (
             (time.0, time.1, time.2, 0, 0),
             (time.0, time.1, time.2, u64::MAX, usize::MAX),
@@ -211,6 +217,7 @@ impl Assembler {
             serial: head.serial,
             node: head.node.map(Box::from),
         };
+
         slot.event.push(head.kind, line, self.dialect);
         slot.is_complete = kind::is_single(head.kind, self.dialect);
         slot.is_due = slot.is_complete && self.dialect.is_compat();
@@ -223,6 +230,7 @@ impl Assembler {
         } else {
             self.begun
         };
+
         let place = (head.sec, head.msec, head.serial, order, number);
         self.open.insert(place, ());
         self.waiting.insert((since_s, place));

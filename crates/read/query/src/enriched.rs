@@ -39,6 +39,7 @@ pub(crate) fn without_separator(line: &[u8]) -> Option<(usize, usize)> {
         },
         _ => (line.len(), line.len()),
     };
+
     if start < line.len() {
         if let Some(found) = boundary(&line[..last], &line[last..]) {
             return Some(found);
@@ -59,6 +60,7 @@ pub(crate) fn without_separator(line: &[u8]) -> Option<(usize, usize)> {
             None => break,
         }
     }
+
     (start > 0 && start < line.len()).then(|| (start - 1, start))
 }
 

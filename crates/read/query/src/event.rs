@@ -126,6 +126,7 @@ impl<'e> EventView<'e> {
                 }
             }
         }
+
         found
     }
 

@@ -47,15 +47,18 @@ impl Feed {
             assembler.add(line);
             return;
         }
+
         match line.first() {
             Some(b'{') => return self.object(line, assembler),
             Some(b't') if self.host.is_some() => return self.of_this_host(line, assembler),
             Some(b't' | b'n') if assembler.take(line) => return,
             _ => {}
         }
+
         if self.is_in_journal || line.starts_with(b"__CURSOR=") {
             return self.of_journal(line, assembler);
         }
+
         if let Some((host, record)) = prefix::record(line) {
             self.lines.clear();
             let host = if record.starts_with(b"node=") {
@@ -104,6 +107,7 @@ impl Feed {
             assembler.add(&self.lines);
             return;
         }
+
         let told = serde_json::from_slice::<Told>(line).ok();
         let mut names = told
             .and_then(|told| told.workload)
@@ -144,6 +148,7 @@ fn names(workload: Workload) -> Vec<u8> {
             format!("{name}={hex}")
         }
     });
+
     fields.collect::<Vec<_>>().join(" ").into_bytes()
 }
 

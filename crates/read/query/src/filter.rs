@@ -164,9 +164,11 @@ impl Matcher {
         {
             return false;
         }
+
         if !self.needs_facts {
             return is_node(&self.filter, event);
         }
+
         let Some(facts) = Facts::read_view(event, &self.wanted, self.dialect) else {
             return false;
         };
@@ -192,6 +194,7 @@ impl Matcher {
             (UID, self.filter.uid),
             (EUID, self.filter.euid),
         ];
+
         let is_by_name = self.filter.names.iter().any(Option::is_some);
         let mut results = [None; 3];
         for (which, id) in conditions {
@@ -221,11 +224,13 @@ impl Matcher {
             (UID, self.filter.uid, facts.ids.uid, b"uid"),
             (EUID, self.filter.euid, facts.ids.euid, b"euid"),
         ];
+
         let is_by_name = if self.filter.is_any_user {
             self.filter.names[UID].is_some()
         } else {
             self.filter.names.iter().any(Option::is_some)
         };
+
         let mut results = [None; 3];
         for (which, wanted, found, field) in ids {
             results[which] = match (is_by_name, &self.filter.names[which]) {
@@ -238,6 +243,7 @@ impl Matcher {
                 (false, _) => wanted.map(|wanted| wanted == found),
             };
         }
+
         let mut results = results.into_iter().flatten();
         if self.filter.is_any_user {
             results.any(|is_it| is_it)
@@ -337,6 +343,7 @@ fn is_group(filter: &Filter, facts: &Facts<'_>) -> bool {
         (filter.egid, facts.ids.egid, Number::Egid),
     ];
     let is = |id: u32, found: u32, which| id == found || others.has(which, id);
+
     if filter.is_any_group {
         ids.iter()
             .any(|(wanted, found, which)| wanted.is_some_and(|id| is(id, *found, *which)))
@@ -376,6 +383,7 @@ fn is_text(filter: &Filter, facts: &Facts<'_>) -> bool {
         (Some(_), None) => false,
         (Some(wanted), Some(found)) => is_like(filter, wanted, found),
     };
+
     let of_any = |wanted: &Option<Vec<u8>>, found: Option<&[u8]>, which| {
         let mut others = facts.others.texts(which);
         is(wanted, found) || others.any(|other| is(wanted, Some(other)))
@@ -425,6 +433,7 @@ fn is_label(filter: &Filter, facts: &Facts<'_>) -> bool {
                 .any(|found| is_like(filter, wanted, &found))
         })
     };
+
     let subject = has(&filter.subject, |labels| labels.subject.map(<[u8]>::to_vec));
     let object = has(&filter.object, |labels| labels.object.map(<[u8]>::to_vec));
     if filter.is_any_label {

@@ -136,6 +136,7 @@ impl InOrder {
                 self.give(sink, |held, _| held.since_s <= limit)?;
             }
         }
+
         self.give(sink, |_, held_bytes| held_bytes > HELD_BYTES_MAX)
     }
 
@@ -190,6 +191,7 @@ impl InOrder {
                 .iter()
                 .for_each(|message| sink.message(message));
         }
+
         match now {
             Some((text, place)) => sink.text(&text[place]),
             None => Ok(()),

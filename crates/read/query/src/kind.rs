@@ -32,9 +32,11 @@ pub fn number(name: &[u8], dialect: Dialect) -> i32 {
         };
         return unsigned(&rest[..end.min(7)], 10).unwrap_or(0) as i32;
     }
+
     if name.first().is_some_and(u8::is_ascii_digit) {
         return unsigned(name, 10).unwrap_or(u64::MAX) as i32;
     }
+
     match name {
         b"SYSCALL" => SYSCALL,
         b"PROCTITLE" => PROCTITLE,

@@ -100,12 +100,14 @@ impl Hex {
             .flat_map(|byte| [half(byte >> 4), half(byte & 15)])
             .collect();
         let (at, anchor) = anchor(&digits);
+
         let upper = Finder::new(anchor).into_owned();
         let lower = anchor.to_ascii_lowercase();
         let mut anchors = vec![upper];
         if lower != anchor {
             anchors.push(Finder::new(&lower).into_owned());
         }
+
         (digits.len() >= BYTES_MIN).then_some(Hex {
             digits,
             anchors,
@@ -143,6 +145,7 @@ fn anchor(digits: &[u8]) -> (usize, &[u8]) {
         }
         best
     };
+
     // A letter takes a second search.
     let plain = longest(0);
     let part = if plain.len() >= 4 { plain } else { longest(1) };

@@ -83,6 +83,7 @@ impl<'e> Row<'e> {
             .names_of([b"auid", b"unit", b"container"])
             .map(|name| name.and_then(value_at));
         let (sec, msec, serial) = event.time();
+
         Row {
             time_ms: sec.saturating_mul(1000).saturating_add(msec.into()),
             serial,
@@ -134,6 +135,7 @@ impl<'e> Row<'e> {
             };
             push(&mut items, absolute(cwd.as_deref(), name), nametype);
         }
+
         items
     }
 
@@ -230,6 +232,7 @@ fn call(event: EventView<'_>, facts: &Facts<'_>) -> Option<Cow<'static, str>> {
             _ => {}
         }
     }
+
     None
 }
 

@@ -92,11 +92,13 @@ impl Told {
         let mut cwd = None;
         let mut names: Vec<(Option<Vec<u8>>, Item)> = Vec::new();
         let mut address = None;
+
         // What the record of the call says of the task holds, wherever that record stands.
         let call = event.records().find(|record| kind::is_of_call(record.kind));
         if let Some(record) = call {
             told.task(&RecordFields::read(&record, Dialect::Own), interpreter);
         }
+
         let mut others = Vec::new();
         for record in event.records() {
             let fields = RecordFields::read(&record, Dialect::Own);
@@ -125,10 +127,12 @@ impl Told {
                 }
             }
         }
+
         for (name, mut item) in names {
             item.path = name.map(|name| absolute(cwd.as_deref(), &name));
             told.items.push(item);
         }
+
         for path in others {
             if !told
                 .items
@@ -142,6 +146,7 @@ impl Told {
                 });
             }
         }
+
         told.add_files();
         told.objects.extend(address);
         told
@@ -156,6 +161,7 @@ impl Told {
             let field: &[u8] = if has_login { b"auid" } else { b"uid" };
             self.who = fields.meaning(field, interpreter).unwrap_or_default();
         }
+
         if self.comm.is_empty() {
             let name = || fields.get(b"exe").and_then(text);
             self.comm = fields
@@ -201,6 +207,7 @@ impl Told {
         if !self.what.is_empty() {
             return;
         }
+
         let name = u32::try_from(record.kind)
             .ok()
             .and_then(abi::record_type_name);
@@ -209,6 +216,7 @@ impl Told {
             let value = fields.get(name).and_then(text);
             self.objects.extend(value.filter(|value| !value.is_empty()));
         }
+
         self.result = fields.get(b"res").map(<[u8]>::to_vec).unwrap_or_default();
         self.result.retain(|byte| *byte != b'\'');
         self.is_failed = matches!(&self.result[..], b"failed" | b"0" | b"no");
@@ -294,6 +302,7 @@ pub(crate) fn write_shown(text: &[u8], out: &mut Vec<u8>) {
             out.extend_from_slice(format!("\\x{byte:02x}").as_bytes());
         }
     }
+
     if shown.len() < text.len() {
         out.extend_from_slice("\u{2026}".as_bytes());
     }

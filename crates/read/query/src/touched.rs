@@ -99,6 +99,7 @@ impl Touched {
         self.begin(&node, told);
         let known = (self.of_interest.len(), self.names.len());
         let mut is_touched = false;
+
         for item in &told.items {
             if !self.has_name(item) && !self.is_of_interest(&node, item) {
                 continue;
@@ -112,6 +113,7 @@ impl Touched {
                 self.of_interest.insert((inode, file));
             }
         }
+
         // A rename without inodes tells the other name.
         let has = |nametype: &[u8]| told.items.iter().any(|item| item.nametype == nametype);
         if is_touched && has(b"CREATE") && has(b"DELETE") && !told.is_failed {
@@ -122,6 +124,7 @@ impl Touched {
             let named = named.filter_map(|item| Some((node.clone(), item.path.clone()?)));
             self.names.extend(named);
         }
+
         known != (self.of_interest.len(), self.names.len())
     }
 

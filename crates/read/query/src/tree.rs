@@ -84,18 +84,22 @@ impl Tree {
             self.forgotten += 1;
             return;
         };
+
         if self.processes[number].is_member && is_shown {
             self.add_line(number, moment, told);
         }
+
         let process = &mut self.processes[number];
         if process.ppid == 0 {
             process.ppid = told.ppid.unwrap_or(0);
         }
+
         process.who = {
             let mut who = Vec::new();
             told.write_who(&mut who);
             who
         };
+
         match &told.what[..] {
             b"fork" | b"vfork" | b"clone" | b"clone3" => {
                 let child = told.exit.and_then(|exit| u32::try_from(exit).ok());
@@ -185,6 +189,7 @@ impl Tree {
         if self.processes.len() >= PROCESSES_MAX {
             return None;
         }
+
         let number = self.processes.len();
         let is_member =
             task.1 == self.pid || parent.is_some_and(|parent| self.processes[parent].is_member);
@@ -199,9 +204,11 @@ impl Tree {
             parts: Vec::new(),
             left_out: 0,
         });
+
         if let (Some(parent), true) = (parent, is_member) {
             self.processes[parent].parts.push(Part::Child(number));
         }
+
         self.current.insert(task, number);
         Some(number)
     }
@@ -214,6 +221,7 @@ impl Tree {
             return all.collect();
         };
         let all: Vec<usize> = all.collect();
+
         let of_node = |node: usize| {
             let its = || {
                 all.iter()
@@ -228,6 +236,7 @@ impl Tree {
                 .filter(|number| !self.processes[**number].is_made);
             until.or(first).copied()
         };
+
         (0..self.nodes.len()).filter_map(of_node).collect()
     }
 
@@ -288,6 +297,7 @@ impl Tree {
             write_shown(node, out);
             out.extend_from_slice(b": ");
         }
+
         if process.who.is_empty() {
             out.extend_from_slice(
                 format!("process {} (it has no event)", process.task.1).as_bytes(),
@@ -295,6 +305,7 @@ impl Tree {
         } else {
             write_shown(&process.who, out)
         }
+
         out.extend_from_slice(if process.is_made {
             b" from "
         } else {

@@ -144,6 +144,7 @@ impl ReportOptions {
                 format: Format::Text,
             },
         };
+
         let mut at = 0;
         while let Some(option) = words.get(at) {
             let mut word = Words {
@@ -154,12 +155,14 @@ impl ReportOptions {
             said.set(&mut word)?;
             at += 1 + word.taken;
         }
+
         let mut options = said.options;
         if said.kind.is_some() && options.extra.is_some() {
             let message = "tarsier: report: --top, --changes and --overview are reports of their own; leave out \
                            the other";
             return Err(Instead::Refuse(message.to_owned()));
         }
+
         options.request.kind = said.kind.unwrap_or(Kind::Main);
         options.request.is_summary |= options.request.kind == Kind::Main;
         Ok(options)
@@ -181,9 +184,11 @@ impl Said {
             }
             return Ok(());
         }
+
         if self.options.request.dialect == Dialect::Own && self.set_extra(word)? {
             return Ok(());
         }
+
         let dialect = self.options.request.dialect;
         let (options, request) = (&mut self.options.timeout_s, &mut self.options.request);
         match word.option {
@@ -212,6 +217,7 @@ impl Said {
             "--help" => return Err(Instead::Help),
             option => return Err(format!("{option} is an unsupported option").into()),
         }
+
         Ok(())
     }
 }
@@ -223,6 +229,7 @@ impl Said {
         let misplaced = |needed: &str, option: &str| {
             Instead::Refuse(format!("tarsier: report: {option} comes after {needed}"))
         };
+
         match word.option {
             "--top" => {
                 let fields = vec![field(word)?];
@@ -271,6 +278,7 @@ impl Said {
             }
             _ => return Ok(false),
         }
+
         Ok(true)
     }
 }

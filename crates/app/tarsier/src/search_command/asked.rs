@@ -118,6 +118,7 @@ impl Asked {
             user: users::user_name,
             ..MachineNames::none()
         };
+
         Asked {
             reading: Reading::default(),
             conditions: Conditions::default(),
@@ -139,6 +140,7 @@ impl Asked {
         if dialect.is_compat() {
             return Ok((asked, words.to_vec()));
         }
+
         let (mut others, mut at) = (Vec::new(), 0);
         let (mut format, mut host) = (None::<String>, None::<String>);
         while let Some(word) = words.get(at) {
@@ -170,6 +172,7 @@ impl Asked {
                 _ => others.push(word.clone()),
             }
         }
+
         asked.set_format(format.as_deref(), host.as_deref())?;
         let whole = [asked.touched.is_some(), asked.tree.is_some()]
             .into_iter()
@@ -180,6 +183,7 @@ impl Asked {
                 "tarsier: search: --touched, --tree and --follow exclude each other".to_owned(),
             );
         }
+
         Ok((asked, others))
     }
 
@@ -211,6 +215,7 @@ impl Asked {
                 self.conditions.exprs.push((value.to_owned(), expr));
             }
         }
+
         Ok(())
     }
 
@@ -229,6 +234,7 @@ impl Asked {
             }
             _ => return Err(wrong()),
         }
+
         Ok(())
     }
 
@@ -305,6 +311,7 @@ impl Asked {
         if !is_match && !self.needs_all() {
             return Taken::No;
         }
+
         let is_asked_for = |asked: &Asked| asked.conditions.hold(event, &asked.interpreter);
         if !self.needs_all() && !is_asked_for(self) {
             return Taken::No;
@@ -312,6 +319,7 @@ impl Asked {
         if !self.needs_all() && self.timeline.is_none() {
             return self.print(event, out);
         }
+
         // What another host did says nothing about the processes and files of this one.
         if self.needs_all() && !self.is_of_nodes(event.view()) {
             return Taken::No;
@@ -335,17 +343,21 @@ impl Asked {
         if !is_touched {
             return Taken::No;
         }
+
         if let Some(tree) = &mut self.tree {
             tree.add(event.view(), told, is_match);
             return Taken::No;
         }
+
         if !is_match {
             return Taken::No;
         }
+
         if self.timeline.is_some() && self.objects.is_none() {
             told.write_line(event, out);
             return Taken::Printed;
         }
+
         self.print(event, out)
     }
 

@@ -42,6 +42,7 @@ pub(crate) fn defaults(dialect: Dialect) -> Result<Defaults> {
         }
         conf::Config::default()
     };
+
     Ok(Defaults {
         log_file: config.log_file,
         timeout_s: config.end_of_event_timeout_s,
@@ -99,6 +100,7 @@ impl Input {
         if dialect.is_compat() {
             return Input::of_peer(paths.last(), use_logs, defaults);
         }
+
         let failed = |error: logs::LogError| format!("tarsier: {error}");
         let mut input = Input::default();
         for path in paths {
@@ -106,6 +108,7 @@ impl Input {
             input.is_set = paths.len() == 1 && path.is_dir();
             input.add(found);
         }
+
         if paths.is_empty() && !use_logs && is_pipe() {
             input.add(logs::Found {
                 logs: vec![(Source::Stdin, None)],
@@ -115,10 +118,12 @@ impl Input {
             input.add(logs::set(&defaults.log_file).map_err(failed)?);
             input.is_set = true;
         }
+
         if input.sources.is_empty() {
             // Opening it says why.
             return Ok(Input::of(vec![defaults.log_file.clone()], true));
         }
+
         input.check().map_err(failed)?;
         Ok(input)
     }
@@ -201,6 +206,7 @@ impl Input {
             assembler.finish();
             std::iter::from_fn(|| assembler.pop()).any(|event| event.key().node.is_some())
         };
+
         self.sources.iter().enumerate().any(names_host)
     }
 
@@ -282,6 +288,7 @@ impl Input {
                 return Ok(end);
             }
         }
+
         Ok(end)
     }
 

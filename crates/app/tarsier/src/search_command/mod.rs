@@ -61,6 +61,7 @@ pub(crate) fn run_as(dialect: Dialect, args: Vec<OsString>) -> Result<u8> {
         io::stdout().write_all(SEARCH_USAGE.as_bytes())?;
         return Ok(NOTHING);
     }
+
     let (mut asked, words) = match Asked::take(&words, dialect) {
         Ok(taken) => taken,
         Err(message) => {
@@ -68,6 +69,7 @@ pub(crate) fn run_as(dialect: Dialect, args: Vec<OsString>) -> Result<u8> {
             return Ok(NOTHING);
         }
     };
+
     match SearchOptions::parse(&words, dialect) {
         Ok(mut options) => {
             if let Err(message) = asked.complete(&mut options) {
@@ -160,6 +162,7 @@ impl Search {
                 Err(status) => return Ok(status),
             }
         }
+
         let mut input = match Input::find(
             &self.options.inputs,
             self.options.use_logs,
@@ -172,23 +175,28 @@ impl Search {
                 return Ok(NOTHING);
             }
         };
+
         if let Some(checkpoint) = &self.results.checkpoint {
             if let Err(status) = input.since(checkpoint) {
                 return Ok(status);
             }
         }
+
         if self.results.asked.reading.build_index {
             return index::build_all(&input);
         }
+
         let is_watched = !self.dialect.is_compat() && !self.results.asked.reading.follow;
         let progress = is_watched.then(|| Progress::of(&input)).transpose()?;
         if let Some(status) = self.search(&input, timeout_s)? {
             return Ok(status);
         }
+
         let is_found = self.results.end()?;
         if let Some(status) = progress.and_then(Progress::end) {
             return Ok(status);
         }
+
         let missing = self
             .results
             .checkpoint
@@ -197,6 +205,7 @@ impl Search {
         if let Some(status) = self.results.ended().or(missing) {
             return Ok(status);
         }
+
         if let Some(status) = self.save(&input) {
             return Ok(status);
         }
@@ -206,9 +215,11 @@ impl Search {
         if is_found {
             return Ok(0);
         }
+
         if self.options.output.format != Format::Raw {
             report!("<no matches>");
         }
+
         Ok(NOTHING)
     }
 
@@ -323,6 +334,7 @@ impl Search {
             self.say_bad_times(assembler);
             Ok(taken)
         })?;
+
         self.ended(end)
     }
 

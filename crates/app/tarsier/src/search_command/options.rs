@@ -126,6 +126,7 @@ impl SearchOptions {
             checkpoint: None,
             is_checkpoint_time: false,
         };
+
         let mut at = 0;
         while let Some(option) = words.get(at) {
             let mut word = Words {
@@ -138,9 +139,11 @@ impl SearchOptions {
             }
             at += 1 + word.taken;
         }
+
         if let Some(fault) = options.extra_fault() {
             return Err(fault.to_owned().into());
         }
+
         options.filter.is_interpreted = matches!(
             options.output.format,
             Format::Interpret | Format::Csv | Format::Text
@@ -200,6 +203,7 @@ impl SearchOptions {
                 }
             }
         }
+
         Ok(())
     }
 
@@ -290,6 +294,7 @@ fn set_text(filter: &mut Filter, word: &mut Words<'_>) -> Result<bool> {
         }
         _ => return Ok(false),
     };
+
     *field = word.bytes()?;
     Ok(true)
 }
@@ -335,6 +340,7 @@ fn set_id(filter: &mut Filter, word: &mut Words<'_>, dialect: Dialect) -> Result
         }
         _ => return Ok(false),
     }
+
     Ok(true)
 }
 
@@ -410,6 +416,7 @@ fn set_call(filter: &mut Filter, word: &mut Words<'_>, dialect: Dialect) -> Resu
         "--arch" => arch(filter, word, dialect)?,
         _ => return Ok(false),
     }
+
     Ok(true)
 }
 
@@ -476,11 +483,13 @@ fn syscall(filter: &mut Filter, word: &mut Words<'_>) -> Result<()> {
         filter.syscall = Some(number as i32);
         return Ok(());
     }
+
     let arch = *filter.arch.get_or_insert(Arch::native());
     match abi::syscall_number(arch, text) {
         Some(number) => filter.syscall = Some(number as i32),
         None => return Err(format!("Syscall {text} not found").into()),
     }
+
     Ok(())
 }
 
@@ -492,12 +501,14 @@ fn arch(filter: &mut Filter, word: &mut Words<'_>, dialect: Dialect) -> Result<(
             None => "Arch is already defined".to_owned(),
         }));
     }
+
     let hex = || {
         let text = text.trim_start_matches("0x");
         u32::from_str_radix(text, 16)
             .ok()
             .and_then(Arch::from_audit_arch)
     };
+
     let bits = Arch::from_bits(&text.to_ascii_lowercase(), Arch::native());
     filter.arch = bits.or_else(|| Arch::from_name(text)).or_else(hex);
     match (filter.arch, dialect) {

@@ -39,6 +39,7 @@ pub(super) fn read(results: &mut Results, input: &Input, reading: Reading) -> Re
     let Some(workers) = workers.collect::<Option<Vec<Worker>>>() else {
         return Ok(Outcome::Again(0));
     };
+
     let queue = Queue::new(&pieces, threads);
     std::thread::scope(|scope| {
         let queue = &queue;
@@ -72,6 +73,7 @@ fn gather(results: &mut Results, queue: &Queue<'_>, reading: Reading) -> Result<
         }
         order.add(found, results)?;
     }
+
     order.end(results)?;
     Ok(Outcome::Done)
 }

@@ -120,6 +120,7 @@ impl Piece<'_> {
             // Somebody has cut it meanwhile.
             return Err(Failed::NotOrdered);
         }
+
         let place = |at: u64| {
             let first = at.saturating_sub(before).max(from);
             let last = (at + after).min(to);
@@ -129,6 +130,7 @@ impl Piece<'_> {
             boundary(window, at, is_begin, is_end, reading)
                 .map(|found| (first - from) as usize + found)
         };
+
         let start = place(self.start)?;
         let end = if self.end == self.file_bytes {
             buffer.len()
@@ -168,6 +170,7 @@ pub(crate) fn read_at(file: &File, start: u64, end: u64, buffer: &mut Vec<u8>) -
             Err(error) => return Err(error),
         }
     }
+
     buffer.truncate(done);
     Ok(())
 }

@@ -101,6 +101,7 @@ impl Results {
             }
             assembler.recycle(event);
         }
+
         Ok(ControlFlow::Continue(()))
     }
 
@@ -125,16 +126,19 @@ impl Results {
             Taken::Print => self.printer.print(event, self.dialect, &mut self.out),
             Taken::Printed => Vec::new(),
         };
+
         self.is_found = true;
         if self.printed > 0 {
             self.printed -= 1;
             self.out.truncate(start);
             return Ok(true);
         }
+
         messages.iter().for_each(|message| report!("{message}"));
         if self.out.len() >= OUTPUT_BYTES || self.line_buffered {
             self.flush()?;
         }
+
         Ok(true)
     }
 
@@ -209,6 +213,7 @@ impl Results {
         if self.out.len() >= OUTPUT_BYTES || self.line_buffered || text.len() >= OUTPUT_BYTES {
             self.flush()?;
         }
+
         if text.len() < OUTPUT_BYTES {
             Ok(())
         } else {

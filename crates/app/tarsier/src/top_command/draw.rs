@@ -48,6 +48,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, around: &Around<'_>) {
         Constraint::Length(1),
     ])
     .areas(frame.area());
+
     frame.render_widget(title(model, around), top);
     let style = if around.has_losses {
         Style::new().fg(Color::Red).add_modifier(Modifier::BOLD)
@@ -56,11 +57,13 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, around: &Around<'_>) {
     };
     frame.render_widget(Paragraph::new(Span::styled(around.daemon, style)), second);
     frame.render_widget(Paragraph::new(tabs_line(model)), tabs);
+
     frame.render_widget(Paragraph::new(path), way);
     match model.view() {
         View::Event => events(frame, table, model),
         view => lines(frame, table, model, view),
     }
+
     frame.render_widget(Paragraph::new(footer(model)), bottom);
     if model.shows_help {
         help(frame);
@@ -105,12 +108,14 @@ fn tabs_line(model: &Model) -> Line<'static> {
         ));
         spans.push(Span::raw(" "));
     }
+
     if model.failed_only {
         spans.push(Span::styled("failed only ", Style::new().fg(Color::Red)));
     }
     if !model.filter.is_empty() && !model.is_typing {
         spans.push(Span::raw(format!("/{}", model.filter)));
     }
+
     Line::from(spans)
 }
 
@@ -142,6 +147,7 @@ fn lines(frame: &mut Frame<'_>, area: Rect, model: &Model, view: View) {
         )),
     ])
     .style(Style::new().add_modifier(Modifier::UNDERLINED));
+
     let window = window(model.selected(), area.height, model.lines.len());
     let rows = model.lines[window.clone()].iter().map(|line| {
         let failed = match line.failed {
@@ -157,6 +163,7 @@ fn lines(frame: &mut Frame<'_>, area: Rect, model: &Model, view: View) {
             Cell::from(model.events.label(line.label)),
         ])
     });
+
     let widths = [
         Constraint::Length(9),
         Constraint::Length(8),
@@ -181,6 +188,7 @@ fn events(frame: &mut Frame<'_>, area: Rect, model: &Model) {
             .first()
             .map_or("", |label| model.events.label(*label))
     };
+
     let items = model.newest().skip(window.start).take(window.len());
     let rows = items.map(|item| {
         let style = if item.is_failure {
@@ -198,6 +206,7 @@ fn events(frame: &mut Frame<'_>, area: Rect, model: &Model) {
         ])
         .style(style)
     });
+
     let widths = [
         Constraint::Length(8),
         Constraint::Length(10),
@@ -206,6 +215,7 @@ fn events(frame: &mut Frame<'_>, area: Rect, model: &Model) {
         Constraint::Percentage(28),
         Constraint::Min(14),
     ];
+
     let table = Table::new(rows, widths)
         .header(header)
         .row_highlight_style(highlight());

@@ -18,6 +18,7 @@ pub(super) fn action(event: &Event, is_typing: bool) -> Option<Action> {
     if key.modifiers.contains(KeyModifiers::CONTROL) {
         return (key.code == KeyCode::Char('c')).then_some(Action::Quit);
     }
+
     if is_typing {
         typed(key)
     } else {

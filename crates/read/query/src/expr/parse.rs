@@ -77,6 +77,7 @@ impl Parser<'_> {
         if self.depth == DEPTH_MAX || self.tokens.len() > 10 * DEPTH_MAX {
             return Err(self.error("nested too deeply, or too long"));
         }
+
         self.depth += 1;
         let node = if self.take("!") {
             self.single().map(|node| Node::Not(Box::new(node)))
@@ -93,6 +94,7 @@ impl Parser<'_> {
         } else {
             self.field()
         };
+
         self.depth -= 1;
         node
     }
@@ -117,6 +119,7 @@ impl Parser<'_> {
                 });
             }
         }
+
         Err(self.error("expected r=, r!=, i= or i!=: fields of records are compared as texts"))
     }
 
@@ -129,11 +132,13 @@ impl Parser<'_> {
             (">", Order::Greater),
             ("!==", Order::NotEqual),
         ];
+
         for (sign, order) in orders {
             if self.take(sign) {
                 return Ok(order);
             }
         }
+
         Err(self.error("expected one of < <= == > >= !=="))
     }
 

@@ -4,7 +4,7 @@
 //! depends on what was looked for before.
 
 use super::on_demand::OnDemand;
-use crate::interpret::{field_type, FieldType, Interpreter};
+use crate::interpret::{field_type, Field, FieldType, Interpreter};
 use crate::number::signed_decimal;
 use crate::Dialect;
 
@@ -125,6 +125,7 @@ impl<'c, 'e> Cursor<'c, 'e> {
         if self.name()? == name {
             return self.value();
         }
+
         self.next_field().then_some(())?;
         loop {
             let at = self.at?;

@@ -47,6 +47,7 @@ fn groups<'e>(event: &'e Event, interpreter: &Interpreter) -> Vec<Vec<OnDemand<'
         }
         is_open = !ends;
     }
+
     groups
 }
 

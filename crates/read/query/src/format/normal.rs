@@ -137,6 +137,7 @@ impl<'c, 'e> Finder<'c, 'e> {
             Some(id) if (id as i32) < 60000 => "user-acct",
             _ => "unknown-acct",
         });
+
         id.is_some()
     }
 
@@ -199,6 +200,7 @@ impl<'c, 'e> Finder<'c, 'e> {
         if self.cursor.find(b"exe").is_none() {
             return false;
         }
+
         let exe = self.meaning();
         let is_runner = is_script_runner(&exe);
         self.normal.how = Some(exe);
@@ -214,6 +216,7 @@ impl<'c, 'e> Finder<'c, 'e> {
                 self.normal.how = Some(self.meaning());
             }
         }
+
         true
     }
 }

@@ -35,6 +35,7 @@ impl Asked {
             left_bytes: body_bytes,
             sum: blake3::Hasher::new(),
         };
+
         let mut start = Bytes(window.fill()?.strip_prefix(MAGIC)?);
         let subject = Subject::read(&mut start)?;
         let count = usize::try_from(start.u64()?).ok()?;
@@ -45,6 +46,7 @@ impl Asked {
             blocks: Vec::new(),
             answers: Vec::new(),
         };
+
         let mut end = 0;
         for _ in 0..count {
             let mut bytes = Bytes(window.fill()?);
@@ -55,6 +57,7 @@ impl Asked {
             asked.blocks.push(block);
             asked.answers.push(answer);
         }
+
         window.is_whole().then_some(asked)
     }
 }

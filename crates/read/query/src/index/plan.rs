@@ -49,6 +49,7 @@ pub fn steps(
         };
         latest = latest.max(Some(last));
     }
+
     for set in sets(blocks) {
         // A record in a block that is read must find its event if that began in another one.
         let is_read = set.iter().any(|number| steps[*number] == Step::Read);
@@ -60,6 +61,7 @@ pub fn steps(
             }
         }
     }
+
     steps
 }
 
@@ -85,6 +87,7 @@ fn sets(blocks: &[&Block]) -> Vec<Vec<usize>> {
         })
         .collect();
     ranges.sort_unstable();
+
     let mut parent: Vec<usize> = (0..blocks.len()).collect();
     let mut end: Option<(Stamp, usize)> = None;
     for (from, to, number) in ranges {
@@ -97,10 +100,12 @@ fn sets(blocks: &[&Block]) -> Vec<Vec<usize>> {
             _ => Some((to, number)),
         };
     }
+
     let mut members = vec![Vec::new(); blocks.len()];
     for number in 0..blocks.len() {
         members[root(&mut parent, number)].push(number);
     }
+
     members.retain(|set| !set.is_empty());
     members
 }

@@ -248,6 +248,7 @@ fn socket_option(level: u64, value: &[u8]) -> Meaning {
         ),
         _ => return hex(value),
     };
+
     named(value, tables, prefix)
 }
 

@@ -68,6 +68,7 @@ pub(super) fn clone(value: &[u8], dialect: crate::Dialect) -> Meaning {
             text = joined(&[(1, name)], 1, "|", text);
         }
     }
+
     Ok(if text.is_empty() {
         format!("0x{flags:x}").into()
     } else {

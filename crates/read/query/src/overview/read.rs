@@ -108,6 +108,7 @@ pub(super) fn read(event: EventView<'_>, lost: &mut u64, put: Put<'_>) {
     if kinds.all(|kind| sections_of(kind) == Sections::None) {
         return;
     }
+
     let facts = Facts::read_view(event, &WANTED, Dialect::Own).unwrap_or_default();
     let host = boxed(event.node());
     let user = user(event, &facts);
@@ -126,6 +127,7 @@ pub(super) fn read(event: EventView<'_>, lost: &mut u64, put: Put<'_>) {
             Sections::Audit => told.change(lost, put),
         }
     }
+
     denials(event, &facts, &host, put);
 }
 
@@ -206,6 +208,7 @@ impl Told<'_, '_> {
         if is_elevation {
             return self.elevation(put);
         }
+
         let address = boxed(self.facts.address.as_deref());
         let values = vec![
             self.host.clone(),
@@ -215,6 +218,7 @@ impl Told<'_, '_> {
             self.kind(),
             self.result(),
         ];
+
         put(LOGINS, values, self.is_failure());
     }
 
@@ -225,6 +229,7 @@ impl Told<'_, '_> {
         } else {
             self.account_name()
         };
+
         let values = vec![
             self.host.clone(),
             self.user.clone(),
@@ -233,6 +238,7 @@ impl Told<'_, '_> {
             self.field(b"cmd"),
             self.result(),
         ];
+
         put(ELEVATIONS, values, self.is_failure());
     }
 
@@ -271,6 +277,7 @@ impl Told<'_, '_> {
             *lost = lost.saturating_add(number.unwrap_or(0));
             return;
         }
+
         let values = vec![
             self.host.clone(),
             self.user.clone(),
@@ -296,6 +303,7 @@ impl Told<'_, '_> {
             text.push(b'=');
             text.extend_from_slice(&value);
         }
+
         text.truncate(TEXT_BYTES);
         text
     }
@@ -321,6 +329,7 @@ fn denials(event: EventView<'_>, facts: &Facts<'_>, host: &Option<Box<[u8]>>, pu
         matches!(record.kind, AVC | USER_AVC)
             && memchr::memmem::find(record.text, b"permissive=1").is_some()
     });
+
     for labels in &facts.labels {
         if labels.granted != Some(false) {
             continue;

@@ -96,13 +96,16 @@ impl Extent {
         if !is_behind || !next.first.iter().all(|time| self.is_new(*time)) {
             return Err(NotOrdered);
         }
+
         if !self.has_first() {
             self.first_record = next.first_record.or(self.first_record);
         }
+
         self.last_inside = self.last_inside.max(next.last_inside);
         for time in &next.first {
             self.push(*time);
         }
+
         if next.least_behind.is_some() {
             // Then there are as many last events as are kept.
             self.least_behind = self.least_behind.or(next.least_behind);
@@ -111,6 +114,7 @@ impl Extent {
             self.last = next.last;
             self.most = self.most.max(next.most);
         }
+
         Ok(())
     }
 
@@ -137,11 +141,13 @@ pub fn boundary(
     if is_begin && at == 0 {
         return Ok(0);
     }
+
     let read = |line: &[u8]| match head(line, reading.timeout_s, reading.dialect) {
         Ok(head) => Ok(Some((time(&head), head.node.map(<[u8]>::to_vec)))),
         Err(NoHead::NoRecord) => Ok(None),
         Err(NoHead::BadTime(_)) => Err(NotOrdered),
     };
+
     // The last record before `at`.
     let mut end = match memchr(b'\n', &window[at.saturating_sub(1)..]) {
         Some(newline) => at.saturating_sub(1) + newline + 1,
@@ -149,6 +155,7 @@ pub fn boundary(
         None => return Err(NotOrdered),
     };
     let start = end;
+
     let before = loop {
         let line_start = match memrchr(b'\n', &window[..end.saturating_sub(1)]) {
             Some(newline) => newline + 1,
@@ -160,6 +167,7 @@ pub fn boundary(
         }
         end = line_start;
     };
+
     let mut at = start;
     while at < window.len() {
         let length = match memchr(b'\n', &window[at..]) {
@@ -172,6 +180,7 @@ pub fn boundary(
             _ => at += length,
         }
     }
+
     if is_end {
         Ok(window.len())
     } else {
@@ -212,6 +221,7 @@ impl Part {
         let mut extent = Extent::default();
         let mut open: Option<Open<'t>> = None;
         self.places.clear();
+
         let mut at = 0;
         while at < text.len() {
             let (end, names, next) = line_at(text, at, reading.dialect);
@@ -261,9 +271,11 @@ impl Part {
                 });
             }
         }
+
         if let Some(now) = open {
             self.close(text, &now, reading, &mut extent, &mut each);
         }
+
         Ok(extent)
     }
 

@@ -88,6 +88,7 @@ impl<K: Hash + Eq + Ord + Clone> Table<K> {
             };
             b.1.hits.cmp(&a.1.hits).then(tie)
         });
+
         rows
     }
 }

@@ -67,11 +67,13 @@ impl Digests {
             let span = self.text(key);
             self.lists.push(span);
         }
+
         let middle = self.lists.len() as u32;
         for item in Row::paths_of(event) {
             let span = self.text(&item.path);
             self.lists.push(span);
         }
+
         let end = self.lists.len() as u32;
         let digest = Digest {
             time_ms: row.time_ms,
@@ -97,6 +99,7 @@ impl Digests {
             files: (middle, end),
             loss: self.loss(event, row.kind),
         };
+
         self.events.push(digest);
     }
 

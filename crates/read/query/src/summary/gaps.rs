@@ -84,6 +84,7 @@ impl Serials {
                 });
             }
         }
+
         gaps.sort_by_key(|gap| (gap.time_ms, gap.first));
         (gaps, sum)
     }
@@ -116,6 +117,7 @@ impl Run {
         } else {
             self.found(serial);
         }
+
         if self.missing.len() > RANGES_MAX {
             if let Some((first, (last, _))) = self.missing.pop_first() {
                 self.dropped += last - first + 1;
