@@ -27,7 +27,7 @@ pub struct LeftOut {
 
 /// What a path stands for.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct LogSet {
     /// Logs, those of each host oldest first, with the host whose directory they are in, if there are several.
     pub logs: Vec<(Log, Option<String>)>,
     /// Files that look like part of the logs, and are not read.
@@ -38,7 +38,7 @@ pub struct Found {
 ///
 /// # Errors
 /// The path cannot be read, or has no logs.
-pub fn find(path: &Path) -> Result<Found, LogError> {
+pub fn find(path: &Path) -> Result<LogSet, LogError> {
     let failed = |error| LogError::Io {
         path: path.to_owned(),
         error,
@@ -48,14 +48,14 @@ pub fn find(path: &Path) -> Result<Found, LogError> {
         return if metadata.is_file() && is_archive(path).map_err(failed)? {
             of_archive(path)
         } else {
-            Ok(Found {
+            Ok(LogSet {
                 logs: vec![(Log::File(path.to_owned()), None)],
                 left_out: Vec::new(),
             })
         };
     }
 
-    let mut found = Found::default();
+    let mut found = LogSet::default();
     in_directory(path, None, 0, &mut found)?;
     if found.logs.is_empty() {
         Err(LogError::NoLogs {
@@ -70,13 +70,13 @@ pub fn find(path: &Path) -> Result<Found, LogError> {
 ///
 /// # Errors
 /// The directory cannot be read.
-pub fn set(live: &Path) -> Result<Found, LogError> {
+pub fn set(live: &Path) -> Result<LogSet, LogError> {
     let directory = match live.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
     let name = live.file_name().unwrap_or_default().to_string_lossy();
-    let mut found = Found::default();
+    let mut found = LogSet::default();
     let names = names(directory)?;
     add_set(directory, &name, &names, None, &mut found);
     Ok(found)
@@ -101,7 +101,7 @@ fn in_directory(
     directory: &Path,
     host: Option<&str>,
     depth: usize,
-    found: &mut Found,
+    found: &mut LogSet,
 ) -> Result<(), LogError> {
     let names = names(directory)?;
     if add_set(directory, LIVE, &names, host, found) {
@@ -154,7 +154,7 @@ fn add_set(
     live: &str,
     names: &[String],
     host: Option<&str>,
-    found: &mut Found,
+    found: &mut LogSet,
 ) -> bool {
     let mut files: BTreeMap<Rotated, (bool, &String)> = BTreeMap::new();
     let begins = names.iter().filter(|name| name.starts_with(live));
@@ -215,7 +215,7 @@ fn is_archive(path: &Path) -> io::Result<bool> {
 }
 
 /// The logs of a tar archive, oldest first, those of each directory together.
-fn of_archive(path: &Path) -> Result<Found, LogError> {
+fn of_archive(path: &Path) -> Result<LogSet, LogError> {
     let failed = |error| LogError::Io {
         path: path.to_owned(),
         error,
@@ -258,7 +258,7 @@ fn of_archive(path: &Path) -> Result<Found, LogError> {
         let archive = path.to_owned();
         (Log::Member { archive, name }, host)
     });
-    Ok(Found {
+    Ok(LogSet {
         logs: logs.collect(),
         left_out: Vec::new(),
     })

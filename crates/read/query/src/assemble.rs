@@ -43,7 +43,7 @@ impl TimeRange {
 
 /// Time of an event, its order among those of the same time, and its slot. ausearch gives out events
 /// of the same time by their slots; without `--compat`, in the order in which they began.
-type Place = (u64, u32, u64, u64, usize);
+type OpenKey = (u64, u32, u64, u64, usize);
 
 #[derive(Default)]
 struct Slot {
@@ -86,14 +86,14 @@ pub struct Assembler {
     range: TimeRange,
     slots: Vec<Slot>,
     free: BinaryHeap<Reverse<usize>>,
-    open: BTreeMap<Place, ()>,
-    /// Place of the event that got the last record; records of an event mostly stand together.
-    last: Option<Place>,
+    open: BTreeMap<OpenKey, ()>,
+    /// Key of the event that got the last record; records of an event mostly stand together.
+    last: Option<OpenKey>,
     begun: u64,
     /// Second of the event that began last.
     last_s: u64,
     /// The open events in the order in which they come out: by the second from which their timeout counts.
-    waiting: BTreeSet<(u64, Place)>,
+    waiting: BTreeSet<(u64, OpenKey)>,
     open_bytes: usize,
     first_time: Option<(u64, u32)>,
     has_records: bool,
@@ -153,6 +153,7 @@ impl Assembler {
             }
         };
 
+        // aureport's range of time begins with the first record, even if that is outside the range asked for.
         self.has_records = true;
         let is_inside = self.range.contains(head.sec);
         if self.first_time.is_none_or(|first| first.0 == 0)
@@ -174,6 +175,7 @@ impl Assembler {
             return Taken::Record;
         }
 
+        // An end whose event is not open begins none.
         if head.kind == kind::EOE {
             return Taken::Nothing;
         }
@@ -183,12 +185,14 @@ impl Assembler {
     }
 
     /// The place of the open event of this head.
-    fn find(&self, head: &Head<'_>) -> Option<Place> {
-        let is_its = |place: &Place| {
+    fn find(&self, head: &Head<'_>) -> Option<OpenKey> {
+        let is_its = |place: &OpenKey| {
             let slot = &self.slots[place.4];
             !slot.is_complete && slot.event.key.node.as_deref() == head.node
         };
         let time = (head.sec, head.msec, head.serial);
+
+        // Records of an event mostly follow each other, which saves the look-up in the tree.
         if let Some(last) = self.last {
             if (last.0, last.1, last.2) == time && self.open.contains_key(&last) && is_its(&last) {
                 return Some(last);
@@ -210,6 +214,7 @@ impl Assembler {
                 self.slots.len() - 1
             }
         };
+
         let slot = &mut self.slots[number];
         slot.event.key = Key {
             sec: head.sec,
@@ -225,6 +230,8 @@ impl Assembler {
         self.last_s = head.sec;
         self.open_bytes += line.len();
         self.begun += 1;
+
+        // Events of one time and serial number come out in the order in which they began.
         let order = if self.dialect.is_compat() {
             0
         } else {
@@ -235,7 +242,11 @@ impl Assembler {
         self.open.insert(place, ());
         self.waiting.insert((since_s, place));
         self.last = Some(place);
+
+        // Only the beginning of an event moves the clock, as in ausearch: late records of others do not.
         self.complete_until(head.sec);
+
+        // Memory is bounded: the event that would come out first counts as whole.
         if self.open_bytes > OPEN_BYTES_MAX || self.open.len() > OPEN_EVENTS_MAX {
             if let Some((_, first)) = self.waiting.first() {
                 self.slots[first.4].complete();

@@ -17,7 +17,7 @@ pub struct Feed {
 }
 
 #[derive(Deserialize)]
-struct Told {
+struct JsonLine {
     workload: Option<Workload>,
 }
 
@@ -108,9 +108,9 @@ impl Feed {
             return;
         }
 
-        let told = serde_json::from_slice::<Told>(line).ok();
-        let mut names = told
-            .and_then(|told| told.workload)
+        let parsed = serde_json::from_slice::<JsonLine>(line).ok();
+        let mut names = parsed
+            .and_then(|parsed| parsed.workload)
             .map(names)
             .unwrap_or_default();
         for record in std::mem::take(&mut self.lines).split_inclusive(|byte| *byte == b'\n') {

@@ -157,6 +157,7 @@ impl Matcher {
 
     /// Like [`Matcher::matches`], for a borrowed event.
     pub fn matches_view(&mut self, event: EventView<'_>) -> bool {
+        // Cheap questions first: most events fail them, and their fields are never read.
         let serial = self.filter.serial;
         if serial.is_some_and(|serial| u64::from(serial) != event.serial)
             || !is_kind(&self.filter, event)

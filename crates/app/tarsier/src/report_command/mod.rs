@@ -6,13 +6,13 @@ mod rows;
 
 use crate::dialect;
 use crate::progress::Progress;
-use crate::search_command::logs::{self, Defaults, Input, ReadEnd, Source, Step};
+use crate::search_command::logs::{self, Defaults, Input, ReadEnd, ReadStep, Source};
 use crate::search_command::pipeline;
 use crate::shown;
 use anyhow::Result;
 use cli::messages::report;
 use cli::report::REPORT_USAGE;
-use options::{Extra, Instead, ReportOptions};
+use options::{Extra, ReportExit, ReportOptions};
 use query::overview::Overview;
 use query::report::news::Appearances;
 use query::report::top::{Field, Top};
@@ -46,23 +46,23 @@ pub(crate) fn run_as(dialect: Dialect, args: Vec<OsString>) -> Result<u8> {
     use_environment(Locale::of(dialect));
     match ReportOptions::parse(&words, dialect) {
         Ok(options) => report(options),
-        Err(Instead::Help) => {
+        Err(ReportExit::Help) => {
             io::stdout().write_all(REPORT_USAGE.as_bytes())?;
             Ok(0)
         }
-        Err(Instead::Version) => {
+        Err(ReportExit::Version) => {
             match dialect {
                 Dialect::Own => writeln!(io::stdout(), "tarsier {}", env!("CARGO_PKG_VERSION"))?,
                 Dialect::Compat => writeln!(io::stdout(), "aureport version 4.0.2")?,
             }
             Ok(0)
         }
-        Err(Instead::Fail(message)) => {
+        Err(ReportExit::Fail(message)) => {
             report!("{message}");
             io::stdout().write_all(REPORT_USAGE.as_bytes())?;
             Ok(NOTHING)
         }
-        Err(Instead::Refuse(message)) => {
+        Err(ReportExit::Refuse(message)) => {
             report!("{message}");
             Ok(NOTHING)
         }
@@ -223,13 +223,13 @@ impl<'o> Reader<'o> {
 
         let mut assembler = Assembler::new(dialect, self.timeout_s, self.options.range());
         let end = input.read(&mut assembler, |assembler, step| {
-            if matches!(step, Step::End { is_last: true, .. }) {
+            if matches!(step, ReadStep::End { is_last: true, .. }) {
                 assembler.finish();
             }
             self.events(assembler)?;
             match step {
-                Step::Line => say_bad_times(assembler),
-                Step::End {
+                ReadStep::Line => say_bad_times(assembler),
+                ReadStep::End {
                     source, is_last, ..
                 } => {
                     self.end_of_file(source);

@@ -41,7 +41,7 @@ impl ReportOptions {
 }
 
 /// Reply instead of a report.
-pub(crate) enum Instead {
+pub(crate) enum ReportExit {
     /// Say this on standard error, print the help, and end with status 1.
     Fail(String),
     /// Say this on standard error, and end with status 1.
@@ -50,13 +50,13 @@ pub(crate) enum Instead {
     Version,
 }
 
-impl From<String> for Instead {
-    fn from(message: String) -> Instead {
-        Instead::Fail(message)
+impl From<String> for ReportExit {
+    fn from(message: String) -> ReportExit {
+        ReportExit::Fail(message)
     }
 }
 
-type Result<T> = std::result::Result<T, Instead>;
+type Result<T> = std::result::Result<T, ReportExit>;
 
 /// Names of a report's option, the report, and whether aureport refuses a word after the option.
 const REPORTS: [(&str, &str, Kind, bool); 23] = [
@@ -111,7 +111,7 @@ impl<'w> Words<'w> {
 }
 
 /// Options that the words have set so far.
-struct Said {
+struct ReportArgs {
     options: ReportOptions,
     kind: Option<Kind>,
 }
@@ -119,7 +119,7 @@ struct Said {
 impl ReportOptions {
     /// Reads the words after `aureport` or `tarsier report --compat`.
     pub(crate) fn parse(words: &[String], dialect: Dialect) -> Result<ReportOptions> {
-        let mut said = Said {
+        let mut said = ReportArgs {
             kind: None,
             options: ReportOptions {
                 request: Request {
@@ -160,7 +160,7 @@ impl ReportOptions {
         if said.kind.is_some() && options.extra.is_some() {
             let message = "tarsier: report: --top, --changes and --overview are reports of their own; leave out \
                            the other";
-            return Err(Instead::Refuse(message.to_owned()));
+            return Err(ReportExit::Refuse(message.to_owned()));
         }
 
         options.request.kind = said.kind.unwrap_or(Kind::Main);
@@ -169,7 +169,7 @@ impl ReportOptions {
     }
 }
 
-impl Said {
+impl ReportArgs {
     fn set(&mut self, word: &mut Words<'_>) -> Result<()> {
         let report = REPORTS
             .iter()
@@ -180,7 +180,7 @@ impl Said {
             }
             self.kind = Some(*kind);
             if *is_alone && word.next().is_some() {
-                return Err(Instead::Refuse("Unimplemented option".to_owned()));
+                return Err(ReportExit::Refuse("Unimplemented option".to_owned()));
             }
             return Ok(());
         }
@@ -213,8 +213,8 @@ impl Said {
             "--delete" => request.changes = Changes::Deletions,
             "--debug" => {}
             "-nc" | "--no-config" => request.no_config = true,
-            "-v" | "--version" => return Err(Instead::Version),
-            "--help" => return Err(Instead::Help),
+            "-v" | "--version" => return Err(ReportExit::Version),
+            "--help" => return Err(ReportExit::Help),
             option => return Err(format!("{option} is an unsupported option").into()),
         }
 
@@ -222,12 +222,12 @@ impl Said {
     }
 }
 
-impl Said {
+impl ReportArgs {
     /// Takes an option that aureport does not have.
     fn set_extra(&mut self, word: &mut Words<'_>) -> Result<bool> {
         let extra = &mut self.options.extra;
         let misplaced = |needed: &str, option: &str| {
-            Instead::Refuse(format!("tarsier: report: {option} comes after {needed}"))
+            ReportExit::Refuse(format!("tarsier: report: {option} comes after {needed}"))
         };
 
         match word.option {
@@ -271,7 +271,7 @@ impl Said {
                 }
                 self.options.format = Format::from_name(name).ok_or_else(|| {
                     let known = "text, csv, json or jsonl";
-                    Instead::Refuse(format!(
+                    ReportExit::Refuse(format!(
                         "tarsier: report: --format {name}: expected {known}"
                     ))
                 })?;
@@ -287,7 +287,7 @@ fn field(word: &mut Words<'_>) -> Result<Field> {
     let option = word.option;
     let name = word.value()?;
     Field::from_name(name).ok_or_else(|| {
-        Instead::Refuse(format!(
+        ReportExit::Refuse(format!(
             "tarsier: report: {option} {name}: no such field; there are {}",
             Field::names()
         ))
@@ -296,8 +296,9 @@ fn field(word: &mut Words<'_>) -> Result<Field> {
 
 fn rows(word: &mut Words<'_>) -> Result<usize> {
     let text = word.value()?;
-    text.parse()
-        .map_err(|_| Instead::Refuse(format!("tarsier: report: --rows {text}: expected a number")))
+    text.parse().map_err(|_| {
+        ReportExit::Refuse(format!("tarsier: report: --rows {text}: expected a number"))
+    })
 }
 
 fn path(word: &mut Words<'_>) -> Result<PathBuf> {

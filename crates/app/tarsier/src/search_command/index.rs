@@ -8,7 +8,7 @@ use super::{index_file, scan};
 use crate::interrupt::is_interrupted;
 use anyhow::Result;
 use cli::messages::report;
-use query::index::{steps, Answer, Block, Needed, Step};
+use query::index::{steps, Answer, Block, BlockUse, Needed};
 use query::{Assembler, Dialect, Lines, Matcher, TimeRange};
 use std::fs::File;
 use std::io::{self, BufRead, Read};
@@ -50,7 +50,7 @@ pub(super) fn read_by_blocks(
     let blocks: Vec<&Block> = tables.iter().flat_map(Table::blocks).collect();
     let wanted: Vec<Entry<'_>> = tables.iter().flat_map(entries).collect();
     let steps = steps(&blocks, range, |set| is_wanted(set, &wanted));
-    let read = steps.iter().filter(|step| **step == Step::Read).count();
+    let read = steps.iter().filter(|step| **step == BlockUse::Read).count();
     if read > steps.len() / MANY && plain_files(input)?.is_some() {
         return Ok(false);
     }
@@ -165,7 +165,7 @@ fn needed(results: &Results) -> Needed {
 fn read_blocks(
     results: &mut Results,
     source: &Source,
-    (table, steps): (&Table, &[Step]),
+    (table, steps): (&Table, &[BlockUse]),
     assembler: &mut Assembler,
 ) -> Result<ControlFlow<()>> {
     let mut reader: Option<BlockReader> = None;
@@ -175,15 +175,15 @@ fn read_blocks(
             break;
         }
         match step {
-            Step::LeaveOut(None) => bytes_left_out(block),
-            Step::LeaveOut(Some(sec)) => {
+            BlockUse::LeaveOut(None) => bytes_left_out(block),
+            BlockUse::LeaveOut(Some(sec)) => {
                 bytes_left_out(block);
                 assembler.leave_out(*sec);
                 if results.take(assembler)?.is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
             }
-            Step::Read => {
+            BlockUse::Read => {
                 if reader.is_none() {
                     reader = Some(BlockReader::open(source)?);
                 }

@@ -65,7 +65,7 @@ pub(crate) struct Input {
 }
 
 /// Step of reading logs.
-pub(crate) enum Step<'s> {
+pub(crate) enum ReadStep<'s> {
     /// A line was read.
     Line,
     /// A log is at its end.
@@ -110,7 +110,7 @@ impl Input {
         }
 
         if paths.is_empty() && !use_logs && is_pipe() {
-            input.add(logs::Found {
+            input.add(logs::LogSet {
                 logs: vec![(Source::Stdin, None)],
                 left_out: Vec::new(),
             });
@@ -151,7 +151,7 @@ impl Input {
     }
 
     /// Adds what was found, and says what was left out.
-    fn add(&mut self, found: logs::Found) {
+    fn add(&mut self, found: logs::LogSet) {
         for left_out in found.left_out {
             report!(
                 "tarsier: left out: {}: {}",
@@ -220,7 +220,7 @@ impl Input {
     ) -> Result<Result<(), String>> {
         let mut assembler = Assembler::new(Dialect::Own, timeout_s, range);
         let read = self.read(&mut assembler, |assembler, step| {
-            if matches!(step, Step::End { is_last: true, .. }) {
+            if matches!(step, ReadStep::End { is_last: true, .. }) {
                 assembler.finish();
             }
             take_complete(assembler, &mut take);
@@ -238,7 +238,7 @@ impl Input {
     pub(crate) fn read(
         &self,
         assembler: &mut Assembler,
-        mut each: impl FnMut(&mut Assembler, Step<'_>) -> Result<ControlFlow<()>>,
+        mut each: impl FnMut(&mut Assembler, ReadStep<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<ReadEnd> {
         let dialect = assembler.dialect();
         let mut end = ReadEnd::Done;
@@ -266,7 +266,7 @@ impl Input {
                 };
                 bytes += line.len() as u64;
                 feed.add(line, assembler);
-                if each(assembler, Step::Line)?.is_break() {
+                if each(assembler, ReadStep::Line)?.is_break() {
                     return Ok(end);
                 }
             }
@@ -279,7 +279,7 @@ impl Input {
                     _ => end,
                 });
             }
-            let step = Step::End {
+            let step = ReadStep::End {
                 number,
                 source,
                 is_last: number + 1 == self.sources.len() || is_interrupted(),

@@ -20,12 +20,12 @@ pub(crate) mod users;
 use crate::dialect;
 use crate::progress::Progress;
 use anyhow::Result;
-use asked::Asked;
+use asked::SearchArgs;
 use checkpoint::Checkpoint;
 use cli::messages::report;
 use cli::search::SEARCH_USAGE;
-use logs::{Defaults, Input, ReadEnd, Source, Step};
-use options::{Format, Instead, SearchOptions};
+use logs::{Defaults, Input, ReadEnd, ReadStep, Source};
+use options::{Format, SearchExit, SearchOptions};
 use ordered::Outcome;
 use query::report::runs::Reading;
 use query::time::{use_environment, Locale};
@@ -62,7 +62,7 @@ pub(crate) fn run_as(dialect: Dialect, args: Vec<OsString>) -> Result<u8> {
         return Ok(NOTHING);
     }
 
-    let (mut asked, words) = match Asked::take(&words, dialect) {
+    let (mut asked, words) = match SearchArgs::take(&words, dialect) {
         Ok(taken) => taken,
         Err(message) => {
             report!("{message}");
@@ -78,22 +78,22 @@ pub(crate) fn run_as(dialect: Dialect, args: Vec<OsString>) -> Result<u8> {
             }
             Search::new(options, dialect, asked).run()
         }
-        Err(Instead::Help) => {
+        Err(SearchExit::Help) => {
             io::stdout().write_all(SEARCH_USAGE.as_bytes())?;
             Ok(0)
         }
-        Err(Instead::Version) => {
+        Err(SearchExit::Version) => {
             match dialect {
                 Dialect::Compat => writeln!(io::stdout(), "ausearch version 4.0.2")?,
                 Dialect::Own => writeln!(io::stdout(), "tarsier {}", env!("CARGO_PKG_VERSION"))?,
             }
             Ok(0)
         }
-        Err(Instead::Fail(message)) => {
+        Err(SearchExit::Fail(message)) => {
             report!("{message}");
             Ok(NOTHING)
         }
-        Err(Instead::FailWith(text)) => {
+        Err(SearchExit::FailWith(text)) => {
             let _ = io::stderr().write_all(text.as_bytes());
             Ok(NOTHING)
         }
@@ -125,7 +125,7 @@ struct Search {
 }
 
 impl Search {
-    fn new(mut options: SearchOptions, dialect: Dialect, asked: Asked) -> Search {
+    fn new(mut options: SearchOptions, dialect: Dialect, asked: SearchArgs) -> Search {
         Search {
             results: Results::new(&mut options, dialect, asked),
             options,
@@ -320,8 +320,8 @@ impl Search {
     fn read(&mut self, input: &Input, assembler: &mut Assembler) -> Result<Option<u8>> {
         let end = input.read(assembler, |assembler, step| {
             match step {
-                Step::Line => {}
-                Step::End {
+                ReadStep::Line => {}
+                ReadStep::End {
                     number, is_last, ..
                 } => {
                     self.source = number;

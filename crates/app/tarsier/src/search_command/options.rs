@@ -45,7 +45,7 @@ pub(crate) struct OutputOptions {
 }
 
 /// Reply instead of a search.
-pub(crate) enum Instead {
+pub(crate) enum SearchExit {
     /// Say this on standard error, and end with status 1.
     Fail(String),
     /// Write this text on standard error as it is, without a newline behind it, and end with status 1.
@@ -54,16 +54,16 @@ pub(crate) enum Instead {
     Version,
 }
 
-impl From<String> for Instead {
-    fn from(message: String) -> Instead {
-        Instead::Fail(message)
+impl From<String> for SearchExit {
+    fn from(message: String) -> SearchExit {
+        SearchExit::Fail(message)
     }
 }
 
 /// The C library's text of ERANGE.
 const OUT_OF_RANGE: &str = "Numerical result out of range";
 
-type Result<T> = std::result::Result<T, Instead>;
+type Result<T> = std::result::Result<T, SearchExit>;
 
 /// A word of the command line, the words after it, and how many of those were taken.
 struct Words<'w> {
@@ -161,17 +161,19 @@ impl SearchOptions {
     }
 
     /// Adds the error for further columns to another one: ausearch prints both.
-    fn with_extra_fault(&self, instead: Instead) -> Instead {
+    fn with_extra_fault(&self, instead: SearchExit) -> SearchExit {
         match (instead, self.extra_fault()) {
-            (Instead::Fail(message), Some(fault)) => Instead::Fail(format!("{message}\n{fault}")),
+            (SearchExit::Fail(message), Some(fault)) => {
+                SearchExit::Fail(format!("{message}\n{fault}"))
+            }
             (instead, _) => instead,
         }
     }
 
     fn set(&mut self, word: &mut Words<'_>, dialect: Dialect) -> Result<()> {
         match word.option {
-            "-h" | "--help" => return Err(Instead::Help),
-            "-v" | "--version" => return Err(Instead::Version),
+            "-h" | "--help" => return Err(SearchExit::Help),
+            "-v" | "--version" => return Err(SearchExit::Version),
             "-w" | "--word" => self.filter.is_exact = true,
             "--input-logs" => self.use_logs = true,
             "--just-one" => self.just_one = true,
@@ -368,7 +370,7 @@ fn user(text: &str, what: &str, dialect: Dialect) -> Result<(u32, Option<Vec<u8>
     }
 }
 
-fn too_large(what: &str, text: &str) -> Instead {
+fn too_large(what: &str, text: &str) -> SearchExit {
     format!("Numeric {what} ID conversion error ({OUT_OF_RANGE}) for {text}").into()
 }
 
@@ -388,7 +390,7 @@ fn set_call(filter: &mut Filter, word: &mut Words<'_>, dialect: Dialect) -> Resu
             let is_silent = dialect.is_compat() && starts_with_digit(text);
             let session = number(text).map_err(|error| {
                 if is_silent {
-                    Instead::FailWith("")
+                    SearchExit::FailWith("")
                 } else {
                     error
                 }
@@ -428,8 +430,8 @@ fn digits(word: &mut Words<'_>, what: &str, dialect: Dialect) -> Result<u64> {
     }
     leading(text).ok_or_else(|| match (dialect, word.option) {
         (Dialect::Own, _) => format!("{what} {text} is out of range").into(),
-        (_, "-a" | "--event") => Instead::FailWith("Illegal value for audit event ID"),
-        _ => Instead::FailWith(""),
+        (_, "-a" | "--event") => SearchExit::FailWith("Illegal value for audit event ID"),
+        _ => SearchExit::FailWith(""),
     })
 }
 
@@ -455,7 +457,7 @@ fn kinds(text: &str, dialect: Dialect) -> Result<Vec<i32>> {
             return Err(format!("{reason} for {name}\n{}", valid_kinds(dialect)).into());
         }
         match kind::number(name.as_bytes(), dialect) {
-            -1 => return Err(Instead::Fail(valid_kinds(dialect))),
+            -1 => return Err(SearchExit::Fail(valid_kinds(dialect))),
             number => kinds.push(number),
         }
     }
@@ -496,7 +498,7 @@ fn syscall(filter: &mut Filter, word: &mut Words<'_>) -> Result<()> {
 fn arch(filter: &mut Filter, word: &mut Words<'_>, dialect: Dialect) -> Result<()> {
     let text = word.value()?;
     if filter.arch.is_some() {
-        return Err(Instead::Fail(match filter.syscall {
+        return Err(SearchExit::Fail(match filter.syscall {
             Some(_) => "Arch needs to be defined before the syscall".to_owned(),
             None => "Arch is already defined".to_owned(),
         }));

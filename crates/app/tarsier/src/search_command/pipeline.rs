@@ -3,7 +3,7 @@
 //!
 //! Batches of events are the same whatever the number of threads, and few are in memory.
 
-use super::logs::{Input, ReadEnd, Step};
+use super::logs::{Input, ReadEnd, ReadStep};
 use super::pieces::processors;
 use anyhow::Result;
 use query::{Assembler, Batch};
@@ -142,7 +142,7 @@ fn read(
     };
 
     let end = input.read(&mut assembler, |assembler, step| {
-        if matches!(step, Step::End { is_last: true, .. }) {
+        if matches!(step, ReadStep::End { is_last: true, .. }) {
             assembler.finish();
         }
         while let Some(event) = assembler.pop() {

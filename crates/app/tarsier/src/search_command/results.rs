@@ -1,6 +1,6 @@
 //! Takes the events of a log: prints those asked for, and notes them in the checkpoint.
 
-use super::asked::{Asked, OfAll, OfEvents, Seen, Taken};
+use super::asked::{OfAll, OfEvents, SearchArgs, Seen, Taken};
 use super::checkpoint::{Checkpoint, Decision};
 use super::options::{OutputOptions, SearchOptions};
 use super::printer::Printer;
@@ -8,7 +8,9 @@ use super::users;
 use crate::shown;
 use anyhow::Result;
 use cli::messages::report;
-use query::{Assembler, Batch, Dialect, Event, EventView, Found, Interpreter, Matcher, TimeRange};
+use query::{
+    Assembler, Batch, Dialect, Event, EventView, Interpreter, Matcher, PieceEvents, TimeRange,
+};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
@@ -21,7 +23,7 @@ pub(super) struct Results {
     dialect: Dialect,
     printer: Printer,
     output: OutputOptions,
-    pub(super) asked: Asked,
+    pub(super) asked: SearchArgs,
     pub(super) checkpoint: Option<Checkpoint>,
     /// Range of time of events, if the records are not limited to it.
     pub(super) range: Option<TimeRange>,
@@ -39,7 +41,7 @@ pub(super) struct Results {
 
 impl Results {
     /// Takes the filter out of `options`.
-    pub(super) fn new(options: &mut SearchOptions, dialect: Dialect, asked: Asked) -> Results {
+    pub(super) fn new(options: &mut SearchOptions, dialect: Dialect, asked: SearchArgs) -> Results {
         let filter = std::mem::take(&mut options.filter);
         let mut matcher = Matcher::new(filter, dialect, users::user_name);
         asked.add_texts(&mut matcher);
@@ -276,7 +278,12 @@ pub(super) struct Worker {
 
 impl Worker {
     /// Takes the next event of a piece. `event` is memory that is used again.
-    pub(super) fn event(&mut self, view: EventView<'_>, event: &mut Event, found: &mut Found) {
+    pub(super) fn event(
+        &mut self,
+        view: EventView<'_>,
+        event: &mut Event,
+        found: &mut PieceEvents,
+    ) {
         match self.print(view, event, &mut found.text) {
             Some(messages) => found.print(view.time(), messages),
             None => found.pass(view.time()),

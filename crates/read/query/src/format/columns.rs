@@ -1,6 +1,6 @@
 //! `--format csv`: a line of comma-separated values per event.
 
-use super::cursor::{Cursor, Place};
+use super::cursor::{Cursor, FieldPlace};
 use super::find;
 use super::normal::{Finder, Normal};
 use super::on_demand::OnDemand;
@@ -201,7 +201,7 @@ impl Line<'_, '_, '_> {
         self.out.push(b'\n');
     }
 
-    fn go_to(&mut self, place: Option<Place>) -> bool {
+    fn go_to(&mut self, place: Option<FieldPlace>) -> bool {
         place.is_some_and(|place| self.cursor.go_to(place))
     }
 
@@ -233,7 +233,7 @@ impl Line<'_, '_, '_> {
         self.cell(&meaning);
     }
 
-    fn field(&mut self, place: Option<Place>) {
+    fn field(&mut self, place: Option<FieldPlace>) {
         if self.go_to(place) {
             self.meaning();
         }
@@ -255,7 +255,7 @@ impl Line<'_, '_, '_> {
     }
 
     /// The first of the fields that has this name.
-    fn label(&mut self, places: &[Place], name: &[u8]) {
+    fn label(&mut self, places: &[FieldPlace], name: &[u8]) {
         for place in places {
             if !self.cursor.go_to(*place) {
                 break;

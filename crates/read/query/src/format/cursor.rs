@@ -10,7 +10,7 @@ use crate::Dialect;
 
 /// Place of a field: record number and field number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct FieldPlace {
     pub(crate) record: usize,
     pub(crate) field: usize,
 }
@@ -116,7 +116,7 @@ impl<'c, 'e> Cursor<'c, 'e> {
         }
     }
 
-    pub(crate) fn go_to(&mut self, place: Place) -> bool {
+    pub(crate) fn go_to(&mut self, place: FieldPlace) -> bool {
         self.go_to_record(place.record) && self.go_to_field(place.field)
     }
 
@@ -188,14 +188,14 @@ impl<'c, 'e> Cursor<'c, 'e> {
     }
 
     /// The place of the current field, but in record `record`.
-    pub(crate) fn place_in(&self, record: usize) -> Place {
-        Place {
+    pub(crate) fn place_in(&self, record: usize) -> FieldPlace {
+        FieldPlace {
             record,
             field: self.field_number(),
         }
     }
 
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> FieldPlace {
         self.place_in(self.record_number())
     }
 }

@@ -1,6 +1,6 @@
 //! Action and object of a call.
 
-use super::cursor::Place;
+use super::cursor::FieldPlace;
 use super::normal::{is_script_runner, Finder};
 use super::thing::Thing;
 use super::verbs::{self, Deed};
@@ -429,6 +429,6 @@ pub(super) fn program(finder: &mut Finder<'_, '_>) {
         finder.cursor.find(b"comm");
     }
 
-    let place: Place = finder.cursor.place();
+    let place: FieldPlace = finder.cursor.place();
     finder.normal.object.place = Some(place);
 }

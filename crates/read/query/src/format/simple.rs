@@ -1,6 +1,6 @@
 //! Events of one record: who did what, by the type of the record.
 
-use super::cursor::Place;
+use super::cursor::FieldPlace;
 use super::normal::Finder;
 use super::thing::Thing;
 use super::{objects, verbs};
@@ -346,7 +346,7 @@ fn how_of_user_space(finder: &mut Finder<'_, '_>, kind: i32) {
 }
 
 /// The object of a record, by its type.
-pub(super) fn simple_object(finder: &mut Finder<'_, '_>, kind: i32) -> Option<Place> {
+pub(super) fn simple_object(finder: &mut Finder<'_, '_>, kind: i32) -> Option<FieldPlace> {
     finder.cursor.first_field();
     let (name, thing): (&[u8], Thing) = match kind {
         1130 | 1131 => (b"unit", Thing::Service),
@@ -394,7 +394,7 @@ pub(super) fn simple_object(finder: &mut Finder<'_, '_>, kind: i32) -> Option<Pl
     finder.find_in(name, 0)
 }
 
-fn account_object(finder: &mut Finder<'_, '_>) -> Option<Place> {
+fn account_object(finder: &mut Finder<'_, '_>) -> Option<FieldPlace> {
     finder.normal.object.thing = Thing::Account;
     match finder.find_in(b"id", 0) {
         Some(place) => Some(place),
@@ -406,7 +406,7 @@ fn account_object(finder: &mut Finder<'_, '_>) -> Option<Place> {
 }
 
 /// Object that a CONFIG_CHANGE changes: a rule, or a setting.
-fn configuration_object(finder: &mut Finder<'_, '_>) -> Option<Place> {
+fn configuration_object(finder: &mut Finder<'_, '_>) -> Option<FieldPlace> {
     const SETTINGS: [&[u8]; 6] = [
         b"audit_enabled",
         b"audit_pid",
@@ -434,7 +434,7 @@ fn configuration_object(finder: &mut Finder<'_, '_>) -> Option<Place> {
     None
 }
 
-fn simple_detail(finder: &mut Finder<'_, '_>, kind: i32) -> Option<Place> {
+fn simple_detail(finder: &mut Finder<'_, '_>, kind: i32) -> Option<FieldPlace> {
     finder.cursor.first_field();
     match kind {
         2407 => finder.find_in(b"rport", 0),
@@ -443,7 +443,7 @@ fn simple_detail(finder: &mut Finder<'_, '_>, kind: i32) -> Option<Place> {
     }
 }
 
-fn simple_second(finder: &mut Finder<'_, '_>, kind: i32) -> Option<Place> {
+fn simple_second(finder: &mut Finder<'_, '_>, kind: i32) -> Option<FieldPlace> {
     finder.cursor.first_field();
     match kind {
         2500 | 2501 => finder.find_in(b"vm", 0),

@@ -113,7 +113,7 @@ pub(super) fn read(event: EventView<'_>, lost: &mut u64, put: Put<'_>) {
     let host = boxed(event.node());
     let user = user(event, &facts);
     for record in event.records() {
-        let told = Told {
+        let section = SectionRecord {
             record,
             facts: &facts,
             host: &host,
@@ -121,10 +121,10 @@ pub(super) fn read(event: EventView<'_>, lost: &mut u64, put: Put<'_>) {
         };
         match sections_of(record.kind) {
             Sections::None | Sections::Denials => {}
-            Sections::Logins => told.login(put),
-            Sections::Command => told.elevation(put),
-            Sections::Accounts => told.account(put),
-            Sections::Audit => told.change(lost, put),
+            Sections::Logins => section.login(put),
+            Sections::Command => section.elevation(put),
+            Sections::Accounts => section.account(put),
+            Sections::Audit => section.change(lost, put),
         }
     }
 
@@ -155,14 +155,14 @@ fn sections_of(kind: i32) -> Sections {
 }
 
 /// A record that belongs to a section, with what is known of its event.
-struct Told<'e, 'f> {
+struct SectionRecord<'e, 'f> {
     record: Record<'e>,
     facts: &'f Facts<'e>,
     host: &'f Option<Box<[u8]>>,
     user: &'f Option<Box<[u8]>>,
 }
 
-impl Told<'_, '_> {
+impl SectionRecord<'_, '_> {
     fn field(&self, name: &[u8]) -> Option<Box<[u8]>> {
         let mut fields = Fields::of(self.record.text);
         let field = fields.find(|field| field.name == name)?;

@@ -4,7 +4,7 @@
 //! as [`crate::Assembler`]. [`Part::events`] refuses a part that may not have that form.
 
 use crate::enriched::without_separator;
-use crate::event::{EventView, Place};
+use crate::event::{EventView, RecordSpan};
 use crate::head::{head, Head, NoHead};
 use crate::prefix::may_have_record;
 use crate::{kind, Dialect, TimeRange};
@@ -199,7 +199,7 @@ struct Open<'t> {
 /// Finds events in parts of a log. Its memory is used again for each part.
 #[derive(Default)]
 pub struct Part {
-    places: Vec<Place>,
+    places: Vec<RecordSpan>,
 }
 
 impl Part {
@@ -229,13 +229,15 @@ impl Part {
             if line.len() > most {
                 return Err(NotOrdered);
             }
-            let mut place = Place {
+            let mut place = RecordSpan {
                 kind: 0,
                 start: at,
                 end: names.map_or(end, |names| names.0),
                 names: names.map(|names| (names.1, end)),
             };
             at = next;
+
+            // Most lines continue the open event: comparing their stamps saves reading their heads.
             if let Some(kind) = open.as_ref().and_then(|open| same_event(open, line)) {
                 place.kind = crate::kind::number(kind, reading.dialect);
                 self.join(open.as_ref(), place)?;
@@ -245,6 +247,8 @@ impl Part {
                 continue;
             };
             place.kind = head.kind;
+
+            // An earlier time would belong before an event that is already given out.
             match &open {
                 Some(now) if time(&now.head) == time(&head) && now.head.node == head.node => {
                     self.join(Some(now), place)?;
@@ -257,6 +261,7 @@ impl Part {
                 }
                 _ => {}
             }
+
             if let Some(now) = open.take() {
                 self.close(text, &now, reading, &mut extent, &mut each);
             }
@@ -279,7 +284,7 @@ impl Part {
         Ok(extent)
     }
 
-    fn join(&mut self, open: Option<&Open<'_>>, place: Place) -> Result<(), NotOrdered> {
+    fn join(&mut self, open: Option<&Open<'_>>, place: RecordSpan) -> Result<(), NotOrdered> {
         // A second event with the same key: which of them comes first depends on those before.
         if open.is_some_and(|open| open.is_single) && place.kind != kind::EOE {
             return Err(NotOrdered);

@@ -107,6 +107,8 @@ impl Run {
             self.last = Some(serial);
             return;
         };
+
+        // After a jump another boot counts, or a daemon that began anew: nothing is missing between.
         if serial.abs_diff(last) >= RESTART {
             self.last = Some(serial);
         } else if serial > last {

@@ -24,7 +24,7 @@ pub struct Item {
 
 /// An event in short.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct EventSummary {
     /// Process.
     pub pid: Option<u32>,
     /// Parent process.
@@ -85,10 +85,10 @@ pub(crate) fn absolute(cwd: Option<&[u8]>, name: &[u8]) -> Vec<u8> {
     out.into_os_string().into_vec()
 }
 
-impl Told {
+impl EventSummary {
     /// Summarises an event.
-    pub fn of(event: &Event, interpreter: &Interpreter) -> Told {
-        let mut told = Told::default();
+    pub fn of(event: &Event, interpreter: &Interpreter) -> EventSummary {
+        let mut summary = EventSummary::default();
         let mut cwd = None;
         let mut names: Vec<(Option<Vec<u8>>, Item)> = Vec::new();
         let mut address = None;
@@ -96,7 +96,7 @@ impl Told {
         // What the record of the call says of the task holds, wherever that record stands.
         let call = event.records().find(|record| kind::is_of_call(record.kind));
         if let Some(record) = call {
-            told.task(&RecordFields::read(&record, Dialect::Own), interpreter);
+            summary.task(&RecordFields::read(&record, Dialect::Own), interpreter);
         }
 
         let mut others = Vec::new();
@@ -104,7 +104,7 @@ impl Told {
             let fields = RecordFields::read(&record, Dialect::Own);
             let value = |name: &[u8]| fields.get(name).and_then(text);
             match record.kind {
-                kind::SYSCALL => told.call(&fields, interpreter),
+                kind::SYSCALL => summary.call(&fields, interpreter),
                 1307 => cwd = value(b"cwd"),
                 1302 => {
                     let inode = fields
@@ -118,28 +118,28 @@ impl Told {
                     };
                     names.push((value(b"name"), item));
                 }
-                1309 => told.arguments(&fields),
+                1309 => summary.arguments(&fields),
                 1306 => address = fields.meaning(b"saddr", interpreter),
                 kind::PROCTITLE => {}
                 _ => {
                     others.extend(own::paths(&record).map(Cow::into_owned));
-                    told.message(&record, &fields, interpreter);
+                    summary.message(&record, &fields, interpreter);
                 }
             }
         }
 
         for (name, mut item) in names {
             item.path = name.map(|name| absolute(cwd.as_deref(), &name));
-            told.items.push(item);
+            summary.items.push(item);
         }
 
         for path in others {
-            if !told
+            if !summary
                 .items
                 .iter()
                 .any(|item| item.path.as_ref() == Some(&path))
             {
-                told.items.push(Item {
+                summary.items.push(Item {
                     path: Some(path),
                     inode: None,
                     nametype: Vec::new(),
@@ -147,9 +147,9 @@ impl Told {
             }
         }
 
-        told.add_files();
-        told.objects.extend(address);
-        told
+        summary.add_files();
+        summary.objects.extend(address);
+        summary
     }
 
     fn task(&mut self, fields: &RecordFields<'_>, interpreter: &Interpreter) {
