@@ -65,9 +65,10 @@ pub(crate) fn is_copy(name: &str) -> bool {
 
 /// The names of a program's copies, if it has any and they are wanted; otherwise the program's own name.
 pub(crate) fn of(program: &str, wanted: bool) -> Vec<String> {
-    match wanted && COPIED.contains(&program) {
-        true => SUFFIXES.map(|suffix| format!("{program}{suffix}")).into(),
-        false => vec![program.to_owned()],
+    if wanted && COPIED.contains(&program) {
+        SUFFIXES.map(|suffix| format!("{program}{suffix}")).into()
+    } else {
+        vec![program.to_owned()]
     }
 }
 

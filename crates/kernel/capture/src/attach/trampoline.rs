@@ -90,9 +90,11 @@ impl AtFunction {
         let what = |step: &str| format!("{step} for the {edge} of function {}", function.name);
         let program = load(instructions, function.btf_id, edge.kind());
         let program = program.map_err(system(what("program")))?;
+
         if let Some(pins) = pins {
             pins.wait_for_end_of(predecessor);
         }
+
         let link = link(program.as_fd(), 0, edge.kind()).map_err(system(what("hook")))?;
         Ok(AtFunction {
             link: Attached::new(link, pins, pin)?,
@@ -154,6 +156,7 @@ pub(crate) fn choose_targets(
                 None => continue,
             },
         };
+
         match functions.and_then(|functions| functions.of_prototype(prototype)) {
             Some(function) => program
                 .set_attach_target(0, Some(function.name.clone()))
@@ -188,10 +191,15 @@ impl Trampolines {
                 .put(&0u32.to_ne_bytes(), &program.to_ne_bytes())
                 .map_err(refused(format!("body {body}")))?;
         }
+
+        // The copies are made of the instructions as loaded: relocated, and with the descriptors of this
+        // object's maps.
         let copied = object.progs().filter_map(|program| {
             let name = program.name().to_str().and_then(gate_programs::known)?;
             Some((name, program.insns().to_vec()))
         });
+
+        // Gates of an earlier daemon's hooks stay theirs, since the hooks are still attached.
         let gates = map_of(object, ".bss.gates")?;
         let links = pins.map(|pins| pins.links()).unwrap_or_default();
         let left: BTreeMap<String, AtGate> = links.iter().filter_map(|name| pinned(name)).collect();
@@ -217,13 +225,17 @@ impl Trampolines {
         if let Some(hook) = self.inherit(function)? {
             return Ok(hook);
         }
+
         let place = self
             .free
             .pop()
             .ok_or_else(|| crate::error::missing("a free gate for one more function"))?;
+
+        // Open until the tables of its rules are in force.
         self.gates.open(place);
         let program = gate_programs::of(gate);
         let hooked = self.attach(function, AtGate { place, program });
+
         if hooked.is_err() {
             self.free.push(place);
         }
@@ -278,6 +290,7 @@ impl Trampolines {
             .get(at_gate.program)
             .cloned()
             .unwrap_or_default();
+
         let offset = at_gate.place * size_of::<shared::gate>();
         for i in 0..copy.len().saturating_sub(1) {
             if copy[i].code != LOAD_ADDRESS {

@@ -137,6 +137,7 @@ impl Uring {
     fn find() -> Option<Uring> {
         let types = kernel_btf::of_this_kernel()?;
         let btf = types.btf();
+
         let submit = if arguments(btf, "io_uring_submit_req").is_some() {
             "uring_submit"
         } else {
@@ -149,6 +150,7 @@ impl Uring {
             6.. => "uring_complete_args",
             _ => return None,
         };
+
         let mut completions = vec![complete];
         if arguments(btf, "io_uring_cqe_overflow").is_some() {
             completions.push("uring_overflow");
@@ -192,25 +194,34 @@ impl Uring {
             wanted.programs.push(self.submit);
             return wanted;
         };
+
         wanted.programs.push(LINK_FAILED);
-        match self.probes {
-            true => wanted.failing = Some(failing),
-            false => wanted.programs.push(FAILED),
+        if self.probes {
+            wanted.failing = Some(failing);
+        } else {
+            wanted.programs.push(FAILED);
         }
+
         let watched = plan.watched_operations();
         let is_watched = |op: usize| {
             watched
                 .get(op / 64)
                 .is_some_and(|w| w >> (op % 64) & 1 == 1)
         };
+
         let classes = plan.operation_classes();
         for (op, operation) in all.iter().enumerate() {
-            if let Some(operation) = operation.as_ref().filter(|_| classes[op] != 0) {
-                wanted.add(operation, Part::Begin);
-            }
-            let Some(operation) = operation.as_ref().filter(|_| is_watched(op)) else {
+            let Some(operation) = operation else {
                 continue;
             };
+            if classes[op] != 0 {
+                wanted.add(operation, Part::Begin);
+            }
+            if !is_watched(op) {
+                continue;
+            }
+
+            // An operation that is not complete when its function returns is seen to end at its completion.
             wanted.add(operation, Part::Prep);
             let name = abi::uring_op_name(op as u32);
             if name.is_some_and(|name| END_WHEN_ISSUED.contains(&name)) {
@@ -227,6 +238,7 @@ impl Uring {
         if self.functions.is_none() || self.probes {
             return Ok(());
         }
+
         for (body, array) in Part::ALL.into_iter().filter_map(Part::body) {
             let program = object.progs().find(|program| program.name() == body);
             let program = program.ok_or_else(|| crate::error::missing(body))?;
@@ -261,10 +273,14 @@ impl Uring {
 
     /// The function that a program is verified for; `None` if it is not loaded.
     fn target(&self, program: &str) -> Option<&str> {
-        let functions = self.functions.as_ref().filter(|_| !self.probes)?;
+        if self.probes {
+            return None;
+        }
+        let functions = self.functions.as_ref()?;
         if program == FAILED {
             return Some(&functions.failing.name);
         }
+
         let part = Part::ALL.into_iter().find(|part| {
             program == part.program() || part.body().is_some_and(|(body, _)| program == body)
         })?;
@@ -323,7 +339,8 @@ impl<'a> Wanted<'a> {
 
     /// Functions to hook; those where operations end come first.
     pub(crate) fn functions(&self) -> impl Iterator<Item = (&'a Function, Part)> + '_ {
-        let hooks = self.functions.iter().filter(|_| self.failing.is_none());
+        let hooks = self.failing.is_none().then_some(&self.functions);
+        let hooks = hooks.into_iter().flatten();
         hooks.map(|(&(part, _), &function)| (function, part))
     }
 
@@ -356,11 +373,17 @@ impl<'a> Wanted<'a> {
             };
             is_there.then_some((btf_id, (function, cookie(part))))
         });
+
         // The beginning and the end of an operation's execution are in the same function.
         let functions: BTreeMap<u32, Probed<'a>> = by_address.collect();
-        let failing = self.failing.filter(|_| at == At::Entry);
-        let failing = failing.map(|function| (function, cookie(URING_FAILURE)));
-        functions.into_values().chain(failing).collect()
+        let mut probed: Vec<Probed<'a>> = functions.into_values().collect();
+        if at == At::Entry {
+            let failing = self
+                .failing
+                .map(|function| (function, cookie(URING_FAILURE)));
+            probed.extend(failing);
+        }
+        probed
     }
 }
 
@@ -375,6 +398,7 @@ pub(crate) fn hook(
     if let Some(found) = AtFunction::find(pins, &pin)? {
         return Ok(found);
     }
+
     let copied = part.program();
     let program = object.progs().find(|program| program.name() == copied);
     let program = program.ok_or_else(|| crate::error::missing(copied))?;
@@ -407,6 +431,7 @@ impl UringHooks {
             .into_iter()
             .partition(|(program, _)| wanted.programs.contains(program));
         self.programs = kept;
+
         let (kept, functions) = std::mem::take(&mut self.functions)
             .into_iter()
             .partition(|(hook, _)| wanted.functions.contains_key(hook));

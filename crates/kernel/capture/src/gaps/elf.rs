@@ -85,6 +85,9 @@ impl<'a> Elf<'a> {
         })?;
         let function = |at: usize| {
             let kind = *table.bytes.0.get(at + 4)?;
+            if kind & 0xf != STT_FUNC {
+                return None;
+            }
             let section = table.bytes.u16(at + 6)?;
             Some(Function {
                 name: names.bytes.text(table.bytes.u32(at)? as usize)?,
@@ -92,7 +95,6 @@ impl<'a> Elf<'a> {
                 start: table.bytes.u64(at + 8)?,
                 size: table.bytes.u64(at + 16)?,
             })
-            .filter(|_| kind & 0xf == STT_FUNC)
         };
         let places = (0..table.bytes.0.len()).step_by(SYMBOL);
         Ok(places.filter_map(function).collect())

@@ -419,7 +419,10 @@ fn type_name(btf: &Btf<'_>, id: u32) -> Option<String> {
         if ty.kind == TypeKind::Typedef {
             return Some(ty.name().to_owned());
         }
-        ty = btf.get(ty.target()).filter(|_| ty.id != plain.id)?;
+        if ty.id == plain.id {
+            return None;
+        }
+        ty = btf.get(ty.target())?;
     }
     None
 }

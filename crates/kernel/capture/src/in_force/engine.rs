@@ -94,42 +94,55 @@ impl EbpfEngine {
         let form = plan.form();
         let gaps = object::gaps_that_leave_enough(form)?;
         let (functions, uring) = object::what_can_be_hooked(form);
+
+        // A capture with the same programs goes on: its maps, rings and links are used.
         let layout = leftover::layout(cpus, form);
         let left = pins.map(|pins| leftover::find_like(pins, layout));
         let left = left.transpose()?.flatten();
-        let from = pins.filter(|_| left.is_some());
+        let from = if left.is_some() { pins } else { None };
         let loaded = object::load(cpus, plan, functions, uring.as_ref(), from);
         let loaded = loaded.map_err(|error| object::without(&gaps, error))?;
         let (object, vfs) = (loaded.object, loaded.vfs);
+
         let trampolines = functions
             .map(|_| Trampolines::new(&object, pins))
             .transpose()?;
         if let Some(uring) = &uring {
             uring.set_bodies(&object)?;
         }
+
+        // Set before `replace` arms the first hook, so that every new hook finds these values.
         let control = Arc::new(Control::map(&object)?);
         control.set_x32(entries::x32_calls());
         control.set_canary(None);
         control.set_dcache(loaded.dcache);
+
         let counts = Counts::open(&object, cpus)?;
         let stream = Stream::new(match from {
             Some(pins) => leftover::rings(pins)?,
             None => object::make_rings(&object, cpus, options)?,
         });
+
         let bell = Doorbell::open(&object)?;
         control.set_daemon(daemon_pid)?;
         object::set_limits(&control, &stream, options, from.is_some());
         control.set_copies(form.copies);
         control.set_muted(options.is_muted && from.is_none());
+
         let uring_requests = handle(&object, "uring_requests")?;
         let (classes, process_classes) = classes(&object)?;
         let budgets = Budgets::new(handle(&object, "budgets")?);
+
         let programs = Programs::new(object, loaded.left_out, form, pins);
         let operations = Operations::new(uring);
         let hooks = Hooks::new(programs, control.clone(), vfs, operations, trampolines)?;
+
+        // Maps and page are pinned before the first link: what is armed belongs to a capture that the next
+        // daemon finds.
         let object = &hooks.programs.object;
         let pinned = pins.map(|pins| Pinned::keep(pins, left, object, layout));
         let pinned = pinned.transpose()?;
+
         let mut engine = EbpfEngine {
             hooks: SharedHooks::new(hooks),
             control,
@@ -146,9 +159,16 @@ impl EbpfEngine {
             gaps,
             started: HookChange::default(),
         };
+
+        // All that hooks use is in place: now they are armed.
         engine.started = engine.replace(plan)?;
+
+        // Hooks of an earlier daemon that `replace` did not take over are not needed.
         engine.drop_unneeded();
         kernel_btf::forget();
+
+        // A start that failed has left the earlier daemon's hooks in force. From here on, hooks that are
+        // dropped are unpinned.
         if let Some(pins) = pins {
             pins.leave(false);
         }
@@ -167,9 +187,10 @@ impl EbpfEngine {
 
     /// Name of the engine: `trampoline` or `tracepoint`.
     pub fn name(&self) -> &'static str {
-        match self.form.trampoline {
-            true => "trampoline",
-            false => "tracepoint",
+        if self.form.trampoline {
+            "trampoline"
+        } else {
+            "tracepoint"
         }
     }
 
@@ -463,6 +484,7 @@ impl Pinned {
 impl Drop for EbpfEngine {
     fn drop(&mut self) {
         // A daemon that panics is treated like one that is killed.
+
         let has_failed = std::thread::panicking() && !self.is_disarmed;
         let is_left = |pins: &Arc<Pins>| pins.is_left() || has_failed;
         match self.pins() {

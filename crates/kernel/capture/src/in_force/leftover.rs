@@ -33,6 +33,7 @@ pub(crate) fn layout(cpus: usize, form: Form) -> ([u64; 4], u64) {
     hash.update(&(cpus as u64).to_ne_bytes());
     hash.update(&[form.trampoline, form.probes, form.copies].map(u8::from));
     let bytes = hash.finalize();
+
     let mut words = [0; 4];
     for (word, bytes) in words.iter_mut().zip(bytes.as_bytes().chunks_exact(8)) {
         *word = bytes
@@ -192,10 +193,12 @@ impl Leftover {
 
     /// Counters of its programs; zero if their format is unknown.
     pub fn counters(&self) -> Counters {
+        if !self.is_readable() {
+            return Counters::default();
+        }
         let map = find_map(&self.pins, "cpu_states").ok().flatten();
-        let counters = map.filter(|_| self.is_readable());
-        let counters = counters.and_then(|map| counters::read_left(&map).ok());
-        counters.unwrap_or_default()
+        let read = map.and_then(|map| counters::read_left(&map).ok());
+        read.unwrap_or_default()
     }
 
     /// The rule sets that its events may come from, newest first: number, and the text given to
@@ -269,6 +272,7 @@ impl Leftover {
     }
 
     /// The zero-initialised data of its programs.
+
     fn data(&self) -> Result<Option<(MapHandle, Vec<u8>)>, CaptureError> {
         let Some(map) = find_map(&self.pins, ".bss")? else {
             return Ok(None);

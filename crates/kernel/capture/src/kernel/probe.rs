@@ -139,9 +139,10 @@ pub fn capabilities(trampoline: bool) -> Capabilities {
         preemption,
         probes,
         preempted_tracepoints,
-        unhooked_calls: match trampoline || probes {
-            true => unhooked_calls(),
-            false => BTreeSet::new(),
+        unhooked_calls: if trampoline || probes {
+            unhooked_calls()
+        } else {
+            BTreeSet::new()
         },
         untraced_calls: events.as_ref().map(untraced).unwrap_or_default(),
         cgroup2: cgroup2(),

@@ -102,8 +102,9 @@ pub(crate) fn of_this_kernel(types: &Types, count: u32) -> Option<Operations> {
             }))
         })
         .collect();
-    let all = operations.filter(|_| preps.len() == 1 && issues.len() == 1)?;
-    Some(Operations { all, failing })
+    let all = operations?;
+    let is_sole = preps.len() == 1 && issues.len() == 1;
+    is_sole.then_some(Operations { all, failing })
 }
 
 /// Symbols of the kernel that concern io_uring.

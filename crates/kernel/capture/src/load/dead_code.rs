@@ -164,7 +164,7 @@ impl<'a> Program<'a> {
     /// Whether a branch has one outcome, and which, if its function's branches are folded.
     fn outcome(&self, at: usize, is_folded: &[bool]) -> Option<bool> {
         match self.steps[at] {
-            Step::Branch { outcome, .. } => outcome.filter(|_| is_folded[self.function_of(at)]),
+            Step::Branch { outcome, .. } if is_folded[self.function_of(at)] => outcome,
             _ => None,
         }
     }
@@ -221,8 +221,8 @@ impl<'a> Program<'a> {
         for at in (0..len).rev() {
             let target = match self.steps[at] {
                 Step::Jump(target) => Some(target),
-                Step::Branch { target, .. } => {
-                    Some(target).filter(|_| self.outcome(at, is_folded) == Some(true))
+                Step::Branch { target, .. } if self.outcome(at, is_folded) == Some(true) => {
+                    Some(target)
                 }
                 _ => None,
             };

@@ -65,9 +65,11 @@ impl KernelTypes {
 
     /// An instruction for a type that the kernel lacks is another one.
     fn set_kernel_id(&self, setter: &mut bpf_insn) {
+        if !SETTERS.contains(&setter.code) {
+            return;
+        }
         let id = u32::try_from(setter.imm).ok();
-        let id = id.and_then(|id| self.types.kernel_id(id));
-        if let Some(id) = id.filter(|_| SETTERS.contains(&setter.code)) {
+        if let Some(id) = id.and_then(|id| self.types.kernel_id(id)) {
             setter.imm = id as i32;
         }
     }

@@ -36,13 +36,16 @@ use std::sync::Arc;
 
 /// The kernel's functions for calls, if those are hooked, and its io_uring.
 pub(crate) fn what_can_be_hooked(form: Form) -> (Option<&'static Functions>, Option<Uring>) {
-    let functions = match form.trampoline && !form.probes {
-        true => syscall_functions::of_this_kernel(),
-        false => None,
+    let functions = if form.trampoline && !form.probes {
+        syscall_functions::of_this_kernel()
+    } else {
+        None
     };
-    let uring = match functions.is_some() || form.probes {
-        true => Uring::with_functions(form.probes).or_else(Uring::of_this_kernel),
-        false => Uring::of_this_kernel(),
+
+    let uring = if functions.is_some() || form.probes {
+        Uring::with_functions(form.probes).or_else(Uring::of_this_kernel)
+    } else {
+        Uring::of_this_kernel()
     };
     (functions, uring)
 }
@@ -51,10 +54,12 @@ pub(crate) fn what_can_be_hooked(form: Form) -> (Option<&'static Functions>, Opt
 /// taken over keep their size.
 pub(crate) fn set_limits(control: &Control, stream: &Stream, options: &Options, taken_over: bool) {
     let marks = Options::with_ring_bytes(stream.ring_bytes() as usize);
-    let (ring_bytes, options) = match taken_over {
-        true => (stream.ring_bytes(), &marks),
-        false => (options.true_ring_bytes() as u64, options),
+    let (ring_bytes, options) = if taken_over {
+        (stream.ring_bytes(), &marks)
+    } else {
+        (options.true_ring_bytes() as u64, options)
     };
+
     let ring_bytes = u32::try_from(ring_bytes).unwrap_or(u32::MAX);
     control.set_ring(ring_bytes, options.watermark_bytes, options.high_bytes);
     control.set_throttle(true);
@@ -93,6 +98,8 @@ pub(crate) fn load(
     let form = plan.form();
     let types = KernelTypes::of_programs();
     let mut open = open(types.as_ref())?;
+
+    // Their sizes depend on the number of processors.
     for mut map in open.maps_mut() {
         let entries = match map.name().to_str() {
             Some("works") => cpus * WORKS_PER_CPU as usize,
@@ -102,14 +109,17 @@ pub(crate) fn load(
         map.set_max_entries(entries as u32)
             .map_err(refused("size of a map"))?;
     }
+
     if let Some(pins) = from {
         leftover::take_maps(&mut open, pins)?;
     }
+
     // Programs of an earlier daemon are known by those that this one has loaded.
     let copied_only = from.is_none();
     trampoline::choose_targets(&mut open, functions, copied_only)?;
     uring::choose(&mut open, uring)?;
     copies::choose(&mut open, form.copies);
+
     for mut program in open.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
         if name == probes::CALL_PROBE {
@@ -118,17 +128,23 @@ pub(crate) fn load(
             program.set_autoload(!form.trampoline);
         }
     }
+
     let vfs = VfsHooks::choose(&mut open, form);
     leave_out_missing(&mut open);
+
     let left_out = leave_out_unneeded(&mut open, plan);
+
+    // Only copies of these run. They are left out after relocation, which the copies need.
     prepare(&mut open, types.as_ref())?;
     if copied_only {
         gate_programs::leave_out(&mut open);
     }
+
     let object = own_programs().of(|| open.load());
-    let dcache = match form.trampoline {
-        true => None,
-        false => dcache::of_this_kernel(types.as_ref().map(KernelTypes::path).as_deref()),
+    let dcache = if form.trampoline {
+        None
+    } else {
+        dcache::of_this_kernel(types.as_ref().map(KernelTypes::path).as_deref())
     };
     Ok(Loaded {
         object: object.map_err(refused("BPF programs"))?,
@@ -145,6 +161,7 @@ pub(crate) fn load_more(
 ) -> Result<Object, CaptureError> {
     let types = KernelTypes::of_programs();
     let mut open = open(types.as_ref())?;
+
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         let of_first = first.maps().find(|map| map.name() == name.as_str());
@@ -152,10 +169,12 @@ pub(crate) fn load_more(
         map.reuse_fd(of_first.as_fd())
             .map_err(refused(format!("map {name}")))?;
     }
+
     for mut program in open.progs_mut() {
         let is_wanted = programs.contains(&*program.name().to_string_lossy());
         program.set_autoload(is_wanted);
     }
+
     prepare(&mut open, types.as_ref())?;
     let object = own_programs().of(|| open.load());
     Ok(object.map_err(refused("more BPF programs"))?)
@@ -175,12 +194,14 @@ pub(crate) fn open(types: Option<&KernelTypes>) -> Result<OpenObject, CaptureErr
     bpf::load::keep_libbpf_quiet();
     let registered = attach_targets::register().map_err(|code| Error::from_raw_os_error(-code));
     registered.map_err(refused("look-up of functions and tracepoints"))?;
+
     let mut builder = ObjectBuilder::default();
     let reduced = types.map(KernelTypes::path);
     if let Some(types) = reduced.as_deref().or(kernel_btf::overridden()) {
         let given = builder.btf_custom_path(types);
         given.map_err(refused("types for relocations"))?;
     }
+
     let open = builder.open_memory(&bpf::TARSIER);
     Ok(open.map_err(refused("BPF object"))?)
 }
@@ -232,6 +253,7 @@ pub(crate) fn make_rings(
         .maps()
         .find(|map| map.name() == "rings")
         .ok_or_else(|| missing("rings"))?;
+
     (0..cpus as u32)
         .map(|cpu| {
             let ring = MapHandle::create(
@@ -243,6 +265,7 @@ pub(crate) fn make_rings(
                 &map_options(0),
             )
             .map_err(refused("ring buffer"))?;
+
             let fd = ring.as_fd().as_raw_fd() as u32;
             map.put(&cpu.to_ne_bytes(), &fd.to_ne_bytes())
                 .map_err(refused("ring buffer"))?;

@@ -126,10 +126,13 @@ impl Stream {
         mut take: impl FnMut(usize, u64, &[u8]) -> bool,
     ) -> usize {
         self.heap.clear();
+
+        // The end of each ring is read once: what is written from here on waits for the next pass.
         for cpu in 0..self.rings.len() {
             self.limits[cpu] = self.rings[cpu].produced();
             self.offer(cpu, now_ns);
         }
+
         let mut frames = 0;
         let mut unreleased = 0;
         while let Some(Reverse((_, cpu))) = self.heap.pop() {
@@ -139,9 +142,12 @@ impl Stream {
             let Some(frame) = self.rings[cpu].peek(self.limits[cpu]) else {
                 continue;
             };
+
             unreleased += frame.len() as u64;
             let go_on = take(cpu, end, frame);
             frames += 1;
+
+            // Released in portions: programs take a reader that holds space for a second as gone.
             self.rings[cpu].pop();
             if unreleased >= release_bytes {
                 self.rings.iter_mut().for_each(Ring::release);
@@ -152,6 +158,7 @@ impl Stream {
             }
             self.offer(cpu, now_ns);
         }
+
         let mut limits = self.rings.iter().zip(&self.limits);
         self.is_held_up = limits.any(|(ring, limit)| ring.is_held_up(*limit));
         frames

@@ -39,6 +39,7 @@ impl Gates {
         if map.value_size() as usize != size {
             return Err(crate::error::missing("gates of the expected size"));
         }
+
         let len = size.next_multiple_of(rustix::param::page_size());
         // SAFETY: a new mapping; nothing existing is replaced.
         let cells = unsafe {
@@ -52,6 +53,7 @@ impl Gates {
             )
         }
         .map_err(system("mmap of the gates"))?;
+
         let cells = NonNull::new(cells.cast()).ok_or_else(|| crate::error::missing("gates"))?;
         let mut gates = Gates {
             cells,
@@ -77,9 +79,13 @@ impl Gates {
     /// Opens a gate: every call passes.
     pub(crate) fn open(&self, place: usize) {
         let open = gate_programs::open();
+
+        // Programs read the gate meanwhile. The span opens it for those of one fact, which do not read the
+        // fact, and the fact for the one that interprets gates.
         let cell = self.cell(place);
         cell[SPAN].store(open.range[0].span, Ordering::SeqCst);
         cell[FACT].store(open.fact, Ordering::SeqCst);
+
         let told = &mut self.told.borrow_mut()[place];
         told.range[0].span = open.range[0].span;
         told.fact = open.fact;
@@ -89,6 +95,7 @@ impl Gates {
     pub(crate) fn set(&self, place: usize, gate: gate) {
         let cell = self.cell(place);
         let words: [u32; WORDS] = transmute!(gate);
+
         let closing = [SPAN, FACT];
         for (i, word) in words
             .iter()
@@ -97,6 +104,7 @@ impl Gates {
         {
             cell[i].store(*word, Ordering::Relaxed);
         }
+
         for i in closing {
             cell[i].store(words[i], Ordering::SeqCst);
         }
