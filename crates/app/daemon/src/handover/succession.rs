@@ -9,7 +9,7 @@ use crate::pipeline::Pipeline;
 use crate::stderr::say;
 use anyhow::Result;
 use capture::Counters;
-use capture::{Leftover, Pins, Stream};
+use capture::{Leftover, Pins, RingStream};
 use compose::Generation;
 use std::sync::Arc;
 use std::time::Duration;
@@ -158,7 +158,11 @@ impl Succession {
 
     /// Records the rest of the earlier rings, apart from calls that are among the later events, and removes that
     /// capture. Returns what its programs have counted.
-    fn finish_earlier(&mut self, later: Option<&mut Stream>, keeps_directory: bool) -> Counters {
+    fn finish_earlier(
+        &mut self,
+        later: Option<&mut RingStream>,
+        keeps_directory: bool,
+    ) -> Counters {
         let Engine::Leftover(leftover) = &mut self.pipeline.engine else {
             return Counters::default();
         };

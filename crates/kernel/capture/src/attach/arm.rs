@@ -8,7 +8,7 @@ use crate::attach::probes::{self, At, CallProbes, Probed, Probes, CALL_PROBE};
 use crate::attach::processes;
 use crate::attach::programs::Programs;
 use crate::attach::trampoline::{self, Hook};
-use crate::attach::uring::{self, UringHooks, Wanted};
+use crate::attach::uring::{self, UringHooks, WantedHooks};
 use crate::check::canary;
 use crate::error::missing;
 use crate::error::CaptureError;
@@ -213,7 +213,7 @@ impl Hooks {
     /// probes attached for the plan's calls.
     fn probe_operations(
         &mut self,
-        wanted: &Wanted<'_>,
+        wanted: &WantedHooks<'_>,
         calls: Option<&CallProbes>,
     ) -> Result<Option<OperationProbes>, CaptureError> {
         let places = operation_probes::places(&self.armed.operation_probes, wanted);
@@ -263,7 +263,7 @@ impl Hooks {
     }
 
     /// Attaches hooks for ends first: if an operation's submission is seen, so is its end.
-    fn attach_wanted(&mut self, wanted: &Wanted<'_>) -> Result<UringHooks, CaptureError> {
+    fn attach_wanted(&mut self, wanted: &WantedHooks<'_>) -> Result<UringHooks, CaptureError> {
         let mut added = UringHooks::default();
         let programs: Vec<&'static str> = wanted.programs().collect();
         for program in programs {

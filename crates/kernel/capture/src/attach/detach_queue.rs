@@ -70,9 +70,11 @@ impl DetachQueue {
         let Some(leaving) = self.leaving.take() else {
             return;
         };
+
         // They have rested already.
         let now = Instant::now();
         let since = now.checked_sub(REST).unwrap_or(now);
+
         for hook in leaving.end() {
             match hook {
                 Departing::Function(place, hook, missed) => {

@@ -9,7 +9,7 @@
 use crate::check::canary;
 use crate::error::{system, CaptureError};
 use crate::kernel::kernel_btf::{self, Types};
-use crate::kernel::syscall_functions::{self, Function};
+use crate::kernel::syscall_functions::{self, KernelFunction};
 use crate::own_programs::own_programs;
 use crate::pins::{info_of, Attached, Pins};
 use crate::tracing;
@@ -152,7 +152,7 @@ pub(crate) fn take_unneeded<P: Ord + Copy>(
 }
 
 /// A function, and the cookie for a program on it.
-pub(crate) type Probed<'a> = (&'a Function, u64);
+pub(crate) type Probed<'a> = (&'a KernelFunction, u64);
 
 /// Attaches a program to functions.
 pub(crate) fn attach(
@@ -226,7 +226,7 @@ pub(crate) fn work() -> bool {
 
 fn try_to_attach(types: &Types) -> Result<(), Errno> {
     let known = types.functions().get(TRIAL).ok_or(Errno::NOENT)?;
-    let function = Function {
+    let function = KernelFunction {
         name: TRIAL.to_owned(),
         btf_id: known.btf_id,
         prototype: 0,
@@ -274,7 +274,7 @@ pub(crate) fn attach_object(
         pins.wait_for_end_of(&name);
     }
 
-    let function = Function {
+    let function = KernelFunction {
         name: function.to_owned(),
         btf_id: 0,
         prototype: 0,

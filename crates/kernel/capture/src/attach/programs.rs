@@ -1,6 +1,6 @@
 //! The loaded programs: attaches them, or finds those that an earlier daemon attached.
 
-use crate::attach::copies::{self, Counted};
+use crate::attach::copies::{self, CountedPrograms};
 use crate::attach::perf;
 use crate::attach::probes::{self, At, Probed};
 use crate::attach::trampoline;
@@ -32,15 +32,15 @@ pub(crate) struct Programs {
     pub(crate) inherited: Vec<OwnedFd>,
     /// The tracepoints of single calls, if tracefs is available.
     pub(crate) events: Option<SyscallEvents>,
-    calls: Counted,
-    changes: Counted,
+    calls: CountedPrograms,
+    changes: CountedPrograms,
 }
 
 /// Programs that were loaded later.
 pub(crate) struct More {
     object: Object,
-    calls: Counted,
-    changes: Counted,
+    calls: CountedPrograms,
+    changes: CountedPrograms,
 }
 
 fn is_of_call(program: &str) -> bool {
@@ -55,8 +55,8 @@ impl Programs {
         pins: Option<&Arc<Pins>>,
     ) -> Programs {
         Programs {
-            calls: Counted::of(&object, form, is_of_call),
-            changes: Counted::of(&object, form, copies::is_of_processes),
+            calls: CountedPrograms::of(&object, form, is_of_call),
+            changes: CountedPrograms::of(&object, form, copies::is_of_processes),
             object,
             more: Vec::new(),
             left_out,
@@ -82,8 +82,8 @@ impl Programs {
     /// Adds programs that a later plan needs.
     pub(crate) fn add(&mut self, object: Object) {
         self.more.push(More {
-            calls: Counted::of(&object, self.form, is_of_call),
-            changes: Counted::of(&object, self.form, copies::is_of_processes),
+            calls: CountedPrograms::of(&object, self.form, is_of_call),
+            changes: CountedPrograms::of(&object, self.form, copies::is_of_processes),
             object,
         });
     }

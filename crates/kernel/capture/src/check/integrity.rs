@@ -59,7 +59,7 @@ struct ToldMap {
     map: MapHandle,
     name: &'static str,
     /// Values, by slot.
-    values: Vec<Value>,
+    values: Vec<SlotValue>,
 }
 
 struct ToldNames {
@@ -68,7 +68,7 @@ struct ToldNames {
     told: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
-struct Value {
+struct SlotValue {
     /// The value as the kernel returns it; for a map or program, its id.
     told: Option<Vec<u8>>,
     /// Keeps the table, which nothing else holds if it is replaced.
@@ -117,7 +117,7 @@ impl Integrity {
                 if name == TABLES {
                     table = told.as_deref().and_then(|id| object(map, id));
                 }
-                Value { told, table }
+                SlotValue { told, table }
             };
             known.values = (0..map.max_entries()).map(value).collect();
         }
@@ -196,7 +196,7 @@ impl ToldNames {
     }
 }
 
-impl Value {
+impl SlotValue {
     /// Writes the value again. Returns whether the map has it now.
     fn restore(&self, map: &MapHandle, slot: u32) -> bool {
         let key = slot.to_ne_bytes();

@@ -15,9 +15,9 @@ use crate::in_force::leftover;
 use crate::in_force::shared_hooks::{Replacement, SharedHooks};
 use crate::kernel::{entries, kernel_btf};
 use crate::load::object;
-use crate::load::options::{Options, Overload};
+use crate::load::options::{CaptureOptions, Overload};
 use crate::pins::{Handover, Pins};
-use crate::rings::Stream;
+use crate::rings::RingStream;
 use crate::shared::control::{Control, Helpers};
 use crate::shared::counters::{handle, Counters, Counts, RuleCount};
 use crate::shared::doorbell::Doorbell;
@@ -66,7 +66,7 @@ impl EbpfEngine {
     /// with this process.
     pub fn start(
         plan: &Plan,
-        options: &Options,
+        options: &CaptureOptions,
         daemon_pid: u32,
     ) -> Result<EbpfEngine, CaptureError> {
         EbpfEngine::start_in(None, plan, options, daemon_pid)
@@ -78,7 +78,7 @@ impl EbpfEngine {
     pub fn start_pinned(
         pins: &Arc<Pins>,
         plan: &Plan,
-        options: &Options,
+        options: &CaptureOptions,
         daemon_pid: u32,
     ) -> Result<EbpfEngine, CaptureError> {
         EbpfEngine::start_in(Some(pins), plan, options, daemon_pid)
@@ -87,7 +87,7 @@ impl EbpfEngine {
     fn start_in(
         pins: Option<&Arc<Pins>>,
         plan: &Plan,
-        options: &Options,
+        options: &CaptureOptions,
         daemon_pid: u32,
     ) -> Result<EbpfEngine, CaptureError> {
         let cpus = libbpf_rs::num_possible_cpus().map_err(refused("number of CPUs"))?;
@@ -118,7 +118,7 @@ impl EbpfEngine {
         control.set_dcache(loaded.dcache);
 
         let counts = Counts::open(&object, cpus)?;
-        let stream = Stream::new(match from {
+        let stream = RingStream::new(match from {
             Some(pins) => leftover::rings(pins)?,
             None => object::make_rings(&object, cpus, options)?,
         });
@@ -272,16 +272,16 @@ impl EbpfEngine {
     }
 
     /// All rings as one stream.
-    pub fn stream(&mut self) -> &mut Stream {
+    pub fn stream(&mut self) -> &mut RingStream {
         &mut self.intake.stream
     }
 
-    /// [`Stream::drain`], which also shows waiting calls that their events are being read.
+    /// [`RingStream::drain`], which also shows waiting calls that their events are being read.
     pub fn drain(&mut self, now_ns: u64, take: impl FnMut(usize, &[u8]) -> bool) -> usize {
         self.intake.drain(&self.control, now_ns, take)
     }
 
-    /// [`Stream::drain_held`], which also shows waiting calls that their events are being read.
+    /// [`RingStream::drain_held`], which also shows waiting calls that their events are being read.
     pub fn drain_held(
         &mut self,
         now_ns: u64,

@@ -4,7 +4,7 @@ use crate::error::{system, CaptureError};
 use crate::load::map_options::map_options;
 use crate::pins::{Handover, Pins};
 use crate::rings::Ring;
-use crate::rings::Stream;
+use crate::rings::RingStream;
 use crate::shared::counters::{self, Counters};
 use crate::shared::map_access::MapAccess;
 use bpf::load::refused;
@@ -122,7 +122,7 @@ pub(crate) fn keep(
 pub struct Leftover {
     pins: Arc<Pins>,
     handover: Arc<Handover>,
-    stream: Stream,
+    stream: RingStream,
 }
 
 impl Leftover {
@@ -138,7 +138,7 @@ impl Leftover {
             Some((handover, rings)) => Ok(Some(Leftover {
                 pins: pins.clone(),
                 handover: Arc::new(handover),
-                stream: Stream::new(rings),
+                stream: RingStream::new(rings),
             })),
             None => {
                 pins.clear();
@@ -297,7 +297,7 @@ impl Leftover {
     }
 
     /// The capture's rings.
-    pub fn stream(&mut self) -> &mut Stream {
+    pub fn stream(&mut self) -> &mut RingStream {
         &mut self.stream
     }
 

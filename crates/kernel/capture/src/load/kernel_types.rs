@@ -4,7 +4,7 @@
 use crate::error::CaptureError;
 use crate::gaps::btf::Btf;
 use crate::gaps::reduced::Reduced;
-use crate::gaps::relocations::Asked;
+use crate::gaps::relocations::NeededTypes;
 use crate::kernel::kernel_btf;
 use crate::load::instructions;
 use libbpf_rs::libbpf_sys::bpf_insn;
@@ -23,7 +23,7 @@ const SETTERS: [u8; 3] = [0x18, 0xb7, 0xb4];
 pub(crate) struct KernelTypes {
     file: File,
     types: Reduced,
-    /// See [`Asked::ids`].
+    /// See [`NeededTypes::ids`].
     ids: BTreeMap<u32, Vec<u32>>,
 }
 
@@ -32,7 +32,7 @@ impl KernelTypes {
     /// what is wrong with them.
     pub(crate) fn of_programs() -> Option<KernelTypes> {
         let all = kernel_btf::of_this_kernel()?;
-        let asked = Asked::by(&bpf::TARSIER).ok()?;
+        let asked = NeededTypes::of(&bpf::TARSIER).ok()?;
         let types = Reduced::of(&Btf::parse(all.bytes()).ok()?, &asked.names);
         let mut file = File::from(memfd_create(c"tarsier_types", MemfdFlags::CLOEXEC).ok()?);
         file.write_all(types.bytes()).ok()?;

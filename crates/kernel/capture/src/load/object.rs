@@ -20,10 +20,10 @@ use crate::load::instructions;
 use crate::load::kernel_types::KernelTypes;
 use crate::load::map_options::map_options;
 use crate::load::needs::Needs;
-use crate::load::options::Options;
+use crate::load::options::CaptureOptions;
 use crate::own_programs::own_programs;
 use crate::pins::Pins;
-use crate::rings::{Ring, Stream};
+use crate::rings::{Ring, RingStream};
 use crate::shared::control::Control;
 use crate::shared::map_access::MapAccess;
 use bpf::load::refused;
@@ -52,8 +52,13 @@ pub(crate) fn what_can_be_hooked(form: Form) -> (Option<&'static Functions>, Opt
 
 /// Tells the programs at which fill a ring counts as overloaded, and that a daemon reads the rings. Rings that were
 /// taken over keep their size.
-pub(crate) fn set_limits(control: &Control, stream: &Stream, options: &Options, taken_over: bool) {
-    let marks = Options::with_ring_bytes(stream.ring_bytes() as usize);
+pub(crate) fn set_limits(
+    control: &Control,
+    stream: &RingStream,
+    options: &CaptureOptions,
+    taken_over: bool,
+) {
+    let marks = CaptureOptions::with_ring_bytes(stream.ring_bytes() as usize);
     let (ring_bytes, options) = if taken_over {
         (stream.ring_bytes(), &marks)
     } else {
@@ -78,7 +83,7 @@ pub(crate) fn without(gaps: &[Gap], source: CaptureError) -> CaptureError {
 }
 
 /// The programs that were loaded for a plan.
-pub(crate) struct Loaded {
+pub(crate) struct LoadedPrograms {
     pub(crate) object: Object,
     pub(crate) vfs: VfsHooks,
     /// Programs that this kernel could run and the plan does not need.
@@ -94,7 +99,7 @@ pub(crate) fn load(
     functions: Option<&Functions>,
     uring: Option<&Uring>,
     from: Option<&Arc<Pins>>,
-) -> Result<Loaded, CaptureError> {
+) -> Result<LoadedPrograms, CaptureError> {
     let form = plan.form();
     let types = KernelTypes::of_programs();
     let mut open = open(types.as_ref())?;
@@ -146,7 +151,7 @@ pub(crate) fn load(
     } else {
         dcache::of_this_kernel(types.as_ref().map(KernelTypes::path).as_deref())
     };
-    Ok(Loaded {
+    Ok(LoadedPrograms {
         object: object.map_err(refused("BPF programs"))?,
         vfs,
         left_out,
@@ -246,7 +251,7 @@ fn leave_out_missing(open: &mut OpenObject) {
 pub(crate) fn make_rings(
     object: &Object,
     cpus: usize,
-    options: &Options,
+    options: &CaptureOptions,
 ) -> Result<Vec<Ring>, CaptureError> {
     let size = options.true_ring_bytes();
     let map = object

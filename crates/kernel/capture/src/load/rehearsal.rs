@@ -9,7 +9,7 @@ use crate::error::CaptureError;
 use crate::in_force::hooks::make_table;
 use crate::kernel::{kernel_btf, syscall_functions::Functions};
 use crate::load::object;
-use crate::load::options::Options;
+use crate::load::options::CaptureOptions;
 use crate::rings::Ring;
 use crate::shared::map_access::MapAccess;
 use bpf::load::refused;
@@ -31,13 +31,13 @@ impl Rehearsal {
     ///
     /// # Errors
     /// The kernel refuses something, or this process is not root.
-    pub fn of(plan: &Plan, options: &Options) -> Result<Rehearsal, CaptureError> {
+    pub fn of(plan: &Plan, options: &CaptureOptions) -> Result<Rehearsal, CaptureError> {
         let cpus = libbpf_rs::num_possible_cpus().map_err(refused("number of CPUs"))?;
         let form = plan.form();
         let gaps = object::gaps_that_leave_enough(form)?;
 
         let (functions, uring) = object::what_can_be_hooked(form);
-        let object::Loaded { object, .. } =
+        let object::LoadedPrograms { object, .. } =
             object::load(cpus, plan, functions, uring.as_ref(), None)
                 .map_err(|error| object::without(&gaps, error))?;
         let rings = object::make_rings(&object, cpus, options)?;

@@ -33,7 +33,7 @@ const _: () = assert!(TOLD > record::wire::TARSIER_LOSS_CAUSES as usize);
 
 /// The beginning of this structure stays the same in later versions.
 #[repr(C)]
-struct Page {
+struct HandoverPage {
     magic: AtomicU64,
     /// Hash of the programs that fill the rings.
     layout: [AtomicU64; 4],
@@ -58,7 +58,7 @@ struct Page {
     /// Number of entries made, and number of entries that are finished.
     made: AtomicU64,
     done: AtomicU64,
-    entries: [Entry; ENTRIES],
+    entries: [HandoverEntry; ENTRIES],
 }
 
 /// A write(2) that has begun. `stored` is 0 once it has ended.
@@ -74,7 +74,7 @@ struct Writing {
 }
 
 #[repr(C)]
-struct Entry {
+struct HandoverEntry {
     /// Offset in the log's stream at which the event ends.
     end: AtomicU64,
     ring: AtomicU64,
@@ -112,7 +112,7 @@ pub struct Handed {
 
 /// The page, mapped.
 pub struct Handover {
-    page: NonNull<Page>,
+    page: NonNull<HandoverPage>,
     len: usize,
     _map: Option<MapHandle>,
 }
@@ -133,7 +133,7 @@ impl Handover {
             MapType::Array,
             Some("tarsier_handed"),
             4,
-            std::mem::size_of::<Page>() as u32,
+            std::mem::size_of::<HandoverPage>() as u32,
             1,
             &crate::load::map_options::map_options(BPF_F_MMAPABLE),
         )
@@ -157,7 +157,7 @@ impl Handover {
         let Some(map) = pins.get_map(NAME)? else {
             return Ok(None);
         };
-        if map.value_size() as usize != std::mem::size_of::<Page>() {
+        if map.value_size() as usize != std::mem::size_of::<HandoverPage>() {
             return Ok(None);
         }
 
@@ -173,7 +173,7 @@ impl Handover {
     }
 
     fn map_file(file: impl AsFd) -> Result<Handover, CaptureError> {
-        let len = std::mem::size_of::<Page>().next_multiple_of(rustix::param::page_size());
+        let len = std::mem::size_of::<HandoverPage>().next_multiple_of(rustix::param::page_size());
         let flags = ProtFlags::READ | ProtFlags::WRITE;
 
         let start = std::ptr::null_mut();
@@ -192,7 +192,7 @@ impl Handover {
         })
     }
 
-    fn page(&self) -> &Page {
+    fn page(&self) -> &HandoverPage {
         // SAFETY: mapped as long as `self` lives, and every member is atomic.
         unsafe { self.page.as_ref() }
     }
@@ -426,7 +426,7 @@ mod tests {
 
     fn handover() -> Handover {
         let memory = memfd_create("handover", MemfdFlags::CLOEXEC).expect("memfd");
-        let size = std::mem::size_of::<Page>().next_multiple_of(rustix::param::page_size());
+        let size = std::mem::size_of::<HandoverPage>().next_multiple_of(rustix::param::page_size());
         ftruncate(&memory, size as u64).expect("size of a memfd");
         Handover::map_file(&memory).expect("mmap")
     }

@@ -1,4 +1,4 @@
-//! Gates, in memory shared with the programs.
+//! GateCells, in memory shared with the programs.
 
 use crate::attach::gate_programs;
 use crate::error::{system, CaptureError};
@@ -23,7 +23,7 @@ const FACT: usize = offset_of!(gate, fact) / size_of::<u32>();
 const SPAN: usize = (offset_of!(gate, range) + offset_of!(gate_range, span)) / size_of::<u32>();
 
 /// `gates` of bpf/maps.h, mapped.
-pub(crate) struct Gates {
+pub(crate) struct GateCells {
     cells: NonNull<[[u32; WORDS]; PLACES]>,
     len: usize,
     /// The gates as they were opened and set here.
@@ -31,10 +31,10 @@ pub(crate) struct Gates {
 }
 
 // SAFETY: the pointer is to memory that this value alone maps and unmaps, and that is used by atomics.
-unsafe impl Send for Gates {}
+unsafe impl Send for GateCells {}
 
-impl Gates {
-    pub(crate) fn map(map: &Map<'_>) -> Result<Gates, CaptureError> {
+impl GateCells {
+    pub(crate) fn map(map: &Map<'_>) -> Result<GateCells, CaptureError> {
         let size = size_of::<[gate; PLACES]>();
         if map.value_size() as usize != size {
             return Err(crate::error::missing("gates of the expected size"));
@@ -55,7 +55,7 @@ impl Gates {
         .map_err(system("mmap of the gates"))?;
 
         let cells = NonNull::new(cells.cast()).ok_or_else(|| crate::error::missing("gates"))?;
-        let mut gates = Gates {
+        let mut gates = GateCells {
             cells,
             len,
             told: RefCell::default(),
@@ -126,7 +126,7 @@ impl Gates {
     }
 }
 
-impl Drop for Gates {
+impl Drop for GateCells {
     fn drop(&mut self) {
         // SAFETY: unmaps exactly what `map` mapped; no reference outlives `self`.
         let _ = unsafe { munmap(self.cells.as_ptr().cast(), self.len) };

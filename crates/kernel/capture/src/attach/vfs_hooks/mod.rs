@@ -96,12 +96,14 @@ impl VfsHooks {
         } else {
             None
         };
+
         let mut loaded = BTreeSet::new();
         for mut program in open.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
             let Some(function) = function_of(&name) else {
                 continue;
             };
+
             let is_of_form = name.starts_with(PROBE) == form.probes;
             let exists = is_of_form
                 && types
@@ -112,6 +114,7 @@ impl VfsHooks {
                 loaded.insert(name);
             }
         }
+
         VfsHooks {
             loaded,
             armed: BTreeMap::new(),
@@ -136,6 +139,7 @@ impl VfsHooks {
             .iter()
             .filter(|program| function_of(program).is_some_and(|f| functions.contains(f)))
             .collect();
+
         let mut added = BTreeMap::new();
         for program in object.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
@@ -147,6 +151,7 @@ impl VfsHooks {
                 added.insert(name, link);
             }
         }
+
         let stale: Vec<String> = self
             .armed
             .keys()
@@ -173,13 +178,16 @@ impl VfsHooks {
             epoch: self.epoch,
             ..object_calls::new_zeroed()
         };
+
         if !self.loaded.is_empty() {
             calls.class = plan.object_classes();
             calls.operations = plan.operation_classes();
         }
+
         for (entry, nr, class) in plan.entry_classes() {
             calls.class[entry as usize][nr as usize] = class;
         }
+
         object
             .maps()
             .find(|map| map.name() == "object_calls")
