@@ -272,7 +272,6 @@ impl Leftover {
     }
 
     /// The zero-initialised data of its programs.
-
     fn data(&self) -> Result<Option<(MapHandle, Vec<u8>)>, CaptureError> {
         let Some(map) = find_map(&self.pins, ".bss")? else {
             return Ok(None);
