@@ -125,6 +125,7 @@ impl Metrics {
         put("up", "1 if the last attempt succeeded", &is_up);
         let bytes = self.lag.bytes;
         put("lag_bytes", "bytes of the log not at the far side", &bytes);
+
         let events = self.lag.events;
         put("lag_events", "events not at the far side, about", &events);
         let age = self.lag.seconds;
@@ -184,6 +185,7 @@ impl Metrics {
                 self.kept.log_changed,
             ),
         ];
+
         for (name, help, value) in all {
             one(text, name, "counter", help, &value);
         }

@@ -3,7 +3,7 @@
 use crate::account::daemon_records::{Action, Who};
 use crate::pipeline::Pipeline;
 use crate::stderr::say;
-use lookup::Counts;
+use privsep::lookup::Counts;
 use record::RecordType;
 use std::time::{Duration, Instant};
 

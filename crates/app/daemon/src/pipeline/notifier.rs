@@ -2,10 +2,10 @@
 
 use crate::stderr::say;
 use journal::{Action, Runlevel, Severity};
+use privsep::spawn::{Child, Launcher, Request};
 use rustix::fd::OwnedFd;
 use rustix::net::{sendto, AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::pipe::PipeFlags;
-use spawn::{Child, Launcher, Request};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub(crate) struct Notifier {
 impl Notifier {
     /// The system's destinations: /dev/log, and the programs that auditd runs.
     pub(crate) fn of_system(launcher: Launcher) -> Self {
-        Notifier::new(launcher, "/dev/log", conf::SENDMAIL, spawn::INIT)
+        Notifier::new(launcher, "/dev/log", conf::SENDMAIL, privsep::spawn::INIT)
     }
 
     fn new(

@@ -5,7 +5,7 @@ use crate::stderr::say;
 use anyhow::{bail, Result};
 use conf::plugins::PluginKind;
 use conf::{Config, Confinement as Choice, MetricsAddress, NameFormat};
-use confine::{InForce, Wanted, Writable};
+use privsep::confine::{InForce, Wanted, Writable};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -41,7 +41,7 @@ impl Confinement {
         let state_dir = state_dir.filter(|state_dir| *state_dir != run_dir);
         let state_dir = state_dir.map(|state_dir| Writable::Directory(state_dir.to_owned()));
         wanted.writable.extend(state_dir);
-        let in_force = confine::apply(&wanted);
+        let in_force = privsep::confine::apply(&wanted);
         report(&in_force);
         Confinement {
             choice,

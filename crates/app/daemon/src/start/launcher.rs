@@ -6,8 +6,8 @@ use crate::start::{settings, settings_at_start};
 use anyhow::{Context, Result};
 use cli::RunArgs;
 use journal::Severity;
+use privsep::spawn::{Ended, Launcher};
 use record::RecordType;
-use spawn::{Ended, Launcher};
 
 /// Starts the spawners, or reaches those of a service. Call it before anything is changed that programs must not inherit.
 pub(crate) fn start(args: &RunArgs) -> Result<Launcher> {

@@ -5,15 +5,15 @@ use crate::start::host::kernel_has;
 use crate::stderr::say;
 use capture::Helpers;
 use conf::{Config, ExeHash};
-use lookup::Remote;
-use spawn::Launcher;
+use privsep::lookup::Remote;
+use privsep::spawn::Launcher;
 use std::io;
 use std::sync::Arc;
 
 /// The system, as this process looks it up.
 pub(crate) type Lookups = Arc<Remote>;
 
-const _: () = assert!(lookup::HELPERS == Helpers::MAX);
+const _: () = assert!(privsep::lookup::HELPERS == Helpers::MAX);
 
 /// Starts the helper for paths. Without it recording goes on, and each look-up tries again.
 pub(crate) fn start(launcher: &Launcher) -> Lookups {

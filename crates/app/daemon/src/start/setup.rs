@@ -35,8 +35,8 @@ use compose::{Generation, System};
 use conf::Config;
 use journal::{Journal, OpenReport};
 use plan::Plan;
+use privsep::spawn::Launcher;
 use record::Encoder;
-use spawn::Launcher;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -55,9 +55,10 @@ impl Compressor {
     /// The compressed file, if a compression has finished since the last call.
     pub(super) fn poll(&mut self) -> Result<Option<PathBuf>, CompressError> {
         let is_finished = |compression: &Compression| compression.thread.is_finished();
-        match self.running.as_ref().is_some_and(is_finished) {
-            true => self.finish(),
-            false => Ok(None),
+        if self.running.as_ref().is_some_and(is_finished) {
+            self.finish()
+        } else {
+            Ok(None)
         }
     }
 

@@ -51,6 +51,7 @@ impl Opened {
             .map_err(|error| OpenError::io(log_file, "read", error))?;
         let sealer = open_sealer(log_file, &file, size_bytes, config)?;
         let space = Space::of(&file).map_err(|e| OpenError::io(log_file, "fstatvfs", e))?;
+
         Ok(Opened {
             file,
             sealer,

@@ -85,12 +85,14 @@ impl Source {
             }
             read => read.map_err(self.failed("read"))?,
         }
+
         let lead = lead as usize;
         for (offset, text) in [(from, &bytes[..lead]), (to, &bytes[..])] {
             if !marks.agree(self.number, offset, text) {
                 return Err(self.changed(offset));
             }
         }
+
         Ok(Text {
             number: self.number,
             begin,
