@@ -70,6 +70,8 @@ pub fn take_over(state_file: &Path, never_enabled: bool) -> Result<Ownership, Ta
     if status.enabled == 0 {
         ownership.socket.set_enabled(1)?;
     }
+
+    // Last: once this process is registered, what the kernel records comes to it.
     ownership.register()?;
     Ok(ownership)
 }
@@ -212,6 +214,8 @@ pub fn restore_leftover(state_file: &Path) -> Result<Option<Found>, TakeOverErro
         return Err(TakeOverError::AnotherDaemon { pid: status.pid });
     }
     restore(&mut socket, &found, &loaded, &mut Vec::new())?;
+
+    // Only now: while something is left to restore, the file says what.
     state::remove(state_file)?;
     Ok(Some(found))
 }
