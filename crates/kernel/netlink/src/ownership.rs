@@ -70,8 +70,6 @@ pub fn take_over(state_file: &Path, never_enabled: bool) -> Result<Ownership, Ta
     if status.enabled == 0 {
         ownership.socket.set_enabled(1)?;
     }
-
-    // Last: once this process is registered, what the kernel records comes to it.
     ownership.register()?;
     Ok(ownership)
 }
