@@ -97,9 +97,11 @@ impl Notifier {
         let message = format!(
             "To: {account}\nFrom: root\nSubject: Audit log of {host}: action needed\n\n{text}\n"
         );
+
         let request = Request::Mail {
             program: self.sendmail.clone(),
         };
+
         let sent = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)
             .map_err(io::Error::from)
             .and_then(|(theirs, own)| {
@@ -107,6 +109,7 @@ impl Notifier {
                     .push(self.launcher.launch(&request, Some(theirs))?);
                 File::from(own).write_all(message.as_bytes())
             });
+
         if let Err(error) = sent {
             let sendmail = self.sendmail.display();
             let text = format!("no mail was sent to {account}: {sendmail}: {error}");
@@ -119,10 +122,12 @@ impl Notifier {
             Runlevel::Single => 1,
             Runlevel::Halt => 0,
         };
+
         let request = Request::Runlevel {
             program: self.init.clone(),
             level,
         };
+
         match self.launcher.launch(&request, None) {
             Ok(child) => self.children.push(child),
             Err(error) => {
