@@ -212,6 +212,8 @@ pub fn restore_leftover(state_file: &Path) -> Result<Option<Found>, TakeOverErro
         return Err(TakeOverError::AnotherDaemon { pid: status.pid });
     }
     restore(&mut socket, &found, &loaded, &mut Vec::new())?;
+
+    // Only now: while something is left to restore, the file says what.
     state::remove(state_file)?;
     Ok(Some(found))
 }

@@ -4,7 +4,7 @@ use crate::compact::{self, TimeRange};
 use crate::read;
 use crate::seal::with_suffix;
 use crate::writing;
-use query::index::{Asked, Block, Blocks, Index, Needed, Subject, Terms};
+use query::index::{Block, Blocks, Index, IndexAnswer, Needed, Subject, Terms};
 use rustix::fs::{Mode, OFlags};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -81,9 +81,9 @@ pub fn ask(
     log: &Path,
     needed: &Needed,
     is_converted: impl Fn(&File) -> io::Result<bool>,
-) -> Option<Asked> {
+) -> Option<IndexAnswer> {
     let (kept, length) = open(log)?;
-    let asked = Asked::read(kept, length, needed)?;
+    let asked = IndexAnswer::read(kept, length, needed)?;
     is_of(log, &asked.subject, &asked.blocks, is_converted).then_some(asked)
 }
 

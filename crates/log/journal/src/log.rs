@@ -361,7 +361,7 @@ impl Journal {
     /// Commits, and starts a sync of what was written whatever the flush mode is: for events that
     /// must not wait. [`durable`](Self::durable) tells when it has finished; without a helper
     /// thread ([`sync_fd`](Self::sync_fd)) this waits for it.
-    pub fn hurry(&mut self) -> Result<Committed, WriteError> {
+    pub fn flush(&mut self) -> Result<Committed, WriteError> {
         let result = self.commit();
         if self.durability.has_unsynced() {
             self.request_sync();

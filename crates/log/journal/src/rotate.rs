@@ -92,7 +92,7 @@ fn move_seal(from: &Path, to: &Path) -> io::Result<()> {
 
 /// Finishes a rotation that a crash interrupted: renames a seal that did not follow its file. Call
 /// this before the log is opened, since opening creates it.
-pub(crate) fn mend(log_file: &Path) -> io::Result<()> {
+pub(crate) fn repair(log_file: &Path) -> io::Result<()> {
     let mut numbers = files::rotated_numbers(log_file)?;
     numbers.sort_unstable_by(|a, b| b.cmp(a));
     for number in numbers {

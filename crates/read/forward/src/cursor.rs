@@ -49,7 +49,7 @@ pub struct Pending {
 pub struct Cursor {
     /// Series of the positions.
     pub series: Option<Series>,
-    /// Position of the far side: `to` of the last batch that was acknowledged.
+    /// Position of the destination: `to` of the last batch that was acknowledged.
     pub acked: Position,
     /// Position at which reading goes on: ahead of `acked` by the events that the filter kept back.
     pub read: Position,

@@ -34,7 +34,7 @@ fn run(cli: &ForwardCli) -> anyhow::Result<u8> {
         None | Some(ForwardCommand::Run) => send(&cli.config, load()?),
         Some(ForwardCommand::Status) => status(&load()?),
         Some(ForwardCommand::Check) => check(&load()?),
-        // At the far side, where a configuration is needed only to ask a server.
+        // At the destination, where a configuration is needed only to ask a server.
         Some(ForwardCommand::Verify(args)) => forward::verify::command(args, &cli.config),
         Some(ForwardCommand::Replay(args)) => {
             print(&format!("{}\n", replay::replay(&load()?, &args.from)?))?;

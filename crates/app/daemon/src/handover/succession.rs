@@ -9,7 +9,7 @@ use crate::pipeline::{Pipeline, WithoutEngine};
 use crate::stderr::say;
 use anyhow::Result;
 use capture::Counters;
-use capture::{Leftover, Pins, Stream};
+use capture::{Leftover, Pins, RingStream};
 use compose::Generation;
 use std::sync::Arc;
 use std::time::Duration;
@@ -174,7 +174,7 @@ impl Succession {
     /// capture. Returns what its programs have counted.
     fn finish_earlier(
         mut self,
-        later: Option<&mut Stream>,
+        later: Option<&mut RingStream>,
         keeps_directory: bool,
     ) -> (WithoutEngine, Counters) {
         if let Some(leftover) = self.pipeline.leftover() {

@@ -95,7 +95,7 @@ impl Output {
     /// Commits, and makes what was written durable whatever the flush mode is.
     pub(crate) fn flush(&mut self) {
         // The error is among the actions.
-        let _ = self.journal.hurry();
+        let _ = self.journal.flush();
     }
 
     /// Writes the gathered lines. Call [`Output::follow_commit`] next.

@@ -29,7 +29,7 @@ use crate::start::rules_at_start::Chosen;
 use crate::start::settings::{self, Settings, Sources};
 use crate::stderr::say;
 use anyhow::{bail, Result};
-use capture::{AuditContexts, CaptureError, EbpfEngine, Leftover, Options, Pins};
+use capture::{AuditContexts, CaptureError, CaptureOptions, EbpfEngine, Leftover, Pins};
 use cli::{Engine as Choice, RunArgs};
 use compose::{Generation, System};
 use conf::Config;
@@ -416,10 +416,10 @@ fn pin_dir<'a>(args: &'a RunArgs, config: &'a Config) -> Option<&'a Path> {
     args.pin_dir.as_deref().or(config.pin_dir.as_deref())
 }
 
-fn options(args: &RunArgs) -> Options {
+fn options(args: &RunArgs) -> CaptureOptions {
     match args.ring_size {
-        Some(size_kib) => Options::with_ring_bytes(size_kib as usize * 1024),
-        None => Options::for_this_host(),
+        Some(size_kib) => CaptureOptions::with_ring_bytes(size_kib as usize * 1024),
+        None => CaptureOptions::for_this_host(),
     }
 }
 

@@ -47,6 +47,8 @@ pub fn apply(wanted: &Wanted) -> InForce {
     }
     note("oom_score_adj", process::never_ended_for_memory());
     note("dumpable", process::forbid_dumps());
+
+    // Before Landlock and the filter, which the kernel takes from a process without CAP_SYS_ADMIN only with it.
     note("no_new_privs", process::refuse_new_privileges());
 
     let landlock = landlock::restrict(&wanted.writable);

@@ -40,6 +40,8 @@ pub(crate) fn confine(rights: Rights) -> io::Result<()> {
         Rights::Contents => files | CapabilitySet::LEASE,
         Rights::None => CapabilitySet::empty(),
     };
+
+    // A change from root to another user would clear the permitted capabilities; they are reduced after it.
     set_keep_capabilities(true)?;
     become_nobody_else()?;
 

@@ -107,7 +107,7 @@ fn write_compressed(path: &Path, part: &Path, group: &Group) -> io::Result<()> {
 }
 
 /// Removes what a compression interrupted by a crash left beside an uncompressed file.
-pub(crate) fn mend(log_file: &Path) -> io::Result<()> {
+pub(crate) fn repair(log_file: &Path) -> io::Result<()> {
     for number in files::rotated_numbers(log_file)? {
         let plain = files::numbered(log_file, number);
         let leftovers = [PART_SUFFIX, COMPRESSED_SUFFIX].map(|suffix| with_suffix(&plain, suffix));

@@ -329,7 +329,7 @@ impl Maker<'_> {
             file.read_exact_at(&mut seal, self.at.seal)
         });
 
-        // A seal that cannot be read is missing at the far side, where that is seen.
+        // A seal that cannot be read is missing at the destination, where that is seen.
         if read.is_err() {
             return false;
         }
@@ -341,7 +341,7 @@ impl Maker<'_> {
         true
     }
 
-    /// Says at the far side what is missing from the last message to here.
+    /// Says at the destination what is missing from the last message to here.
     fn gap(&mut self, events: u64, cause: &str) {
         let end = format!("cause={cause} res=failed");
         self.own_record(Kind::Gap, events, "op=forward-gap", &end);

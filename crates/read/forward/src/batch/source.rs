@@ -68,7 +68,7 @@ impl Source {
         }
     }
 
-    /// Makes what is in the file durable: never further at the far side than on this disk.
+    /// Makes what is in the file durable: never further at the destination than on this disk.
     pub(super) fn sync(&self) -> Result<(), MakeError> {
         let synced = rustix::fs::fdatasync(&self.file).map_err(io::Error::from);
         synced.map_err(self.failed("sync"))

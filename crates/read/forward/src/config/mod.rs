@@ -129,7 +129,7 @@ pub struct Config {
     pub spool: Option<PathBuf>,
     /// Place to begin at.
     pub start: Start,
-    /// Name of this host at the far side; the system's if not set.
+    /// Name of this host at the destination; the system's if not set.
     pub host: Option<String>,
     /// Kind of the sink.
     pub sink: SinkKind,

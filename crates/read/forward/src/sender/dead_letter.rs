@@ -1,4 +1,4 @@
-//! Events that a format or the far side refuses, with place and reason.
+//! Events that a format or the destination refuses, with place and reason.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

@@ -137,6 +137,7 @@ impl Sender {
                 }
             };
             if wait > Duration::ZERO && next == Next::GoOn {
+                // Nothing is sent now, so there is time for what a restart begins from.
                 self.save()?;
                 next = self.wait(wait, asked)?;
             }
@@ -232,7 +233,7 @@ impl Sender {
         let spool = self.config.spool_dir();
         dead_letter::write(&spool, &made.refused)?;
 
-        // Part of a batch was refused, and the far side does not say which: all of it is kept here, and a gap tells how
+        // Part of a batch was refused, and the destination does not say which: all of it is kept here, and a gap tells how
         // many events are missing. To send it again would store the others twice.
         let remark = receipt.remark.as_deref().unwrap_or("no reason given");
         if receipt.refused > 0 {
@@ -278,7 +279,7 @@ impl Sender {
         Ok(Step::Sent)
     }
 
-    /// The far side will not take the batch: halves are tried, and a single message is put aside.
+    /// The destination will not take the batch: halves are tried, and a single message is put aside.
     fn refused(&mut self, made: &Made, batch: &Batch, why: &str) -> anyhow::Result<Step> {
         self.progress.refused();
         if let [message] = &batch.messages[..] {

@@ -164,7 +164,7 @@ impl Progress {
         (bytes, filtered)
     }
 
-    /// The far side has refused the pending batch, which will be made anew.
+    /// The destination has refused the pending batch, which will be made anew.
     pub(super) fn refused(&mut self) {
         self.cursor.gap = self.cursor.gap_after.take().or(self.cursor.gap.take());
         self.settled();
@@ -187,7 +187,7 @@ impl Progress {
         self.is_dirty = true;
     }
 
-    /// `events` of the batch that ends at `to`, just acknowledged, are not at the far side: a gap says so.
+    /// `events` of the batch that ends at `to`, just acknowledged, are not at the destination: a gap says so.
     pub(super) fn missing(&mut self, events: u64, to: Position) {
         let later = self.cursor.gap.take();
         self.cursor.gap = Some(Gap {

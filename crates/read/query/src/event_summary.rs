@@ -24,7 +24,7 @@ pub struct Item {
 
 /// An event in short.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct EventSummary {
     /// Process.
     pub pid: Option<u32>,
     /// Parent process.
@@ -85,24 +85,26 @@ pub(crate) fn absolute(cwd: Option<&[u8]>, name: &[u8]) -> Vec<u8> {
     out.into_os_string().into_vec()
 }
 
-impl Told {
+impl EventSummary {
     /// Summarises an event.
-    pub fn of(event: &Event, interpreter: &Interpreter) -> Told {
-        let mut told = Told::default();
+    pub fn of(event: &Event, interpreter: &Interpreter) -> EventSummary {
+        let mut summary = EventSummary::default();
         let mut cwd = None;
         let mut names: Vec<(Option<Vec<u8>>, Item)> = Vec::new();
         let mut address = None;
+
         // What the record of the call says of the task holds, wherever that record stands.
         let call = event.records().find(|record| kind::is_of_call(record.kind));
         if let Some(record) = call {
-            told.task(&RecordFields::read(&record, Dialect::Own), interpreter);
+            summary.task(&RecordFields::read(&record, Dialect::Own), interpreter);
         }
+
         let mut others = Vec::new();
         for record in event.records() {
             let fields = RecordFields::read(&record, Dialect::Own);
             let value = |name: &[u8]| fields.get(name).and_then(text);
             match record.kind {
-                kind::SYSCALL => told.call(&fields, interpreter),
+                kind::SYSCALL => summary.call(&fields, interpreter),
                 1307 => cwd = value(b"cwd"),
                 1302 => {
                     let inode = fields
@@ -116,35 +118,38 @@ impl Told {
                     };
                     names.push((value(b"name"), item));
                 }
-                1309 => told.arguments(&fields),
+                1309 => summary.arguments(&fields),
                 1306 => address = fields.meaning(b"saddr", interpreter),
                 kind::PROCTITLE => {}
                 _ => {
                     others.extend(own::paths(&record).map(Cow::into_owned));
-                    told.message(&record, &fields, interpreter);
+                    summary.message(&record, &fields, interpreter);
                 }
             }
         }
+
         for (name, mut item) in names {
             item.path = name.map(|name| absolute(cwd.as_deref(), &name));
-            told.items.push(item);
+            summary.items.push(item);
         }
+
         for path in others {
-            if !told
+            if !summary
                 .items
                 .iter()
                 .any(|item| item.path.as_ref() == Some(&path))
             {
-                told.items.push(Item {
+                summary.items.push(Item {
                     path: Some(path),
                     inode: None,
                     nametype: Vec::new(),
                 });
             }
         }
-        told.add_files();
-        told.objects.extend(address);
-        told
+
+        summary.add_files();
+        summary.objects.extend(address);
+        summary
     }
 
     fn task(&mut self, fields: &RecordFields<'_>, interpreter: &Interpreter) {
@@ -156,6 +161,7 @@ impl Told {
             let field: &[u8] = if has_login { b"auid" } else { b"uid" };
             self.who = fields.meaning(field, interpreter).unwrap_or_default();
         }
+
         if self.comm.is_empty() {
             let name = || fields.get(b"exe").and_then(text);
             self.comm = fields
@@ -201,6 +207,7 @@ impl Told {
         if !self.what.is_empty() {
             return;
         }
+
         let name = u32::try_from(record.kind)
             .ok()
             .and_then(abi::record_type_name);
@@ -209,6 +216,7 @@ impl Told {
             let value = fields.get(name).and_then(text);
             self.objects.extend(value.filter(|value| !value.is_empty()));
         }
+
         self.result = fields.get(b"res").map(<[u8]>::to_vec).unwrap_or_default();
         self.result.retain(|byte| *byte != b'\'');
         self.is_failed = matches!(&self.result[..], b"failed" | b"0" | b"no");
@@ -284,15 +292,17 @@ pub(crate) fn write_shown(text: &[u8], out: &mut Vec<u8>) {
     for chunk in shown.utf8_chunks() {
         for character in chunk.valid().chars() {
             let is_harmless = !character.is_control() && !is_direction(character);
-            match is_harmless {
-                true => out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
-                false => out.extend_from_slice(character.escape_unicode().to_string().as_bytes()),
+            if is_harmless {
+                out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes())
+            } else {
+                out.extend_from_slice(character.escape_unicode().to_string().as_bytes())
             }
         }
         for byte in chunk.invalid() {
             out.extend_from_slice(format!("\\x{byte:02x}").as_bytes());
         }
     }
+
     if shown.len() < text.len() {
         out.extend_from_slice("\u{2026}".as_bytes());
     }
