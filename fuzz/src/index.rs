@@ -1,7 +1,7 @@
 //! Indexes of logs, and expressions.
 
 use query::expr::Expr;
-use query::index::{steps, Asked, Block, Blocks, Index, Needed, Step, Subject, Terms};
+use query::index::{steps, Block, BlockUse, Blocks, Index, IndexAnswer, Needed, Subject, Terms};
 use query::{
     Assembler, Dialect, Escape, Filter, Interpreter, Lines, MachineNames, Matcher, TimeRange,
 };
@@ -12,7 +12,7 @@ const TIMEOUT_S: u64 = 2;
 /// The bytes as an index, which may use a search; then, with the first line as the key that is looked for, as a log:
 /// a search by its index finds what a search without finds.
 pub(crate) fn index(data: &[u8]) {
-    let _ = Asked::read(data, data.len() as u64, &Needed::default());
+    let _ = IndexAnswer::read(data, data.len() as u64, &Needed::default());
     if let Some(index) = Index::from_body(data) {
         let blocks: Vec<&Block> = index.blocks.iter().collect();
         steps(
@@ -28,7 +28,7 @@ pub(crate) fn index(data: &[u8]) {
         assert!(again.to_bytes() == bytes);
         let mut needed = Needed::default();
         needed.add_text(data);
-        let asked = Asked::read(&bytes[..], bytes.len() as u64, &needed).expect("an index");
+        let asked = IndexAnswer::read(&bytes[..], bytes.len() as u64, &needed).expect("an index");
         assert!(asked.subject == index.subject && asked.blocks == index.blocks);
         for (answer, terms) in asked.answers.iter().zip(&index.terms) {
             assert_eq!(*answer, needed.answer(terms));
@@ -77,9 +77,9 @@ fn found(log: &[u8], index: &Index, filter: &Filter, by_index: bool) -> Vec<u8> 
     );
     for (block, step) in index.blocks.iter().zip(steps) {
         match step {
-            Step::LeaveOut(None) => {}
-            Step::LeaveOut(Some(sec)) => assembler.leave_out(sec),
-            Step::Read => {
+            BlockUse::LeaveOut(None) => {}
+            BlockUse::LeaveOut(Some(sec)) => assembler.leave_out(sec),
+            BlockUse::Read => {
                 let mut lines = Lines::new(&log[block.start as usize..block.end as usize], None);
                 while let Some(line) = lines.next_line().expect("memory is read") {
                     assembler.add(line);

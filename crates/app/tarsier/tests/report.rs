@@ -72,15 +72,15 @@ fn tarsier(words: &[&str]) -> Command {
 
 /// Time zone and locale of a program.
 #[derive(Clone, Copy, Debug)]
-struct Place<'p> {
+struct Locality<'p> {
     zone: &'p str,
     locale: &'p str,
     /// Directory of locales made for the test.
     locales: &'p Path,
 }
 
-fn zone(zone: &str) -> Place<'_> {
-    Place {
+fn zone(zone: &str) -> Locality<'_> {
+    Locality {
         zone,
         locale: "C",
         locales: Path::new("/nonexistent"),
@@ -89,7 +89,7 @@ fn zone(zone: &str) -> Place<'_> {
 
 const UTC: &str = "UTC";
 
-fn output(command: &mut Command, place: Place<'_>) -> Output {
+fn output(command: &mut Command, place: Locality<'_>) -> Output {
     command
         .env("LC_ALL", place.locale)
         .env("TZ", place.zone)
@@ -104,7 +104,7 @@ fn shown(bytes: &[u8]) -> String {
 }
 
 /// Both programs print the same for the same words.
-fn compare(peer: &AuditPackage, words: &[&str], place: Place<'_>) {
+fn compare(peer: &AuditPackage, words: &[&str], place: Locality<'_>) {
     let expected = output(peer.command("aureport").args(words), place);
     let found = output(tarsier(&["--compat"]).args(words), place);
     let status = (found.status.code(), expected.status.code());
@@ -322,7 +322,7 @@ fn other_locales(peer: &AuditPackage) {
             println!("skipped: dates of {locale}: localedef(1) cannot make it");
             continue;
         }
-        let place = Place {
+        let place = Locality {
             zone: "Europe/Berlin",
             locale: &locale,
             locales: dir.path(),

@@ -48,6 +48,7 @@ static __always_inline __u32 messages_used(struct work *w)
 #define SYS_CONNECT 3
 #define SYS_ACCEPT 5
 #define SYS_GETPEERNAME 7
+#define SYS_SOCKETPAIR 8
 #define SYS_SENDTO 11
 #define SYS_RECVFROM 12
 #define SYS_SENDMSG 16

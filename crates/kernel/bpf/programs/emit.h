@@ -140,6 +140,7 @@ static __always_inline void part_proctitle(struct work *w, struct task_struct *t
 	len = end - start;
 	if (!part)
 		return;
+
 	/* Events of io_uring may be made by another task than the one that they are about. */
 	if (kept->tid == e->tid && kept->start_time_ns == e->start_time_ns &&
 	    !(e->flags & TARSIER_URING)) {
@@ -147,6 +148,7 @@ static __always_inline void part_proctitle(struct work *w, struct task_struct *t
 		part_end(w, part, kept->len & (2 * TARSIER_PROCTITLE_MAX - 1));
 		return;
 	}
+
 	if (len > TARSIER_PROCTITLE_MAX)
 		len = TARSIER_PROCTITLE_MAX;
 	if (!start || bpf_probe_read_user(part + 1, len, (void *)start)) {
@@ -154,13 +156,16 @@ static __always_inline void part_proctitle(struct work *w, struct task_struct *t
 		len = 0;
 	}
 	part_end(w, part, len);
+
 	first = *(__u8 *)(part + 1);
 	/* Without its start time, a task cannot be told from an earlier one with the same id. */
 	if (!HAS(task, group_leader, start_boottime))
 		return;
+
 	/* The kernel keeps no unprintable title, and none for calls that no rule selects. */
 	if (!len || first <= ' ' || first > '~' || e->flags & (TARSIER_UNDECIDED | TARSIER_URING))
 		return;
+
 	kept->tid = e->tid;
 	kept->start_time_ns = e->start_time_ns;
 	kept->len = len;
@@ -188,13 +193,16 @@ static __always_inline void event_identity(struct work *w, struct task_struct *t
 	e->sgid = w->fact[FACT_SGID];
 	e->fsgid = w->fact[FACT_FSGID];
 	e->personality = w->fact[FACT_PERS];
+
 	if (HAS(task, comm))
 		__builtin_memcpy(e->comm, task->comm, sizeof(e->comm));
 	else
 		__builtin_memset(e->comm, 0, sizeof(e->comm));
+
 	e->tty[0] = 0;
 	if (HAS(tty, name) && tty)
 		bpf_probe_read_kernel_str(e->tty, sizeof(e->tty), tty->name);
+
 	if (HAS(from, mm, exe_file, f_inode))
 		known_inode_facts(&e->exe, from->mm->exe_file->f_inode);
 	else
@@ -235,9 +243,11 @@ __noinline int event_begin(struct work *w, __u64 generation, __u32 flags)
 	e->frame.version = TARSIER_WIRE_VERSION;
 	e->cpu = bpf_get_smp_processor_id();
 	e->frame.id = w->id;
+
 	/* Before the time: the frame that tells of this cgroup then has an earlier one. */
 	e->cgroup_id = cgroup_of_event(w, task);
 	e->frame.time_ns = bpf_ktime_get_ns();
+
 	e->generation = generation;
 	e->rule = w->rule;
 	e->flags = flags;
@@ -245,9 +255,11 @@ __noinline int event_begin(struct work *w, __u64 generation, __u32 flags)
 	e->nr = w->given_nr;
 	e->exit = w->ret;
 	e->chunks = 0;
+
 	e->mnt_ns = LOAD(0, untrusted(task), nsproxy, mnt_ns, ns.inum);
 	for (i = 0; i < 6; i++)
 		e->args[i] = w->args[i];
+
 	event_identity(w, task);
 	w->len = sizeof(*e);
 	w->parts = 0;
@@ -286,12 +298,15 @@ static __always_inline __u64 record_counted(struct cpu_state *cpu, void *ring, _
 	__u64 before = cpu->unread_bound, bound = before + in_ring(size);
 
 	cpu->put_bytes += in_ring(size);
+
 	if (known != BOUND_LACKS_CHUNKS && bound < control.watermark_bytes) {
 		cpu->unread_bound = bound;
 		return 0;
 	}
+
 	if (known != BOUND_SUFFICES || bound <= control.high_bytes)
 		bound = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
+
 	cpu->unread_bound = bound;
 	if (before < control.watermark_bytes && bound >= control.watermark_bytes)
 		ring_bell();
@@ -368,15 +383,19 @@ __noinline int over_budget(__u32 rule)
 
 	if (!budget || !budget->rate)
 		return 0;
+
 	second = bpf_ktime_get_ns() / NS_PER_S;
 	spent = *(volatile __u64 *)&budget->spent;
+
 	if (spent >> BUDGET_COUNT_BITS != (__u32)second &&
 	    __sync_val_compare_and_swap(&budget->spent, spent, second << BUDGET_COUNT_BITS | 1) ==
 		    spent)
 		return 0;
+
 	spent = __sync_fetch_and_add(&budget->spent, 1);
 	if ((__u32)spent < budget->rate)
 		return 0;
+
 	count_rule(rule, FATE_SUPPRESSED);
 	if (cpu)
 		__sync_fetch_and_add(&cpu->suppressed, 1);
@@ -414,26 +433,31 @@ __noinline int event_out(struct work *w, __u32 urgent)
 
 	if (!w || !cpu)
 		return 1;
+
 	size = w->len;
 	if (size > TARSIER_EVENT_MAX + FRAME_SLACK)
 		size = TARSIER_EVENT_MAX + FRAME_SLACK;
 	event_of(w)->frame.size = size;
+
 	cpu_nr = event_of(w)->cpu;
 	ring = bpf_map_lookup_elem(&rings, &cpu_nr);
 	if (!ring)
 		return lost_for(cpu, TARSIER_LOSS_RING_FULL);
+
 	room = size + RING_HEADER;
 	if (!urgent)
 		end -= control.reserve_bytes;
 	fill = cpu->unread_bound;
 	if (event_of(w)->chunks || fill + room > end)
 		fill = ask_fill(cpu, ring);
+
 	if (fill + room > control.high_bytes) {
 		if (waits && has_stalled(cpu, event_of(w)->frame.time_ns))
 			waits = is_reader_alive(cpu, event_of(w)->frame.time_ns);
 		if (!waits && may_be_over_share(w, cpu, ring, fill, size, urgent))
 			return lost_for(cpu, TARSIER_LOSS_OVER_SHARE);
 	}
+
 	if (fill + room > end || bpf_ringbuf_output(ring, w->frame, size, BPF_RB_NO_WAKEUP)) {
 		/* The next event asks again. */
 		cpu->unread_bound = control.ring_bytes;
@@ -461,6 +485,7 @@ __noinline int event_end(struct work *w)
 
 	if (!cpu || !w)
 		return 0;
+
 	urgent = is_urgent(w->rule);
 	e = event_of(w);
 	cpu_nr = e->cpu;
@@ -470,14 +495,17 @@ __noinline int event_end(struct work *w)
 	if (size > TARSIER_EVENT_MAX + FRAME_SLACK)
 		size = TARSIER_EVENT_MAX + FRAME_SLACK;
 	e->frame.size = size;
+
 	if (event_out(w, urgent) || !ring) {
 		count_rule(w->rule, FATE_LOST);
 		return 0;
 	}
+
 	__sync_fetch_and_add(&cpu->events, 1);
 	if (e->flags & TARSIER_UNDECIDED)
 		__sync_fetch_and_add(&cpu->undecided, 1);
 	count_rule(w->rule, FATE_SELECTED);
+
 	fill = record_went(cpu, ring, size, e->chunks ? BOUND_LACKS_CHUNKS : BOUND_SUFFICES,
 			   urgent);
 	if (fill)

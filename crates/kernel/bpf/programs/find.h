@@ -88,6 +88,7 @@ __noinline int find_mounted(struct work *w)
 	if (!NAMES_ARE_KNOWN || !w)
 		return 0;
 	f = &w->find;
+
 	f->below = f->child;
 	/* Unrolled, as below: Linux 6.1 refuses a loop that begins right after a call. */
 #pragma unroll
@@ -95,13 +96,16 @@ __noinline int find_mounted(struct work *w)
 		child = (struct dentry *)f->child;
 		if (!(OF(dentry, child, d_flags) & mounted_flag()))
 			return true;
+
 		mnt = (struct mount *)f->child_mnt;
 		f->next = (__u64)OF(mount, mnt, mnt_mounts.next);
 		f->end = f->child_mnt + bpf_core_field_offset(struct mount, mnt_mounts);
 		f->mounted = 0;
 		bpf_loop(FIND_MOUNTS_MAX, find_mount_step, &walk, 0);
+
 		if (!f->mounted)
 			return f->next == f->end;
+
 		f->child_mnt = f->mounted;
 		f->below = f->child;
 		mnt = (struct mount *)f->mounted;
@@ -131,8 +135,10 @@ static __always_inline bool find_above(struct find_walk *walk)
 		f->dentry = (__u64)READ(mnt, mnt_mountpoint);
 		f->mnt = (__u64)READ(mnt, mnt_parent);
 	}
+
 	if (i == FIND_LAYERS_MAX)
 		return false;
+
 	from = (struct dentry *)f->dentry;
 	f->child = (__u64)READ(from, d_parent);
 	f->child_mnt = f->mnt;
@@ -153,11 +159,14 @@ static __always_inline bool find_link(struct find *f)
 
 	if (!HAS(inode, i_link) || !HAS(inode, i_size) || f->links >= FIND_LINKS_MAX)
 		return false;
+
 	f->links++;
 	f->is_turned = 1;
+
 	len = READ(inode, i_size);
 	if (!len || len > FIND_LINK_MAX || len > at || !READ(inode, i_link))
 		return false;
+
 	at -= len;
 	AT_MOST(len, FIND_LINK_MAX);
 	if (bpf_probe_read_kernel(find_text(f, at), len, READ(inode, i_link)))
@@ -200,8 +209,10 @@ __noinline int find_magic(struct work *w)
 	f = &w->find;
 	if (f->links >= FIND_LINKS_MAX || f->len > 7)
 		return false;
+
 	f->links++;
 	f->is_turned = 1;
+
 	if (is_link_to_self((struct dentry *)f->child, f->name[0]))
 		return find_self(f, task);
 	path = magic_path(task, (struct dentry *)f->child, f->name[0]);
@@ -228,6 +239,7 @@ static __always_inline void take_powers(struct find *f, struct task_struct *task
 	f->has_groups = READ_OR(1, cred, group_info, ngroups) != 0;
 	if (!CAPABILITIES_ARE_KNOWN || READ_OR(1, cred, user_ns, level))
 		return;
+
 	caps = capabilities(&cred->cap_effective);
 	if (caps & 1ULL << CAP_DAC_OVERRIDE)
 		f->powers = MAY_CHANGE;
@@ -257,6 +269,7 @@ static __always_inline __u32 may_in(const struct find *f, const struct inode *di
 		by_others = by_group;
 	else if (!f->has_groups)
 		by_group = by_others;
+
 	if (by_group != by_others)
 		return IT_MAY_PERHAPS;
 	return by_group ? IT_MAY : IT_MAY_NOT;
@@ -272,8 +285,10 @@ __noinline int find_search(struct work *w)
 	if (!NAMES_ARE_KNOWN || !w)
 		return 0;
 	f = &w->find;
+
 	dir = (struct dentry *)f->dentry;
 	may = may_in(f, READ(dir, d_inode), MAY_SEARCH);
+
 	if (may == IT_MAY_NOT)
 		f->found.known |= TARSIER_FOUND_BARRED;
 	f->barred |= may;
@@ -313,14 +328,17 @@ static long find_step(__u32 i, struct find_walk *walk)
 			find_know(walk->w, TARSIER_FOUND_ENTRY, f->dentry);
 		return 1;
 	}
+
 	if (!take_name(walk->w))
 		return 1;
 	if (f->is_told)
 		find_search(walk->w);
+
 	if (f->len == 1 && f->name[0] == '.')
 		return 0;
 	if (f->len == 2 && f->name[0] == ('.' | '.' << 8))
 		return !find_above(walk);
+
 	after = *find_text(f, f->at);
 	is_last = !f->is_past && (!after || (after == '/' && !*find_text(f, f->at + 1)));
 	if (is_last) {
@@ -328,11 +346,13 @@ static long find_step(__u32 i, struct find_walk *walk)
 		if (f->is_gone)
 			return 1;
 	}
+
 	if (!find_entry(walk->w)) {
 		if (is_last && f->next == f->end)
 			f->found.known |= TARSIER_FOUND_NOT_CACHED;
 		return 1;
 	}
+
 	f->child_mnt = f->mnt;
 	child = (struct dentry *)f->child;
 	if (!OF(dentry, child, d_inode)) {
@@ -340,17 +360,20 @@ static long find_step(__u32 i, struct find_walk *walk)
 			f->found.known |= is_last ? TARSIER_FOUND_NO_ENTRY : TARSIER_FOUND_MISSING;
 		return 1;
 	}
+
 	f->below = f->child;
 	if (OF(dentry, child, d_flags) & mounted_flag() && !find_mounted(walk->w))
 		return 1;
 	if (is_last)
 		find_know(walk->w, TARSIER_FOUND_COVERED, f->below);
+
 	child = (struct dentry *)f->child;
 	is_link = (OF(dentry, child, d_inode, i_mode) & S_IFMT) == S_IFLNK;
 	/* A name before a '/' stands for what a link leads to. */
 	if (is_last && !(is_link && after))
 		find_know(walk->w, TARSIER_FOUND_ENTRY, f->child);
 	f->is_past |= is_last;
+
 	if (is_link && is_last && f->is_entry)
 		return 1;
 	if (is_link && is_last) {
@@ -359,6 +382,7 @@ static long find_step(__u32 i, struct find_walk *walk)
 	}
 	if (is_link)
 		return !find_link(f) && !find_magic(walk->w);
+
 	f->dentry = f->child;
 	f->mnt = f->child_mnt;
 	f->at += after == '/';
@@ -403,14 +427,17 @@ static __always_inline bool find_begin(struct work *w, struct task_struct *task,
 	f->root_mnt = (__u64)real_mount(OF(fs_struct, fs, root.mnt));
 	f->dentry = f->root_dentry;
 	f->mnt = f->root_mnt;
+
 	if (*find_text(f, FIND_START) == '/')
 		return true;
+
 	if (dir < 6 && (__s32)w->args[dir] != AT_FDCWD) {
 		file = file_of(task, w->args[dir]);
 		f->dentry = (__u64)READ(file, f_path.dentry);
 		f->mnt = (__u64)real_mount(READ(file, f_path.mnt));
 		return file;
 	}
+
 	f->dentry = (__u64)OF(fs_struct, fs, pwd.dentry);
 	f->mnt = (__u64)real_mount(OF(fs_struct, fs, pwd.mnt));
 	return true;
@@ -429,11 +456,14 @@ __noinline int find_text_of(struct work *w, __u32 i, __u32 is_gone, __u32 is_tol
 	if (!w)
 		return 0;
 	f = &w->find;
+
 	f->found.known = 0;
 	f->dir = 0;
 	f->link = 0;
+
 	if (!find_begin(w, task, i & 1))
 		return 0;
+
 	f->at = FIND_START;
 	f->entries = FIND_ENTRIES_MAX;
 	f->links = 0;
@@ -441,10 +471,12 @@ __noinline int find_text_of(struct work *w, __u32 i, __u32 is_gone, __u32 is_tol
 	f->is_turned = 0;
 	f->barred = 0;
 	f->is_told = is_told;
+
 	if (is_told)
 		take_powers(f, task);
 	f->is_gone = is_gone;
 	f->is_entry = w->spec.flags & (i & 1 ? SPEC_ENTRY_SECOND : SPEC_ENTRY_FIRST);
+
 	bpf_loop(FIND_STEPS_MAX, find_step, &walk, 0);
 	return 0;
 }

@@ -75,12 +75,15 @@ static __always_inline __u64 text_mark(struct marks *m, const void *text, __u64 
 	if (bytes >= NAME_MAX_LEN)
 		bytes = NAME_MAX_LEN - 1;
 	AT_MOST(bytes, NAME_MAX_LEN - 1);
+
 	__builtin_memset(m->name, 0, sizeof(m->name));
 	if (bytes)
 		bpf_probe_read_kernel(m->name, bytes, text);
+
 #pragma unroll
 	for (i = 0; i < SHORT_NAME_MAX / 8; i++)
 		hash = mark_mix(m, hash, m->name[i]);
+
 	if (len < SHORT_NAME_MAX)
 		return hash | 1;
 #pragma unroll
@@ -128,11 +131,13 @@ static __always_inline __u32 mark_row(struct table *table, __u32 head, __u64 has
 
 	if (!first || !hash)
 		return 0;
+
 	at = first + ((hash >> 32) & last);
 	if (row_at(table, at)->a == hash)
 		return at;
 	if (!row_at(table, at)->a)
 		return 0;
+
 #pragma unroll
 	for (i = 1; i < TABLE_MARK_PROBES; i++) {
 		at = first + (((hash >> 32) + i) & last);
@@ -182,10 +187,12 @@ __noinline int mark_alias(struct table *table, struct marks *m, __u64 dentry_at)
 
 	if (!table || !m)
 		return 0;
+
 	parent_at = (__u64)OF(dentry, dentry_at, d_parent);
 	name = name_mark(m, dentry_at);
 	if (parent_at == dentry_at || !mark_row(table, m->head, name))
 		return 0;
+
 	row = mark_row(table, m->head, entry_mark(m, name, parent_at));
 	if (row) {
 		add_mark_of(table, m, row, true, false);
@@ -207,6 +214,7 @@ __noinline int mark_entry(struct table *table, struct marks *m, __u64 dentry_at)
 
 	if (!table || !m)
 		return 0;
+
 	parent_at = (__u64)OF(dentry, dentry_at, d_parent);
 	name = name_mark(m, dentry_at);
 	row = mark_row(table, m->head, name);
@@ -216,6 +224,7 @@ __noinline int mark_entry(struct table *table, struct marks *m, __u64 dentry_at)
 			by_entry = mark_row(table, m->head, entry_mark(m, name, parent_at));
 		add_mark_of(table, m, by_entry ? by_entry : row, by_entry && !m->is_crossed, false);
 	}
+
 	row = mark_row(table, m->head, object_mark(m, (__u64)OF(dentry, dentry_at, d_inode)));
 	/* An object proves its path whatever its name, as in the kernel. */
 	if (row) {
@@ -283,6 +292,7 @@ static long mark_alias_step(__u32 i, struct mark_walk *walk)
 		m->are_all = 0;
 		return 1;
 	}
+
 	if (dentry_at == m->dentry_at || is_unhashed(dentry_at))
 		return 0;
 	if (bpf_ksym_exists(bpf_rdonly_cast)) {
@@ -290,6 +300,7 @@ static long mark_alias_step(__u32 i, struct mark_walk *walk)
 		if (!may_be_named(walk, dentry))
 			return 0;
 	}
+
 	mark_alias(walk->table, m, dentry_at);
 	return 0;
 }
@@ -333,6 +344,7 @@ static long mark_walk_step(__u32 i, struct mark_walk *walk)
 
 	if (may_be_marked(walk, dentry_at))
 		mark_entry(walk->table, m, dentry_at);
+
 	parent_at = address_in(&m->address, OF(dentry, dentry_at, d_parent));
 	if (dentry_at == m->root_at) {
 		if (parent_at != dentry_at && !m->shown_at) {
@@ -347,12 +359,14 @@ static long mark_walk_step(__u32 i, struct mark_walk *walk)
 		m->is_crossed = 1;
 		return 0;
 	}
+
 	if (parent_at == dentry_at) {
 		/* In a mount, its root comes first. */
 		if (m->mnt_at)
 			return 1;
 		return mark_walk_end(m);
 	}
+
 	m->dentry_at = parent_at;
 	m->how = MARK_ABOVE | m->parent;
 	m->parent = 0;
@@ -381,11 +395,13 @@ __noinline int mark_path(struct marks *m, __u64 dentry_at, __u64 mnt_at, __u32 p
 
 	if (!m)
 		return 0;
+
 	m->known = 0;
 	if (!walk.table || !row_at(walk.table, TABLE_MARKS)->a)
 		return 0;
 	if (!PATHS_ARE_KNOWN || !INODES_ARE_KNOWN || !dentry_at || !mnt_at)
 		return 0;
+
 	if (!m->objects) {
 		m->generation = row_at(walk.table, 0)->a;
 		m->count = 0;
@@ -393,6 +409,7 @@ __noinline int mark_path(struct marks *m, __u64 dentry_at, __u64 mnt_at, __u32 p
 		m->proven = 0;
 		m->are_all = 1;
 	}
+
 	m->objects += parent ? 2 : 1;
 	mark_begin(walk.table, m);
 	m->dentry_at = dentry_at;
@@ -403,9 +420,11 @@ __noinline int mark_path(struct marks *m, __u64 dentry_at, __u64 mnt_at, __u32 p
 	m->is_done = 0;
 	m->is_crossed = 0;
 	m->is_shown_elsewhere = 0;
+
 	if (!(parent & MARK_ABOVE))
 		mark_aliases(&walk);
 	bpf_loop(WALK_STEPS_MAX, mark_walk_step, &walk, 0);
+
 	if (!m->is_done || m->count > MARKS_MAX || m->generation != row_at(walk.table, 0)->a)
 		m->are_all = 0;
 	m->known = m->are_all;
@@ -471,6 +490,7 @@ __noinline int find_marks(struct work *w)
 	m = &w->marks;
 	m->known = 0;
 	m->objects = 0;
+
 	note = w->noted ? note_at_end(task, w->given_nr) : 0;
 	if (note) {
 		struct table *table = this_table();
@@ -496,6 +516,7 @@ __noinline int find_marks(struct work *w)
 				mark_file(m, (__u64)file, 0);
 		}
 	}
+
 	if (!m->known)
 		w->absent |= 1U << FACT_MARKS;
 	return 0;

@@ -47,8 +47,15 @@ static __always_inline __u32 compare_ids(struct work *w)
 	return bits;
 }
 
+/* open(2) flags: the access that is asked for. */
 #define O_ACCMODE 3
-#define ANY_ACCESS 6 /* reading and writing */
+#define O_RDONLY 0
+#define O_WRONLY 1
+
+/* linux/audit.h */
+#define AUDIT_PERM_WRITE 2
+#define AUDIT_PERM_READ 4
+#define ANY_ACCESS (AUDIT_PERM_READ | AUDIT_PERM_WRITE)
 
 /* Flags that the kernel used, as in a PART_OPENED. */
 struct open_used {
@@ -89,7 +96,8 @@ static __always_inline __u32 access_of(struct work *w)
 	__u64 flags;
 
 	if (w->spec.kind == KIND_SOCKETCALL)
-		return w->args[0] == 2 ? 2 : 0; /* SYS_BIND writes */
+		return w->args[0] == SYS_BIND ? AUDIT_PERM_WRITE : 0;
+
 	if (w->spec.how < 6) {
 		opened = flags_used(w);
 		if (!opened.known)
@@ -100,11 +108,12 @@ static __always_inline __u32 access_of(struct work *w)
 	} else {
 		return 0;
 	}
+
 	switch (flags & O_ACCMODE) {
-	case 0:
-		return 4;
-	case 1:
-		return 2;
+	case O_RDONLY:
+		return AUDIT_PERM_READ;
+	case O_WRONLY:
+		return AUDIT_PERM_WRITE;
 	default:
 		return ANY_ACCESS;
 	}
@@ -194,10 +203,12 @@ static long mark_step(__u32 i, struct lookup_in *in)
 
 	if (i >= m->count)
 		return 1;
+
 	value = m->value[i & (MARKS_MAX - 1)];
 	row = row_of(in->table, l->entries_row, l->entries, value);
 	if (row->a != value)
 		return 0;
+
 	l->any |= row->b;
 	if (m->sure & (1U << (i & (MARKS_MAX - 1))))
 		l->sure |= row->b;
@@ -222,9 +233,11 @@ static __always_inline void look_up_marks(struct lookup_in *in, __u64 in_order, 
 	struct marks *m = &in->w->marks;
 
 	without = row_at(in->table, l->entries_row)->b;
+
 	l->any = without;
 	if (m->count)
 		bpf_loop(MARKS_MAX, mark_step, in, 0);
+
 	l->mask &= l->any & (~never | without | l->proven);
 	l->sure = (l->sure & ~never) | (l->proven & never);
 	l->sure &= decides;
@@ -246,6 +259,7 @@ static __always_inline void look_up_executable(struct lookup_in *in, __u64 absen
 		l->mask &= absent | ~never;
 		return;
 	}
+
 	any = all = row_of(in->table, l->entries_row, l->entries, l->value)->b;
 	if (other != l->value) {
 		l->any = row_of(in->table, l->entries_row, l->entries, other)->b;
@@ -255,6 +269,7 @@ static __always_inline void look_up_executable(struct lookup_in *in, __u64 absen
 		any |= l->any;
 		all &= l->any;
 	}
+
 	l->mask &= (any & ~never) | (all & never);
 }
 
@@ -270,6 +285,7 @@ static long lookup_step(__u32 i, struct lookup_in *in)
 
 	if (field >= FACTS)
 		return 1;
+
 	if (!(w->computed & (1U << field))) {
 		w->computed |= 1U << field;
 		if (WORKLOAD_FACTS & (1U << field))
@@ -279,13 +295,16 @@ static long lookup_step(__u32 i, struct lookup_in *in)
 		else
 			find_fact(w, field);
 	}
+
 	l->value = w->fact[field];
 	l->entries_row = place->a;
 	l->entries = place->a >> 32;
+
 	if (field == FACT_EXE) {
 		look_up_executable(in, head->b);
 		return l->mask == 0;
 	}
+
 	if (w->absent & (1U << field)) {
 		if ((WORKLOAD_FACTS | PAST_FACTS) & (1U << field))
 			l->unsure |= ~head->b;
@@ -293,6 +312,7 @@ static long lookup_step(__u32 i, struct lookup_in *in)
 			l->mask &= head->b;
 		return l->mask == 0;
 	}
+
 	if (kind == LOOKUP_BITS) {
 		bpf_loop(l->entries, bits_step, in, 0);
 		return l->mask == 0;
@@ -301,6 +321,7 @@ static long lookup_step(__u32 i, struct lookup_in *in)
 		look_up_marks(in, head->b, place->b);
 		return l->mask == 0;
 	}
+
 	found = row_of(in->table, l->entries_row, l->entries, l->value);
 	if (kind == LOOKUP_RANGES) {
 		l->mask &= found->b;
@@ -366,23 +387,28 @@ static __always_inline long look_at_page(__u32 i, struct lookup_in *in)
 
 	if (!(l->worth & (1ULL << (i & 63))))
 		return 0;
+
 	look_up(in, page);
 	if (!l->mask)
 		return 0;
+
 	decided = l->mask & ~(more->a & ~l->sure) & ~l->unsure;
 	first = decided & -decided;
 	/* Rules after the first decided one cannot be the first match. */
 	l->mask &= (first - 1) | first;
+
 	if (labels && (l->mask & row_at(in->table, labels)->a)) {
 		l->labels = 1;
 		in->w->label_generation = row_at(in->table, 0)->a;
 		in->w->label_epoch = row_at(in->table, 0)->b;
 	}
+
 	/* If candidates precede it, in this page or an earlier one, it is the last candidate. */
 	if (l->mask != first || in->w->nundecided)
 		leave_undecided(in, i, l->mask);
 	else
 		l->page = page;
+
 	l->bit = lowest_bit(first);
 	return first != 0;
 }
@@ -412,6 +438,7 @@ __noinline int evaluate(struct table *table, struct work *w, __u32 pages, __u32 
 	l->bit = 0;
 	l->labels = 0;
 	l->worth = npages < 64 ? (1ULL << (npages & 63)) - 1 : ~0ULL;
+
 	summary = row_at(table, pages)->b;
 	if (summary) {
 		look_up(&in, summary);
@@ -419,13 +446,16 @@ __noinline int evaluate(struct table *table, struct work *w, __u32 pages, __u32 
 		if (!l->worth)
 			return VERDICT_DROP;
 	}
+
 	/* Most calls have one page, which needs no bpf_loop(). */
 	if (npages && !look_at_page(0, &in) && npages > 1)
 		bpf_loop(npages - 1, next_page_step, &in, 0);
+
 	if (w->nundecided)
 		return VERDICT_UNDECIDED;
 	if (!l->page)
 		return VERDICT_DROP;
+
 	rules = row_at(table, (__u32)(row_at(table, l->page + 1)->b >> 32) + l->bit / 4);
 	pair = l->bit & 2 ? rules->b : rules->a;
 	w->rule = l->bit & 1 ? pair >> 32 : pair;

@@ -162,11 +162,13 @@ __noinline int note_begin(struct object_note *note, __u32 nr, __u32 compat)
 
 	if (!note)
 		return 0;
+
 	note->cred = (__u64)OF(task_struct, task, real_cred);
 	note->auid = task->loginuid.val;
 	note->open = 1;
 	note->needs_mark = 0;
 	note_clear(note);
+
 	if (!table || nr >= TABLE_CALLS)
 		return 0;
 	call = (struct table_call *)row_at(table, TABLE_INDEX + (compat & 1) * TABLE_CALLS + nr);
@@ -199,11 +201,14 @@ static __always_inline struct object_note *note_of_either(__u32 class, __u32 oth
 	found = object_class(calls, nr, compat);
 	if (found != class && found != other)
 		return 0;
+
 	if (is_daemon(task))
 		return 0;
+
 	note = bpf_task_storage_get(&object_notes, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!note)
 		return 0;
+
 	place = call_place(regs);
 	cred = (__u64)OF(task_struct, task, real_cred);
 	/* A note that is still open may be of an earlier call whose end was missed. */
@@ -272,12 +277,14 @@ static __noinline __attribute__((unused)) __u32 note_end(struct task_struct *tas
 	place = call_place(regs);
 	note->ready = note->open && note->epoch == calls->epoch && same_place(&note->place, &place);
 	note->open = 0;
+
 	if (note->ready && note->marks.known && !note->marks.count &&
 	    note->marks.generation == generation)
 		note->ready = note->needs_mark == generation ? NOTE_NEEDS_MARK : NOTE_IS_UNMARKED;
 	else if (note->is_passed)
 		/* The rules have changed meanwhile, and not everything was noted. */
 		note->ready = 0;
+
 	/* From memory: the verifier would go through the rest of the call once for each result. */
 	return *(volatile __u32 *)&note->ready;
 }
@@ -325,13 +332,16 @@ __noinline int note_object(struct object_note *note, __u32 what, __u64 inode_at,
 
 	if (!note)
 		return 0;
+
 	off = note->len;
 	if (note_has(note, what))
 		return 0;
 	note->seen |= 1ULL << (((what & 31) * 2 + (what >> 8 & 1)) & 63);
+
 	/* The daemon looks up what is left out. */
 	if (off > NOTE_BYTES - 256)
 		return 0;
+
 	part = note_at(note, off);
 	object = (struct tarsier_object *)(part + 1);
 	part->tag = TARSIER_PART_OBJECT;
@@ -339,6 +349,7 @@ __noinline int note_object(struct object_note *note, __u32 what, __u64 inode_at,
 	part->flags = what >> 16;
 	inode_facts(&object->inode, (const struct inode *)inode_at);
 	object->role = what & 31;
+
 	if (name_at) {
 		name = note_at(note, off + sizeof(*part) + sizeof(*object));
 		n = what & OBJECT_ENTRY
@@ -351,6 +362,7 @@ __noinline int note_object(struct object_note *note, __u32 what, __u64 inode_at,
 		else
 			len = n - 1;
 	}
+
 	object->name_len = len;
 	part->len = sizeof(*object) + len;
 	note->last = off;
@@ -401,10 +413,12 @@ static long note_walk_step(__u32 i, struct note_walk *walk)
 		walk->mnt = up;
 		return 0;
 	}
+
 	if (off > NOTE_PATH_END - NAME_MAX_LEN) {
 		walk->flags |= TARSIER_PART_CUT;
 		return 1;
 	}
+
 	parent = OF(dentry, dentry, d_parent);
 	n = name_of(note_path_at(walk->note, off), dentry);
 	if (n < 0) {
@@ -412,6 +426,7 @@ static long note_walk_step(__u32 i, struct note_walk *walk)
 		return 1;
 	}
 	walk->off = off + n;
+
 	if (parent == dentry) {
 		walk->flags |= TARSIER_PART_UNREACHABLE;
 		return 1;
@@ -454,6 +469,7 @@ static __always_inline void note_above(struct object_note *note, struct note_wal
 
 	if (at > NOTE_BYTES - 256)
 		return;
+
 	part = note_at(note, at);
 	part->tag = TARSIER_PART_ABOVE;
 	part->index = 0;
@@ -481,28 +497,34 @@ __noinline int note_path(struct object_note *note, __u64 dentry_at, __u64 mnt_at
 
 	if (!PATHS_ARE_KNOWN || !note || !dentry)
 		return 0;
+
 	walk.note = note;
 	walk.dentry = dentry;
 	walk.mnt = mnt_at ? real_mount((struct vfsmount *)mnt_at) : some_mount(dentry);
 	if (!walk.mnt)
 		return 0;
+
 	if (fs) {
 		walk.root_dentry = OF(fs_struct, fs, root.dentry);
 		root = OF(fs_struct, fs, root.mnt);
 		walk.root_mnt = real_mount(root);
 	}
+
 	part = note_at(note, note->last);
 	len = part->len;
 	walk.off = note->last + sizeof(*part) + len;
+
 	if (IS_UNHASHED(dentry) && OF(dentry, dentry, d_parent) != dentry)
 		walk.flags |= TARSIER_PART_DELETED;
 	bpf_loop(WALK_STEPS_MAX, note_walk_step, &walk, 0);
+
 	part = note_at(note, note->last);
 	len = walk.off - note->last - sizeof(*part);
 	part->flags |= walk.flags;
 	part->len = len;
 	note->len = note->last + sizeof(*part) + ((len + 7) & ~7U);
 	object = (struct tarsier_object *)(part + 1);
+
 	if (walk.shown && object->role != TARSIER_OBJECT_CWD)
 		note_above(note, &walk);
 	return 0;

@@ -146,8 +146,10 @@ __noinline __u64 maker_number(__u32 uid)
 	    !TYPE_HAS(user_namespace, level) || !TYPE_HAS(user_namespace, owner) ||
 	    !TYPE_HAS(user_namespace, ns))
 		return uid;
+
 	if (!LOAD(0, untrusted(task), cred, user_ns, level))
 		return uid;
+
 	ns = READ(task, cred, user_ns);
 	for (i = 0; i < USER_NAMESPACES_MAX; i++) {
 		level = READ(ns, level);
@@ -155,6 +157,7 @@ __noinline __u64 maker_number(__u32 uid)
 			break;
 		ns = READ(ns, parent);
 	}
+
 	if (level != 1)
 		return uid;
 	owner = READ(ns, owner.val);
@@ -227,10 +230,12 @@ static ONCE struct share *share_of(struct cpu_state *cpu, __u64 fill, __u32 uid)
 
 	/* The size of a ring is a power of two. */
 	step &= -(__s64)(control.ring_bytes / RING_STEPS);
+
 	place = near_place(uid, &maker);
 	shares = bpf_map_lookup_elem(&near_shares, &zero);
 	if (!shares)
 		return NULL;
+
 	near = &shares->at[place % NEAR_SHARES];
 	share = &near->share;
 	if (near->maker != maker) {
@@ -239,6 +244,7 @@ static ONCE struct share *share_of(struct cpu_state *cpu, __u64 fill, __u32 uid)
 		else
 			near->maker = maker;
 	}
+
 	if (share && share->step < step)
 		begin_share(share, step);
 	return share;
@@ -277,9 +283,11 @@ __noinline int over_share(struct work *w, __u64 fill, __u32 size, __u32 spare, _
 
 	if (!w || !cpu || fill <= control.high_bytes || fill >= control.ring_bytes)
 		return 0;
+
 	share = share_of(cpu, fill, w->fact[FACT_UID]);
 	if (!share)
 		return 0;
+
 	if (exceeds(share, fill, size, spare)) {
 		/* Part of the reserve is left for others' urgent events. */
 		if (!urgent || share->urgent_bytes + size > control.reserve_bytes / 4)
@@ -287,6 +295,7 @@ __noinline int over_share(struct work *w, __u64 fill, __u32 size, __u32 spare, _
 		share->urgent_bytes += size;
 		return 0;
 	}
+
 	share->bytes += size;
 	return 0;
 }
@@ -322,17 +331,20 @@ __noinline int wait_turn(struct work *w, struct cpu_state *cpu, __u32 size)
 	ring = bpf_map_lookup_elem(&rings, &cpu_nr);
 	if (!w || !cpu || !ring || !room)
 		return 0;
+
 	fill = ask_fill(cpu, ring);
 	if (fill <= control.high_bytes) {
 		cpu->taken_ns = event_of(w)->frame.time_ns;
 		return 0;
 	}
+
 	share = share_of(cpu, fill, w->fact[FACT_UID]);
 	if (!share)
 		return 0;
 	/* By now it may be a new one. */
 	if (!share->bytes)
 		share->bytes = size;
+
 	if (exceeds(share, fill, 0, 0) && is_reader_alive(cpu, event_of(w)->frame.time_ns))
 		wait_for(cpu, ring, control.high_bytes,
 			 wait_limit(fill - control.high_bytes, room));
@@ -355,9 +367,11 @@ static __always_inline void slow_down(struct work *w, struct cpu_state *cpu, __u
 	/* Where nobody reads, event_out() has taken the bytes from the share. */
 	if (!control.throttle || has_stalled(cpu, event_of(w)->frame.time_ns))
 		return;
+
 	share = share_of(cpu, fill, w->fact[FACT_UID]);
 	if (!share)
 		return;
+
 	share->bytes += size;
 	if (exceeds(share, fill, 0, 0))
 		wait_turn(w, cpu, size);

@@ -314,8 +314,7 @@ __noinline int event_memory(struct work *w)
 				w->spec.memory_len, TARSIER_MEMORY_MAX);
 	if (w->spec.how < 6)
 		part_how(w);
-	/* socketpair() */
-	if (w->spec.kind == KIND_SOCKETCALL && w->args[0] == 8 && w->ret == 0 &&
+	if (w->spec.kind == KIND_SOCKETCALL && w->args[0] == SYS_SOCKETPAIR && w->ret == 0 &&
 	    !bpf_probe_read_user(&pair, sizeof(pair), (void *)((__u64)(__u32)w->args[1] + 12)))
 		part_user_bytes(w, TARSIER_PART_FD_PAIR, (void *)(__u64)pair, 8, 8);
 	/* If there is a note, it already has every target of the signal. */

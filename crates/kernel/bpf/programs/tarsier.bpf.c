@@ -41,6 +41,7 @@ static __noinline int exec_event(struct linux_binprm *bprm, struct work *w, stru
 	w->id = next_id(cpu);
 	event_begin(w, generation, TARSIER_ENTRY_ARGS | (w->arch ? TARSIER_COMPAT : 0) | undecided);
 	part_cwd(w, task);
+
 	if (bprm) {
 		if (HAS(bprm, filename))
 			part_kernel_string(w, TARSIER_PART_PATH, bprm->filename);
@@ -49,11 +50,14 @@ static __noinline int exec_event(struct linux_binprm *bprm, struct work *w, stru
 	} else {
 		part_unread_path(w);
 	}
+
 	if (note)
 		part_fcaps(w, task, note);
+
 	if (undecided)
 		event_candidates(w);
 	send_arguments(w, bprm ? LOAD(0, bprm, argc) : 0);
+
 	event_end(w);
 	return 0;
 }
@@ -76,12 +80,15 @@ static __always_inline void exec_unseen(struct call *call, struct work *w, struc
 		note->exec_valid = 0;
 		return;
 	}
+
 	set_call(w, compat, nr, given);
 	w->ret = 0;
 	for (i = 0; i < 6; i++)
 		w->args[i] = is_known ? note->exec_args[i] : 0;
+
 	if (recorded(matched(call, w, task, cpu, true), w))
 		exec_event(0, w, is_known ? note : 0, call->generation, cpu);
+
 	if (note)
 		note->exec_valid = 0;
 }
@@ -146,10 +153,12 @@ static __always_inline void event_touched(struct work *w, __u32 verdict)
 		event_inner_paths(w);
 	if (has_names(w))
 		event_names(w);
+
 	if (w->spec.kind == KIND_EXEC)
 		event_chain(w);
 	else if (verdict == VERDICT_UNDECIDED)
 		event_aliases(w);
+
 	if (has_memory(w))
 		event_memory(w);
 	if (verdict == VERDICT_UNDECIDED)
@@ -166,29 +175,40 @@ static __always_inline int call_returned(struct task_struct *task, struct pt_reg
 	__u32 ended, ended_as;
 	struct work *w;
 
+	/* The canary tests the hook itself, whatever rules watch. */
 	if (nr == control.canary_call)
 		answer_canary(call_arg(regs, compat, 1));
+
 	if (!find_call(&call, compat, nr))
 		return 0;
 	if (given == NO_CALL)
 		given = nr;
 	ret = call_result(ret, compat);
+
+	/* Closed first: the next equal call would take an open note for its own. */
 	ended = 0;
 	if (has_objects(nr, compat))
 		ended = note_end(task, regs, call.generation);
+
 	if (ended == NOTE_NEEDS_MARK)
 		return 0;
 	if (ended == NOTE_IS_UNMARKED && call.what.spec & TABLE_SPEC_ONLY_MARKED && succeeded(ret))
 		return 0;
+
+	/* Asked before a work area is taken, since it needs none. */
 	if (!call_admitted(&call, task, regs, ret))
 		return 0;
 	cpu = state_of_cpu();
 	if (!cpu || !audited(task))
 		return 0;
+
+	/* From here on, every way out gives the work area back. */
 	w = work_for(cpu);
 	if (!w)
 		return 0;
 	find_spec(&call, w);
+
+	/* An execve that succeeds, or breaks, is recorded by hooks of its own. */
 	if (w->spec.kind == KIND_EXEC) {
 		ended_as = exec_end(ret, compat);
 		if (probed && ended_as == EXEC_REPLACES)
@@ -196,19 +216,25 @@ static __always_inline int call_returned(struct task_struct *task, struct pt_reg
 		if (ended_as != EXEC_RETURNS)
 			goto out;
 	}
+
+	/* The child has not made the call. In the parent, fork_ended() may have recorded it. */
 	if (ret == 0 && w->spec.kind == KIND_FORK)
 		goto out;
 	if (ret > 0 && w->spec.kind == KIND_FORK && fork_was_seen(task, ret))
 		goto out;
+
 	w->noted = ended != 0;
 	set_call(w, compat, nr, given);
 	w->ret = ret;
 	call_args(w->args, regs, compat);
+
 	if (succeeded(ret) && is_unmarked(call.table, w, call.what.spec))
 		goto out;
+
 	verdict = matched(&call, w, task, cpu, true);
 	if (!recorded(verdict, w))
 		goto out;
+
 	flags = (compat ? TARSIER_COMPAT : 0) |
 		(verdict == VERDICT_UNDECIDED ? TARSIER_UNDECIDED : 0);
 	w->id = next_id(cpu);
@@ -356,6 +382,7 @@ static __always_inline int exec_begins(void)
 	spec = (struct table_spec *)row_at(call.table, call.what.spec);
 	if (spec->kind != KIND_EXEC)
 		return 0;
+
 	note = bpf_task_storage_get(&task_notes, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!note) {
 		struct cpu_state *cpu = state_of_cpu();
@@ -365,13 +392,17 @@ static __always_inline int exec_begins(void)
 		count_rule(TARSIER_NO_RULE, FATE_LOST);
 		return 0;
 	}
+
+	/* Kept here, since the registers are cleared before the call returns. */
 	call_args(note->exec_args, regs, compat);
 	note->exec_nr = nr;
 	note->exec_given = given;
 	note->exec_compat = compat;
 	note->exec_valid = EXEC_BEGUN;
+
 	if (!CAPABILITIES_ARE_KNOWN)
 		return 0;
+
 	cred = untrusted(task)->cred;
 	note->old_caps[0] = capabilities(&cred->cap_inheritable);
 	note->old_caps[1] = capabilities(&cred->cap_permitted);
@@ -397,20 +428,24 @@ static __always_inline int exec_ended(__u64 *ctx)
 	if (!note || note->exec_valid != EXEC_BEGUN)
 		return 0;
 	note->exec_valid = EXEC_SEEN;
+
 	cpu = state_of_cpu();
 	compat = note->exec_compat & 1;
 	nr = note->exec_nr;
 	if (!cpu || !audited(task) || !find_call(&call, compat, nr))
 		return 0;
+
 	w = work_for(cpu);
 	if (!w)
 		return 0;
+
 	find_spec(&call, w);
 	set_call(w, compat, nr, note->exec_given);
 	w->noted = 0;
 	w->ret = 0;
 	w->bprm_at = (__u64)bprm;
 	__builtin_memcpy(w->args, note->exec_args, sizeof(w->args));
+
 	if (recorded(matched(&call, w, task, cpu, true), w))
 		exec_event(bprm, w, note, call.generation, cpu);
 	work_leave(w);
@@ -440,17 +475,21 @@ static __always_inline int exec_broke(void)
 	/* If this is another call, the execve has succeeded. */
 	if (!is_exec_number(call_number(regs) & ~X32_BIT, entered_compat(task)))
 		return 0;
+
 	cpu = state_of_cpu();
 	compat = note->exec_compat & 1;
 	if (!cpu || !audited(task) || !find_call(&call, compat, note->exec_nr))
 		return 0;
+
 	w = work_for(cpu);
 	if (!w)
 		return 0;
+
 	find_spec(&call, w);
 	set_call(w, compat, note->exec_nr, note->exec_given);
 	w->ret = call_result(call_value(regs), compat);
 	__builtin_memcpy(w->args, note->exec_args, sizeof(w->args));
+
 	if (recorded(matched(&call, w, task, cpu, true), w))
 		exec_event(0, w, 0, call.generation, cpu);
 	work_leave(w);
@@ -498,21 +537,27 @@ static __always_inline int exit_event(bool at_end)
 		return 0;
 	if (!watched(nr) || !find_call(&call, compat, nr) || !call_admitted(&call, task, regs, 0))
 		return 0;
+
 	cpu = state_of_cpu();
 	if (!cpu || !audited(task))
 		return 0;
+
 	w = work_for(cpu);
 	if (!w)
 		return 0;
+
 	find_spec(&call, w);
 	if (w->spec.kind != KIND_EXIT)
 		goto out;
+
 	set_call(w, compat, nr, given);
 	w->ret = 0;
 	call_args(w->args, regs, compat);
+
 	verdict = matched(&call, w, task, cpu, false);
 	if (verdict == VERDICT_DROP || !exit_is_new(task) || !recorded(verdict, w))
 		goto out;
+
 	w->id = next_id(cpu);
 	event_begin(w, call.generation,
 		    TARSIER_NO_RETURN | (compat ? TARSIER_COMPAT : 0) |

@@ -80,6 +80,7 @@ static __always_inline void uring_ids(struct work *w, struct io_kiocb *req, __u6
 		return;
 	if (!HAS(req, creds))
 		return;
+
 	cred = BPF_CORE_READ(req, creds);
 	set_fact(w, FACT_UID, READ(cred, uid.val));
 	set_fact(w, FACT_EUID, READ(cred, euid.val));
@@ -103,22 +104,27 @@ static __always_inline void part_name(struct work *w, struct task_struct *task,
 	w->find.path_len[i & 1] = 0;
 	if (!text)
 		return;
+
 	part = part_begin(w, TARSIER_PART_PATH, i);
 	if (!part)
 		return;
+
 	if (w->len > TARSIER_EVENT_MAX - TARSIER_PATH_MAX - 64) {
 		event_of(w)->flags |= TARSIER_TRUNCATED;
 		return;
 	}
+
 	data = frame_at(w, w->len + sizeof(*part));
 	n = bpf_probe_read_kernel_str(data, TARSIER_PATH_MAX, text);
 	w->find.path_at[i & 1] = w->len + sizeof(*part);
 	w->find.path_len[i & 1] = n > 0 ? n - 1 : 0;
+
 	if (n > 0 && data[0] != '/' && names->dir[i] != AT_FDCWD) {
 		part_end(w, part, n - 1);
 		part_file(w, task, names->dir[i], i, TARSIER_PART_DIR);
 		return;
 	}
+
 	part_end(w, part, n > 0 ? n - 1 : 0);
 }
 
@@ -131,6 +137,7 @@ static __always_inline void uring_objects(struct work *w, struct task_struct *ta
 
 	if (names->name[0] || w->spec.fd < 6)
 		part_cwd(w, task);
+
 	part_name(w, task, names, 0);
 	part_name(w, task, names, 1);
 	/*
@@ -140,9 +147,11 @@ static __always_inline void uring_objects(struct work *w, struct task_struct *ta
 	if (w->spec.fd < 6 && !(uring_flags(req) & 1))
 		part_of_file(w, file_of(task, w->args[w->spec.fd]), 1,
 			     TARSIER_PART_FILE | TARSIER_PART_UNSURE << 24);
+
 	len = sockaddr_place(w, &addr);
 	if (len)
 		part_user_bytes(w, TARSIER_PART_SOCKADDR, addr, len, 128);
+
 	if (w->nr == OP_OPENAT2 && HAS(open, how.flags) && HAS(open, how.mode) &&
 	    HAS(open, how.resolve)) {
 		__u64 how[3] = { READ(open, how.flags), READ(open, how.mode),
@@ -165,9 +174,11 @@ __noinline int uring_found(struct work *w, __u32 i)
 	i &= 1;
 	if (!i && w->spec.flags & SPEC_TEXT_FIRST)
 		return 0;
+
 	f = &w->find;
 	if (!find_take_text(w, i))
 		return 0;
+
 	find_text_of(w, i, false, true);
 	find_directories(w, TARSIER_FOUND_TARGET | TARSIER_FOUND_PARENT);
 	part_found(w, i, TARSIER_PART_BEFORE, &f->found);
@@ -203,17 +214,21 @@ static __always_inline void uring_result(struct work *w, struct cpu_state *cpu,
 	w->len = sizeof(*result);
 	w->parts = 0;
 	w->ret = exit;
+
 	/* Of one submission, a later operation may have given the descriptor to another file. */
 	if (request->opens && exit >= 0 && !(flags & TARSIER_RESULT_UNKNOWN) &&
 	    request->tgid == (__u32)(bpf_get_current_pid_tgid() >> 32))
 		part_of_file(w, file_of(bpf_get_current_task_btf(), exit), 0,
 			     TARSIER_PART_FILE | TARSIER_PART_UNSURE << 24);
+
 	/* The file that the kernel has taken for the operation, whatever its descriptor stands for. */
 	if (request->has_file && req && HAS((struct io_kiocb *)req, file))
 		part_of_file(w, READ((struct io_kiocb *)req, file), 1, TARSIER_PART_FILE);
+
 	/* Through memory, where the verifier forgets that it may be a pointer. */
 	*(volatile __u64 *)&w->own[0] = req;
 	uring_note(w, *(volatile __u64 *)&w->own[0]);
+
 	size = w->len;
 	if (size > TARSIER_EVENT_MAX)
 		size = TARSIER_EVENT_MAX;
@@ -225,12 +240,14 @@ static __always_inline void uring_result(struct work *w, struct cpu_state *cpu,
 	result->exit = exit;
 	result->flags = flags;
 	result->parts = w->parts;
+
 	/* Without its first result, an operation is recorded as pending; each further one is an event. */
 	is_lost = !ring || bpf_ringbuf_output(ring, w->frame, size, BPF_RB_NO_WAKEUP);
 	if (is_lost && request->has_result) {
 		count_lost(cpu, TARSIER_LOSS_RING_FULL);
 		count_rule(request->rule, FATE_LOST);
 	}
+
 	request->has_result |= !!(flags & TARSIER_RESULT_MORE);
 	if (is_lost)
 		return;
@@ -245,9 +262,11 @@ static __always_inline void uring_drop(__u64 address)
 
 	if (!request)
 		return;
+
 	maker = request->maker;
 	if (bpf_map_delete_elem(&uring_requests, &address))
 		return;
+
 	__sync_fetch_and_add(&uring_under_way, -1);
 	count = bpf_map_lookup_elem(&uring_makers, &maker);
 	if (count)
@@ -326,12 +345,14 @@ static __always_inline enum memory uring_remember(struct work *w, struct io_kioc
 
 	if (!uring_has_room(&request.maker))
 		return MEMORY_USED_UP;
+
 	if (bpf_map_update_elem(&uring_requests, &address, &request, BPF_NOEXIST)) {
 		count = bpf_map_lookup_elem(&uring_makers, &request.maker);
 		if (count)
 			__sync_fetch_and_add(count, -1);
 		return MEMORY_USED_UP;
 	}
+
 	__sync_fetch_and_add(&uring_under_way, 1);
 	/* Needed to recognise a completion that overflows its ring. */
 	if (HAS(req, cqe.user_data))
@@ -358,28 +379,34 @@ static __always_inline int uring_submitted(struct io_kiocb *req, __u32 op)
 	op = uring_number(req, op);
 	if (!find_call(&call, ENTRY_URING, op))
 		return 0;
+
 	cpu = state_of_cpu();
 	if (!cpu || !audited(task))
 		return 0;
+
 	w = work_for(cpu);
 	if (!w)
 		return 0;
 	flags = uring_flags(req);
 	uring_ended_unseen(w, cpu, (__u64)req);
+
 	find_spec(&call, w);
 	w->is_operation = 1;
 	w->arch = 0;
 	w->nr = op;
 	w->given_nr = op;
 	w->ret = 0;
+
 	uring_args(w, &names, req, op);
 	task_facts(w, task);
 	uring_ids(w, req, flags);
 	call_facts(w, false);
 	__sync_fetch_and_add(&cpu->evaluated, 1);
+
 	verdict = evaluate(call.table, w, call.what.pages, call.what.npages, call.what.list);
 	if (!recorded(verdict, w))
 		goto out;
+
 	w->id = next_id(cpu);
 	memory = uring_remember(w, req, flags);
 	event_begin(w, call.generation,
@@ -387,11 +414,14 @@ static __always_inline int uring_submitted(struct io_kiocb *req, __u32 op)
 			    (memory == MEMORY_USED_UP ? TARSIER_NO_RETURN : TARSIER_PENDING) |
 			    (flags >> (uring_control.skip_bit & 63) & 1 ? TARSIER_SILENT : 0) |
 			    (verdict == VERDICT_UNDECIDED ? TARSIER_UNDECIDED : 0));
+
 	uring_objects(w, task, req, &names);
 	uring_found(w, 0);
 	uring_found(w, 1);
 	if (verdict == VERDICT_UNDECIDED)
 		event_candidates(w);
+
+	/* An event that is lost has no use for a result. */
 	if (!event_end(w) && memory == MEMORY_REMEMBERED)
 		uring_drop((__u64)req);
 out:
@@ -418,6 +448,7 @@ static __always_inline int uring_completed(__u64 ctx, __u64 req, __u64 user_data
 
 	if (!uring_under_way || (cqe_flags & CQE_F_NOTIF))
 		return 0;
+
 	if (!req) {
 		by_data = bpf_map_lookup_elem(&uring_by_data, &key);
 		if (!by_data)
@@ -425,16 +456,19 @@ static __always_inline int uring_completed(__u64 ctx, __u64 req, __u64 user_data
 		req = *by_data;
 		more = cqe_flags & CQE_F_MORE;
 	}
+
 	request = bpf_map_lookup_elem(&uring_requests, &req);
 	cpu = state_of_cpu();
 	if (!request || !cpu)
 		return 0;
+
 	w = work_for(cpu);
 	if (w) {
 		uring_result(w, cpu, request, req, res,
 			     result_flags | (more ? TARSIER_RESULT_MORE : 0));
 		work_leave(w);
 	}
+
 	if (!more)
 		uring_forget(req, request);
 	return 0;

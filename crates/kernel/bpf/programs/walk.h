@@ -227,6 +227,7 @@ static __always_inline struct tarsier_part *part_begin(struct work *w, __u16 tag
 		event_of(w)->flags |= TARSIER_TRUNCATED;
 		return 0;
 	}
+
 	part = frame_at(w, off);
 	part->tag = tag;
 	part->index = index;
@@ -347,6 +348,7 @@ static long walk_step(__u32 i, struct walk *walk)
 
 	if (dentry == walk->root_dentry && here == walk->root_mnt)
 		return 1;
+
 	if (dentry == OF(mount, here, mnt.mnt_root)) {
 		struct mount *up = OF(mount, here, mnt_parent);
 
@@ -359,10 +361,12 @@ static long walk_step(__u32 i, struct walk *walk)
 		walk->mnt = up;
 		return 0;
 	}
+
 	if (off + NAME_MAX_LEN > w->walk_end) {
 		walk->flags |= TARSIER_PART_CUT;
 		return 1;
 	}
+
 	parent = OF(dentry, dentry, d_parent);
 	n = name_of(frame_at(w, off), dentry);
 	if (n < 0) {
@@ -370,6 +374,7 @@ static long walk_step(__u32 i, struct walk *walk)
 		return 1;
 	}
 	walk->off = off + n;
+
 	if (parent == dentry) {
 		walk->flags |= TARSIER_PART_UNREACHABLE;
 		return 1;
@@ -415,10 +420,12 @@ static __always_inline bool part_above(struct work *w, struct walk *walk)
 	part = part_begin(w, TARSIER_PART_ABOVE, 0);
 	if (!part)
 		return false;
+
 	walk->off = w->len + sizeof(*part);
 	walk->dentry = walk->shown;
 	walk->crossed = 0;
 	bpf_loop(ABOVE_MAX, above_step, walk, 0);
+
 	part->flags = walk->crossed < ABOVE_MAX ? 0 : TARSIER_PART_CUT;
 	part_end(w, part, (walk->crossed & (2 * ABOVE_MAX - 1)) * 2 * sizeof(__u64));
 	return walk->crossed < ABOVE_MAX;
@@ -448,31 +455,38 @@ __noinline int walk_path(struct work *w, __u32 tag_index, __u64 path_at, __u64 i
 	part = part_begin(w, tag_index & 0xffff, tag_index >> 16);
 	if (!part)
 		return 0;
+
 	walk_begin(w);
 	start = w->len + sizeof(*part);
 	if (prefix) {
 		inode_facts((struct tarsier_inode *)(part + 1), inode);
 		start += sizeof(struct tarsier_inode);
 	}
+
 	walk.off = start;
 	/* Not through a variable, to save stack: 384 bytes of it are left to the callers. */
 	BPF_CORE_READ_INTO(&walk.dentry, path, dentry);
 	dentry = walk.dentry;
 	mnt = READ(path, mnt);
 	walk.mnt = real_mount(mnt);
+
 	if (fs && (tag_index & 0xffff) != TARSIER_PART_ROOT && HAS(fs, root.dentry)) {
 		BPF_CORE_READ_INTO(&walk.root_dentry, fs, root.dentry);
 		mnt = READ(fs, root.mnt);
 		walk.root_mnt = real_mount(mnt);
 	}
+
 	if (dentry && IS_UNHASHED(dentry) && READ(dentry, d_parent) != dentry)
 		walk.flags |= TARSIER_PART_DELETED;
+
 	if (dentry && bpf_loop(WALK_STEPS_MAX, walk_step, &walk, 0) >= WALK_STEPS_MAX)
 		walk.flags |= TARSIER_PART_CUT;
 	walk_finish(w, part, walk.off, walk.flags | tag_index >> 24);
+
 	if ((tag_index & 0xffff) != TARSIER_PART_FILE &&
 	    (tag_index & 0xffff) != TARSIER_PART_EXECUTED)
 		return 0;
+
 	if (walk.shown)
 		part_above(w, &walk);
 	/* In another mount namespace, the path does not tell below which directories the file is. */
@@ -506,6 +520,7 @@ static __always_inline int walk_own(struct work *w, struct task_struct *task, __
 		return 0;
 	if (!PATHS_ARE_KNOWN)
 		return 0;
+
 	if (tag == TARSIER_PART_EXE) {
 		struct file *exe;
 
@@ -520,11 +535,13 @@ static __always_inline int walk_own(struct work *w, struct task_struct *task, __
 		dentry = task->fs->pwd.dentry;
 		mnt = task->fs->pwd.mnt;
 	}
+
 	walk_begin(w);
 	off = w->len + sizeof(*part);
 	if (dentry && HAS(dentry, d_hash.pprev) && !dentry->d_hash.pprev &&
 	    dentry->d_parent != dentry)
 		walk.flags |= TARSIER_PART_DELETED;
+
 	for (i = 0; i < OWN_STEPS_MAX && dentry; i++) {
 		if (dentry == root_dentry && mnt == root_mnt)
 			goto out;
@@ -542,17 +559,20 @@ static __always_inline int walk_own(struct work *w, struct task_struct *task, __
 		off = *(volatile __u64 *)&w->own[0];
 		dentry = parent;
 	}
+
 	/* As numbers, because walk_step() needs pointers that the verifier does not know. */
 	w->own[0] = (__u64)dentry;
 	w->own[1] = (__u64)mnt;
 	w->own[2] = (__u64)root_dentry;
 	w->own[3] = (__u64)root_mnt;
+
 	walk.w = w;
 	walk.off = off;
 	walk.dentry = (struct dentry *)w->own[0];
 	walk.mnt = real_mount((struct vfsmount *)w->own[1]);
 	walk.root_dentry = (struct dentry *)w->own[2];
 	walk.root_mnt = real_mount((struct vfsmount *)w->own[3]);
+
 	if (walk.dentry && bpf_loop(WALK_STEPS_MAX, walk_step, &walk, 0) >= WALK_STEPS_MAX)
 		walk.flags |= TARSIER_PART_CUT;
 	off = walk.off;

@@ -59,9 +59,10 @@ pub fn has_btf() -> bool {
 /// # Errors
 /// The kernel has none: [`LoadError::NoBtf`].
 pub fn need_btf() -> Result<(), LoadError> {
-    match has_btf() {
-        true => Ok(()),
-        false => Err(LoadError::NoBtf),
+    if has_btf() {
+        Ok(())
+    } else {
+        Err(LoadError::NoBtf)
     }
 }
 

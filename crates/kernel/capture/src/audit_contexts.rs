@@ -20,9 +20,9 @@ pub struct Audited {
 }
 
 /// An iterator over tasks.
-pub struct AuditContexts(Option<Loaded>);
+pub struct AuditContexts(Option<LoadedIterator>);
 
-struct Loaded {
+struct LoadedIterator {
     link: Link,
     _object: Object,
 }
@@ -75,14 +75,14 @@ impl AuditContexts {
     }
 }
 
-fn load() -> Result<Loaded, libbpf_rs::Error> {
+fn load() -> Result<LoadedIterator, libbpf_rs::Error> {
     bpf::load::keep_libbpf_quiet();
     let open = ObjectBuilder::default().open_memory(bpf::AUDIT_ITER)?;
     let object = own_programs().of(|| open.load())?;
     let program = object.progs_mut().next();
     let program = program.ok_or_else(|| libbpf_rs::Error::from_raw_os_error(libc::ENOENT))?;
     let link = program.attach()?;
-    Ok(Loaded {
+    Ok(LoadedIterator {
         link,
         _object: object,
     })

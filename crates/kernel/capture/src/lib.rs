@@ -31,13 +31,13 @@ pub use in_force::shared_hooks::Replacement;
 #[doc(hidden)]
 pub use kernel::kernel_btf;
 pub use kernel::probe;
-pub use load::options::{Options, Overload, RING_BYTES_MIN};
+pub use load::options::{CaptureOptions, Overload, RING_BYTES_MIN};
 pub use load::rehearsal::Rehearsal;
 pub use objects_of_programs::{inner_maps, maps_by_cpu, program_sizes, ProgramSizes};
 pub use own_programs::{own_programs, Loader, Loading, OwnPrograms};
 pub use pins::{
     unmount_unused, FrozenMap, Handed, Handover, Pins, UnfinishedWrite, STANDARD_PIN_DIR,
 };
-pub use rings::{frame_time, Ring, Stream};
+pub use rings::{frame_time, Ring, RingStream};
 pub use shared::control::Helpers;
 pub use shared::counters::{Counters, RuleCount, LOSS_CAUSES};

@@ -35,7 +35,7 @@ enum Expected {
 }
 
 #[derive(Debug)]
-struct Program {
+struct OwnProgram {
     expected: Expected,
     /// Whether the kernel no longer had the program when it was last asked.
     is_gone: bool,
@@ -43,18 +43,18 @@ struct Program {
 
 /// The programs of one process. All threads share it.
 #[derive(Debug, Default)]
-pub struct OwnPrograms(Mutex<Known>);
+pub struct OwnPrograms(Mutex<ProgramRecords>);
 
 #[derive(Debug, Default)]
-struct Known {
-    programs: BTreeMap<u32, Program>,
+struct ProgramRecords {
+    programs: BTreeMap<u32, OwnProgram>,
     /// Hashes of their instructions without the addresses of maps (bpf_prog_calc_tag() in kernel/bpf/core.c).
     tags: BTreeSet<[u8; 8]>,
     /// Number of threads that are loading programs.
     loading: u32,
 }
 
-static OF_THIS_PROCESS: OwnPrograms = OwnPrograms(Mutex::new(Known {
+static OF_THIS_PROCESS: OwnPrograms = OwnPrograms(Mutex::new(ProgramRecords {
     programs: BTreeMap::new(),
     tags: BTreeSet::new(),
     loading: 0,
@@ -76,7 +76,7 @@ impl Drop for Loading<'_> {
 }
 
 impl OwnPrograms {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, ProgramRecords> {
         // No step in between leaves it inconsistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -119,6 +119,7 @@ impl OwnPrograms {
         if self.known().programs.contains_key(&id) {
             return;
         }
+
         // SAFETY: takes a number and gives a new descriptor or an error.
         let fd = unsafe { bpf_prog_get_fd_by_id(id) };
         if fd < 0 {
@@ -126,6 +127,7 @@ impl OwnPrograms {
         }
         // SAFETY: the kernel has just made this descriptor for us.
         let program = unsafe { OwnedFd::from_raw_fd(fd) };
+
         let info = info_of_program(program.as_fd());
         if info.is_some_and(|info| self.known().tags.contains(&info.tag)) {
             self.insert(id, Expected::Unload);
@@ -139,7 +141,7 @@ impl OwnPrograms {
     }
 
     fn insert(&self, id: u32, expected: Expected) {
-        let program = Program {
+        let program = OwnProgram {
             expected,
             is_gone: false,
         };
@@ -150,6 +152,7 @@ impl OwnPrograms {
     pub fn loader(&self, id: u32) -> Loader {
         let mut known = self.known();
         let is_loading = known.loading > 0;
+
         match known.programs.get_mut(&id) {
             Some(program) if program.expected == Expected::LoadAndUnload => {
                 program.expected = Expected::Unload;
@@ -179,6 +182,7 @@ impl OwnPrograms {
         if before.is_empty() {
             return;
         }
+
         let there = ids_in_the_kernel();
         let mut known = self.known();
         for id in before.into_iter().filter(|id| !there.contains(id)) {

@@ -25,6 +25,8 @@ pub(crate) fn load(
         // SAFETY: integers and pointers, all of which may be zero.
         ..unsafe { std::mem::zeroed() }
     };
+
+    // Announced first: the kernel's record of the load may be read before the id is noted.
     let loading = own_programs().load();
     // SAFETY: the instructions, the names and the options outlive the call, which only reads them.
     let fd = unsafe {
@@ -37,6 +39,7 @@ pub(crate) fn load(
             &mut options,
         )
     };
+
     let program = new_fd(fd)?;
     own_programs().note(program.as_fd());
     drop(loading);

@@ -1,6 +1,6 @@
 //! The programs read the names of cgroups as crates/core/identity does.
 
-use capture::{EbpfEngine, Options};
+use capture::{CaptureOptions, EbpfEngine};
 use identity::{Place, Workload};
 use plan::{Capabilities, Identities, Plan, WorkloadClass, WorkloadNames};
 use rules::{parse_line_as, Command, Dialect, Rule, Source, SystemHost};
@@ -169,7 +169,7 @@ fn of_root(path: &[u8]) -> Place<'_> {
 
 /// An engine for which the cgroup counts as the root of the hierarchy.
 fn engine_on(root: &Root, plan: &Plan) -> EbpfEngine {
-    let options = Options::with_ring_bytes(1 << 22);
+    let options = CaptureOptions::with_ring_bytes(1 << 22);
     let engine = EbpfEngine::start(plan, &options, std::process::id()).expect("it starts");
     let class = WorkloadClass::default();
     let told = engine.classify(root.id(), plan.workloads.epoch(), &class);

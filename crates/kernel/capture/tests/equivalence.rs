@@ -138,7 +138,10 @@ impl Harness {
             false => value.is_none() && !is_found(i),
         };
         let absent = absent.filter(|&(i, value)| is_absent(i, value));
-        let value = |i: usize| values.fact[i].filter(|_| !is_found(i)).unwrap_or(0);
+        let value = |i: usize| match values.fact[i] {
+            Some(value) if !is_found(i) => value,
+            _ => 0,
+        };
         test_call {
             fact: std::array::from_fn::<u64, FACTS, _>(|i| match i == Fact::Exe as usize {
                 true => u64::from(value(i)) | u64::from(values.exe_by_name) << 32,

@@ -2,7 +2,7 @@
 #![cfg(target_arch = "x86_64")]
 
 use capture::Breach;
-use capture::{EbpfEngine, Options};
+use capture::{CaptureOptions, EbpfEngine};
 use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use plan::{Capabilities, Identities, Plan};
@@ -79,7 +79,7 @@ fn what_others_change_in_the_maps_is_undone_and_reported() {
         return;
     };
     let before = map_ids();
-    let options = Options::with_ring_bytes(1 << 20);
+    let options = CaptureOptions::with_ring_bytes(1 << 20);
     // Process 1 is not this one, whose calls are to be seen.
     let mut engine = EbpfEngine::start(&plan(), &options, 1).expect("it starts");
     assert!(records(&mut engine));
@@ -138,7 +138,7 @@ fn what_others_change_in_the_maps_is_undone_and_reported() {
 /// An engine whose daemon is this process, and the maps that were there before.
 fn own_engine() -> (EbpfEngine, BTreeSet<u32>) {
     let before = map_ids();
-    let options = Options::with_ring_bytes(1 << 20);
+    let options = CaptureOptions::with_ring_bytes(1 << 20);
     let engine = EbpfEngine::start(&plan(), &options, std::process::id()).expect("it starts");
     (engine, before)
 }

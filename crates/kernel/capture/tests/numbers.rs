@@ -1,7 +1,7 @@
 //! The number under which a call is looked up in the tables.
 #![cfg(target_arch = "x86_64")]
 
-use capture::{EbpfEngine, Options};
+use capture::{CaptureOptions, EbpfEngine};
 use plan::{Capabilities, Identities, Plan};
 use rules::{Command, Source, StaticHost};
 
@@ -21,7 +21,7 @@ fn engine(line: &str) -> EbpfEngine {
         ..Capabilities::assumed(HOST)
     };
     let plan = Plan::new(&[rule], &capabilities, &Identities::default(), 1).expect("it fits");
-    let options = Options::with_ring_bytes(1 << 20);
+    let options = CaptureOptions::with_ring_bytes(1 << 20);
     // Process 1 is not this one, whose calls are to be seen.
     EbpfEngine::start(&plan, &options, 1).expect("it starts")
 }

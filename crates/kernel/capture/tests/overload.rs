@@ -1,6 +1,6 @@
 //! Events that come faster than they are read.
 
-use capture::{EbpfEngine, Options, Overload};
+use capture::{CaptureOptions, EbpfEngine, Overload};
 use plan::{Capabilities, Identities, Plan};
 use rules::{Command, Source, StaticHost};
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ fn engine(ring_bytes: usize) -> EbpfEngine {
     let rules = [rule(MARK), rule(SECOND_MARK)];
     let capabilities = Capabilities::assumed(HOST);
     let plan = Plan::new(&rules, &capabilities, &Identities::default(), 1).expect("it fits");
-    let options = Options::with_ring_bytes(ring_bytes);
+    let options = CaptureOptions::with_ring_bytes(ring_bytes);
     EbpfEngine::start(&plan, &options, std::process::id()).expect("it starts")
 }
 

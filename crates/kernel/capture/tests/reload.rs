@@ -1,6 +1,6 @@
 //! Replacing the rules of a running engine: atomic, fast, and within its memory limits.
 
-use capture::{EbpfEngine, Options};
+use capture::{CaptureOptions, EbpfEngine};
 use libbpf_rs::MapHandle;
 use plan::{Capabilities, Identities, Plan};
 use rules::{Command, Rule, Source, StaticHost};
@@ -117,7 +117,7 @@ fn a_thousand_reloads_lose_no_event_and_mix_no_rule_sets() {
         return;
     };
     let sets = rule_sets();
-    let options = Options::with_ring_bytes(64 << 20);
+    let options = CaptureOptions::with_ring_bytes(64 << 20);
     let mut engine = EbpfEngine::start(&sets[0], &options, std::process::id()).expect("it starts");
     let mut seen = Seen::default();
     let mut children: Vec<Child> = (0..2).map(|_| workload()).collect();
@@ -198,7 +198,7 @@ fn two_thousand_rules_fit_sixteen_mebibytes() {
     };
     let plan = plan((0..2000).map(|i| rule(4_000_000 + i)), 1);
     let before = map_bytes();
-    let engine = EbpfEngine::start(&plan, &Options::for_this_host(), std::process::id());
+    let engine = EbpfEngine::start(&plan, &CaptureOptions::for_this_host(), std::process::id());
     let engine = engine.expect("it starts");
     let after = map_bytes();
     drop(engine);
@@ -237,7 +237,7 @@ fn a_later_plan_gets_programs_that_the_first_did_not_need_and_each_is_verified_s
     let more = plan(&[native, "-a never,task -F uid=4000000"], 2);
     let compat = "-a always,exit -F arch=b32 -S mkdir -F uid=4000000 -k k";
     let both = plan(&[native, compat], 3);
-    let engine = EbpfEngine::start(&few, &Options::for_this_host(), std::process::id());
+    let engine = EbpfEngine::start(&few, &CaptureOptions::for_this_host(), std::process::id());
     let mut engine = engine.expect("it starts");
     let first = own_programs();
     let late = [

@@ -40,6 +40,7 @@ impl Stream {
             let path = left_out.path.display();
             eprintln!("tarsier-export: left out: {path}: {}", left_out.why);
         }
+
         let mut of_hosts: Vec<(Option<String>, Vec<Log>)> = Vec::new();
         for (log, its_host) in found.logs {
             logs::check(&log)?;
@@ -49,6 +50,7 @@ impl Stream {
                 None => of_hosts.push((its_host, vec![log])),
             }
         }
+
         let streams = of_hosts.into_iter().map(|(host, logs)| Stream {
             host,
             files: logs.into_iter(),
@@ -57,6 +59,7 @@ impl Stream {
             assembler: Assembler::new(Dialect::Own, TIMEOUT_S, range),
             next: None,
         });
+
         Ok(streams.collect())
     }
 

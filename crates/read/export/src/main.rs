@@ -37,6 +37,7 @@ fn export(args: &ExportArgs) -> Result<()> {
     for log in &args.logs {
         streams.extend(Stream::open(log, args.host.as_deref(), range)?);
     }
+
     let name = || args.output.display().to_string();
     let new = beside(&args.output);
     let file = create(&new).with_context(name)?;
@@ -47,6 +48,7 @@ fn export(args: &ExportArgs) -> Result<()> {
     if written.is_err() {
         let _ = std::fs::remove_file(&new);
     }
+
     let (events, out_of_order) = written?;
     eprintln!("tarsier-export: {events} events in {}", name());
     if out_of_order > 0 {
@@ -55,6 +57,7 @@ fn export(args: &ExportArgs) -> Result<()> {
              one before; each of them is sorted"
         );
     }
+
     Ok(())
 }
 

@@ -52,6 +52,7 @@ impl Row {
         let some = |value: &Option<std::borrow::Cow<'_, [u8]>>| value.as_deref().map(text);
         let login = |id: u32| (id < NO_LOGIN).then(|| i64::from(id));
         let id = |id: u32| (id != NO_ID).then(|| i64::from(id));
+
         Row {
             time_ms: i64::try_from(read.time_ms).unwrap_or(i64::MAX),
             serial: i64::try_from(read.serial).unwrap_or(i64::MAX),
@@ -66,7 +67,7 @@ impl Row {
             uid: id(facts.ids.uid),
             euid: id(facts.ids.euid),
             ses: login(facts.ids.session),
-            user: some(&read.auid_name).filter(|_| login(facts.ids.auid).is_some()),
+            user: login(facts.ids.auid).and_then(|_| some(&read.auid_name)),
             exe: some(&facts.exe),
             comm: some(&facts.comm),
             syscall: read.call.as_deref().map(str::to_owned),

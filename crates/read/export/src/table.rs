@@ -67,6 +67,7 @@ impl<W: Write + Send> Table<W> {
             descending: false,
             nulls_first: false,
         };
+
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
             .set_created_by(format!("tarsier {}", env!("CARGO_PKG_VERSION")))
@@ -102,6 +103,7 @@ impl<W: Write + Send> Table<W> {
         if self.rows.is_empty() {
             return Ok(());
         }
+
         self.rows.sort_by_key(|row| (row.time_ms, row.serial));
         let rows = std::mem::take(&mut self.rows);
         self.out_of_order += u64::from(rows[0].time_ms < self.last_ms);
@@ -110,6 +112,7 @@ impl<W: Write + Send> Table<W> {
         group.required::<Int64Type>(&rows, |row| row.time_ms)?;
         group.required::<Int64Type>(&rows, |row| row.serial)?;
         group.text(&rows, |row| &row.host)?;
+
         group.required::<ByteArrayType>(&rows, |row| array(&row.kind))?;
         group.optional::<Int32Type>(&rows, |row| row.pid)?;
         group.optional::<Int32Type>(&rows, |row| row.ppid)?;
@@ -121,6 +124,7 @@ impl<W: Write + Send> Table<W> {
         ] {
             group.optional::<Int64Type>(&rows, id)?;
         }
+
         group.text(&rows, |row| &row.user)?;
         group.text(&rows, |row| &row.exe)?;
         group.text(&rows, |row| &row.comm)?;
@@ -129,6 +133,7 @@ impl<W: Write + Send> Table<W> {
         group.optional::<Int64Type>(&rows, |row| row.exit)?;
         group.text(&rows, |row| &row.cwd)?;
         group.text(&rows, |row| &row.terminal)?;
+
         group.text(&rows, |row| &row.remote)?;
         group.text(&rows, |row| &row.unit)?;
         group.text(&rows, |row| &row.container)?;
@@ -137,6 +142,7 @@ impl<W: Write + Send> Table<W> {
         group.list(&rows, 1, |row| {
             row.records.iter().map(|each| Some(&each.kind)).collect()
         })?;
+
         group.list(&rows, 1, |row| {
             row.records.iter().map(|each| Some(&each.text)).collect()
         })?;
@@ -145,6 +151,7 @@ impl<W: Write + Send> Table<W> {
         })?;
         group.0.close()?;
         self.written += rows.len() as u64;
+
         self.bytes = 0;
         Ok(())
     }
@@ -218,6 +225,7 @@ impl<W: Write + Send> Columns<'_, W> {
                 values.extend(element.map(|text| array(text)));
             }
         }
+
         self.write::<ByteArrayType>(&values, Some(&definitions), Some(&repetitions))
     }
 }

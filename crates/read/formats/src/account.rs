@@ -86,7 +86,7 @@ impl Source<'_> {
     /// The member that a group gets or loses: `id=` beside `grp=` is the user's.
     fn member(&self) -> Option<Object> {
         let is_of_user = self.field("grp").is_some() || self.field("gid").is_some();
-        let id = self.field("id").filter(|_| is_of_user);
+        let id = is_of_user.then(|| self.field("id")).flatten();
         let name = id.as_ref().and_then(|_| self.name("ID"));
         named(id, self.acct().or(name))
     }

@@ -200,6 +200,7 @@ impl Act {
     /// Whether the act changes an account.
     pub(crate) fn is_of_account(self) -> bool {
         use Act::*;
+
         matches!(
             self,
             AddUser

@@ -92,5 +92,6 @@ fn only_other(record: &Object) -> Option<(&String, &Value)> {
     let mut others = record
         .iter()
         .filter(|(name, _)| !name.starts_with("old") && !NO_SETTINGS.contains(&name.as_str()));
-    others.next().filter(|_| others.next().is_none())
+    let other = others.next()?;
+    others.next().is_none().then_some(other)
 }

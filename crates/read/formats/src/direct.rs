@@ -59,6 +59,7 @@ impl Direct {
         let Some(records) = self.object.strip_prefix(HEAD) else {
             return false;
         };
+
         put::text(out, "{\"time\":");
         put::decimal(out, stamp.sec);
         out.push(b'.');
@@ -69,6 +70,7 @@ impl Direct {
             put::text(out, ",\"node\":");
             string(node, out);
         }
+
         self.workload.put("workload", out);
         self.names.put("names", out);
         out.extend_from_slice(records.strip_suffix(b"\n").unwrap_or(records));
@@ -99,6 +101,7 @@ impl Direct {
                 return None;
             }
         }
+
         writer.end();
         Some(node)
     }
@@ -119,9 +122,10 @@ fn interpret(
             b"CONTAINER" => ("container", Some("id")),
             b"POD" => ("pod", Some("uid")),
             name => {
-                let name = match before.contains(&name) {
-                    true => Cow::Owned([MSG, name].concat()),
-                    false => Cow::Borrowed(name),
+                let name = if before.contains(&name) {
+                    Cow::Owned([MSG, name].concat())
+                } else {
+                    Cow::Borrowed(name)
                 };
                 before.push(field.name);
                 if !names.has(&name) {
@@ -145,6 +149,7 @@ fn interpret(
             workload.text.push(b'}');
         }
     }
+
     true
 }
 

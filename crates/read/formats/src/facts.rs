@@ -51,6 +51,7 @@ impl<'a> Facts<'a> {
         if let Some(name) = peer::remote_name(parsed, host, peer.from.contains_key("ip")) {
             peer.from.insert("hostname".into(), name.into());
         }
+
         derived.insert(
             "socket".into(),
             peer.socket.map_or(Value::Null, Value::from),
@@ -58,6 +59,7 @@ impl<'a> Facts<'a> {
         derived.insert("from".into(), peer.from.into());
         derived.insert("to".into(), peer.to.into());
         derived.insert("process".into(), process(parsed, act).into());
+
         Facts {
             parsed,
             act,
@@ -112,6 +114,7 @@ impl<'a> Facts<'a> {
         if self.outcome == Some(false) {
             return false;
         }
+
         ["enforcing", "enabled", "audit_enabled"]
             .iter()
             .any(|name| {
@@ -158,6 +161,7 @@ fn about(event: &LogEvent<'_>, parsed: &Parsed, outcome: Option<bool>) -> Object
         ms.saturating_add(stamp.msec.into()).into(),
     );
     about.insert("serial".into(), stamp.serial.into());
+
     let host = parsed.node.as_deref().unwrap_or(event.host);
     about.insert("uid".into(), event.uid(host).into());
     about.insert("host".into(), host.into());
@@ -165,12 +169,14 @@ fn about(event: &LogEvent<'_>, parsed: &Parsed, outcome: Option<bool>) -> Object
     if let Some(hex) = &parsed.original_hex {
         about.insert("original_hex".into(), hex.as_str().into());
     }
+
     let mut kinds: Vec<&str> = Vec::new();
     for kind in parsed.records.iter().map(kind_of) {
         if !kind.is_empty() && !kinds.contains(&kind) {
             kinds.push(kind);
         }
     }
+
     about.insert("kinds".into(), kinds.into());
     let keys = parsed
         .records
@@ -183,21 +189,25 @@ fn about(event: &LogEvent<'_>, parsed: &Parsed, outcome: Option<bool>) -> Object
     if let Some(keys) = keys {
         about.insert("keys".into(), keys.into());
     }
+
     if let Some(errno) = errno(parsed) {
         about.insert("errno".into(), errno.into());
     }
     if let Some(kind) = parsed.records.first().map(kind_of) {
         about.insert("message_type".into(), kind.to_ascii_lowercase().into());
     }
+
     if let Some(outcome) = outcome {
         let word = if outcome { "success" } else { "fail" };
         about.insert("result".into(), word.into());
     }
+
     for name in ["labels", "match"] {
         if let Some(value) = parsed.beside.get(name) {
             about.insert(name.into(), value.clone());
         }
     }
+
     about
 }
 
@@ -223,12 +233,14 @@ fn process(parsed: &Parsed, act: Act) -> Object {
         process.insert("args".into(), args.clone().into());
         process.insert("args_count".into(), args.len().into());
     }
+
     if let Some(title) = title.filter(|title| !title.is_null()) {
         process.insert("title".into(), text_of(title).into());
     }
     if let Some(line) = argv.or(title).filter(|line| !line.is_null()) {
         process.insert("command_line".into(), text_of(line).into());
     }
+
     let exit = parsed
         .record("SYSCALL")
         .and_then(|record| record.get("exit"));
@@ -237,6 +249,7 @@ fn process(parsed: &Parsed, act: Act) -> Object {
             process.insert("child".into(), child.into());
         }
     }
+
     let parent = || parsed.beside.get("process")?.get("ancestors")?.get(0);
     if let Some(parent) = parent() {
         for (from, to) in [("exe", "parent_exe"), ("argv", "parent_args")] {
@@ -245,10 +258,12 @@ fn process(parsed: &Parsed, act: Act) -> Object {
             }
         }
     }
+
     let digest = parsed.beside.get("hashes").and_then(|hashes| hashes.get(0));
     if let Some(sha256) = digest.and_then(|digest| digest.get("sha256")) {
         process.insert("sha256".into(), sha256.clone());
     }
+
     process
 }
 
@@ -266,11 +281,13 @@ fn package(parsed: &Parsed) -> Option<Object> {
         package.insert("architecture".into(), architecture.into());
         Some(())
     };
+
     if fields.get("sw_type").map(text_of).as_deref() != Some("rpm") || split().is_none() {
         package.insert("name".into(), whole.into());
     }
     if let Some(kind) = fields.get("sw_type") {
         package.insert("type".into(), kind.clone());
     }
+
     Some(package)
 }

@@ -35,6 +35,7 @@ pub(crate) fn choose(parsed: &Parsed, act: Act) -> Items {
         Act::Link => find("NORMAL"),
         _ => None,
     };
+
     // A call that failed early has looked up only the directory.
     let directory = || {
         let parent = find("PARENT")?;
@@ -45,6 +46,7 @@ pub(crate) fn choose(parsed: &Parsed, act: Act) -> Items {
         item.remove("name");
         Some(item)
     };
+
     Items {
         object: object
             .map(|place| describe(parsed, &items, place))
@@ -68,6 +70,7 @@ fn refused(parsed: &Parsed) -> Option<Object> {
         // SELinux knows only the last component of some names.
         out.insert("name".into(), base(&path).into());
     }
+
     for (field, to) in [
         ("ino", "inode"),
         ("dev", "dev"),
@@ -79,6 +82,7 @@ fn refused(parsed: &Parsed) -> Option<Object> {
             out.insert(to.into(), value.clone());
         }
     }
+
     let kind = match record.get("tclass").map(text_of).as_deref() {
         Some("file") => "file",
         Some("dir") => "dir",
@@ -89,6 +93,7 @@ fn refused(parsed: &Parsed) -> Option<Object> {
         Some("sock_file") => "socket",
         _ => return Some(out),
     };
+
     out.insert("type".into(), kind.into());
     Some(out)
 }
@@ -102,6 +107,7 @@ fn names_file(record: &Object) -> bool {
             .iter()
             .any(|known| word == *known || word.ends_with(known) && known.starts_with('_'))
     };
+
     match known_kind(record) {
         "INTEGRITY_DATA"
         | "INTEGRITY_METADATA"
@@ -146,16 +152,19 @@ fn describe(parsed: &Parsed, items: &[&Object], place: usize) -> Object {
     if let Some(path) = path(parsed, items, place) {
         put_path(&path, &mut out);
     }
+
     for field in ["inode", "dev", "ouid", "ogid", "nametype", "obj"] {
         if let Some(value) = item.get(field) {
             out.insert(field.into(), value.clone());
         }
     }
+
     let mode = item.get("mode").map(text_of);
     if let Some(mode) = mode.and_then(|mode| u32::from_str_radix(&mode, 8).ok()) {
         out.insert("mode".into(), format!("{:04o}", mode & 0o7777).into());
         out.insert("type".into(), file_type(mode).into());
     }
+
     if let Some(names) = parsed.path_names.get(place) {
         for (name, to) in [("OUID", "owner"), ("OGID", "group")] {
             if let Some(value) = names.get(name) {
@@ -163,6 +172,7 @@ fn describe(parsed: &Parsed, items: &[&Object], place: usize) -> Object {
             }
         }
     }
+
     out
 }
 
@@ -187,6 +197,7 @@ fn path(parsed: &Parsed, items: &[&Object], place: usize) -> Option<String> {
     if name.starts_with('/') {
         return Some(plain(&name));
     }
+
     if !name.contains('/') {
         if let Some(parent) = parent_of(items, place).and_then(name_of) {
             if parent.starts_with('/') {
@@ -194,11 +205,12 @@ fn path(parsed: &Parsed, items: &[&Object], place: usize) -> Option<String> {
             }
         }
     }
+
     let cwd = parsed.record("CWD").and_then(|record| record.get("cwd"));
     let cwd = cwd.map(text_of).filter(|cwd| cwd.starts_with('/'));
-    match cwd.filter(|_| !has_directory(parsed)) {
-        Some(cwd) => Some(plain(&format!("{cwd}/{name}"))),
-        None => Some(name),
+    match cwd {
+        Some(cwd) if !has_directory(parsed) => Some(plain(&format!("{cwd}/{name}"))),
+        _ => Some(name),
     }
 }
 
@@ -216,9 +228,10 @@ fn parent_of<'p>(items: &[&'p Object], place: usize) -> Option<&'p Object> {
         .filter(|item| is_parent(item))
         .collect();
     let is_new = items[place].get("nametype").map(text_of).as_deref() == Some("CREATE");
-    match is_new {
-        true => parents.last().copied(),
-        false => parents.first().copied(),
+    if is_new {
+        parents.last().copied()
+    } else {
+        parents.first().copied()
     }
 }
 
@@ -235,6 +248,7 @@ fn has_directory(parsed: &Parsed) -> bool {
                 "openat2" | "fchmodat2" | "renameat2" | "faccessat2" | "statx"
             )
     };
+
     let is_cwd = |word: &Value| {
         let text = text_of(word);
         let digits = text.strip_prefix("0x").unwrap_or(&text);
@@ -249,8 +263,9 @@ fn plain(path: &str) -> String {
         .split('/')
         .filter(|part| !part.is_empty() && *part != ".");
     let joined: String = parts.flat_map(|part| ["/", part]).collect();
-    match joined.is_empty() {
-        true => "/".into(),
-        false => joined,
+    if joined.is_empty() {
+        "/".into()
+    } else {
+        joined
     }
 }

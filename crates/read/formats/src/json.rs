@@ -49,12 +49,14 @@ fn document(reader: &mut Reader, event: &LogEvent<'_>) -> Value {
     if let Some(node) = &parsed.node {
         out.insert("node".into(), node.as_str().into());
     }
+
     if !parsed.workload.is_empty() {
         out.insert("workload".into(), parsed.workload.into());
     }
     if !parsed.names.is_empty() {
         out.insert("names".into(), parsed.names.into());
     }
+
     let records: Vec<Value> = parsed.records.into_iter().map(Value::Object).collect();
     out.insert("records".into(), records.into());
     if parsed.has_unread {
@@ -63,6 +65,7 @@ fn document(reader: &mut Reader, event: &LogEvent<'_>) -> Value {
             out.insert("unread_hex".into(), hex.into());
         }
     }
+
     Value::Object(out)
 }
 

@@ -64,6 +64,7 @@ impl Reader {
             record::put::hex_bytes(&mut hex, whole);
             parsed.original_hex = String::from_utf8(hex).ok();
         }
+
         let mut texts = Vec::new();
         for line in whole.split(|&byte| byte == b'\n') {
             match line.first() {
@@ -72,6 +73,7 @@ impl Reader {
                 Some(_) => texts.push(line),
             }
         }
+
         parsed.text_lines(&texts, self);
         parsed
     }
@@ -89,14 +91,17 @@ impl Parsed {
         if let Some(Value::Object(workload)) = event.get_mut("workload") {
             self.workload = std::mem::take(workload);
         }
+
         if let Some(Value::Object(names)) = event.get_mut("names") {
             self.names.append(names);
         }
+
         for name in ["process", "hashes", "labels", "match"] {
             if let Some(value) = event.remove(name) {
                 self.beside.insert(name.into(), value);
             }
         }
+
         match event.get_mut("records") {
             Some(Value::Array(records)) => {
                 for record in std::mem::take(records) {
@@ -126,6 +131,7 @@ impl Parsed {
         let Some(first) = records.first() else {
             return;
         };
+
         let mut writer = reader.encoder.begin(out, first.stamp);
         for record in &records {
             if let Some(node) = record.node {
@@ -141,10 +147,12 @@ impl Parsed {
                 self.path_names.push(Object::new());
             }
         }
+
         writer.end();
         if !reader.out.is_empty() {
             self.json_line(&reader.out);
         }
+
         self.records.append(&mut others);
     }
 
@@ -170,15 +178,17 @@ impl Parsed {
                 "CONTAINER" => self.nested("container", "id", value),
                 "POD" => self.nested("pod", "uid", value),
                 _ => {
-                    let place = match before.contains(&name) {
-                        true => format!("{}{name}", String::from_utf8_lossy(MSG)),
-                        false => name.clone(),
+                    let place = if before.contains(&name) {
+                        format!("{}{name}", String::from_utf8_lossy(MSG))
+                    } else {
+                        name.clone()
                     };
                     before.push(name);
                     self.names.entry(place).or_insert(value);
                 }
             }
         }
+
         if is_path {
             self.path_names.push(own);
         }

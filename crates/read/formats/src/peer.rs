@@ -107,5 +107,6 @@ fn socket(parsed: &Parsed) -> Option<Object> {
         }
         _ => return None,
     }
+
     Some(socket)
 }

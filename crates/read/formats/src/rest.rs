@@ -75,6 +75,7 @@ pub(crate) fn rest(parsed: &Parsed, placed: &Placed) -> Object {
             }
         }
     }
+
     for (name, value) in &parsed.names {
         if !placed.names.contains(&name.as_str())
             && !DECODED.contains(&name.as_str())
@@ -95,6 +96,7 @@ pub(crate) fn rest(parsed: &Parsed, placed: &Placed) -> Object {
     if !rest.other.is_empty() {
         out.insert("other".into(), rest.other.into());
     }
+
     out
 }
 
@@ -109,6 +111,7 @@ impl Rest {
         if name == "type" || is_unset(value) {
             return;
         }
+
         let mut text = word(kind, name, value);
         // `(enforcing=0)`: a sentence of a program around a field.
         let name = match name.strip_prefix('(') {
@@ -126,6 +129,7 @@ impl Rest {
         if !is_column || self.fields.len() >= NAMES_MAX {
             return self.other.push(format!("{name}={text}"));
         }
+
         match self.fields.get(&place) {
             None => {
                 self.fields.insert(place, text.into());

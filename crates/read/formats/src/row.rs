@@ -101,6 +101,7 @@ impl How {
         if value.is_null() {
             return None;
         }
+
         let text = || Some(text_of(value)).filter(|text| !text.is_empty());
         match self {
             How::Same => Some(value.clone()),

@@ -51,11 +51,10 @@ pub(crate) fn of(record: &Object) -> Option<Verdict> {
             "1" | "2" => Some(Denied),
             _ => None,
         },
-        "INTEGRITY_DATA" | "INTEGRITY_METADATA" | "INTEGRITY_USERSPACE" => match result(record)? {
-            true => Some(Allowed),
-            // Whether an integrity error stops the access is the policy's choice, which the record does not have.
-            false => None,
-        },
+        // Whether an integrity error stops the access is the policy's choice, which the record does not have.
+        "INTEGRITY_DATA" | "INTEGRITY_METADATA" | "INTEGRITY_USERSPACE" => {
+            result(record)?.then_some(Allowed)
+        }
         "ANOM_LINK" | "ANOM_CREAT" => (result(record) == Some(false)).then_some(Denied),
         "DAC_CHECK" | "MAC_CHECK" => {
             result(record).map(|passed| if passed { Allowed } else { Denied })
@@ -75,6 +74,7 @@ fn mandatory(record: &Object, kind: Option<&str>) -> Option<Verdict> {
         Some(_) => return None,
         None => {}
     }
+
     let words = field(record, "words").or_else(|| record.get("msg"));
     let words = words.map(text_of)?;
     let decision = words
@@ -87,6 +87,7 @@ fn mandatory(record: &Object, kind: Option<&str>) -> Option<Verdict> {
             _ => None,
         })?;
     let is_permissive = field(record, "permissive").is_some_and(|value| text_of(value) == "1");
+
     Some(if is_permissive { Allowed } else { decision })
 }
 

@@ -96,6 +96,7 @@ fn by_record(record: &Object) -> Option<Act> {
     if let Some((_, act)) = RECORDS.iter().find(|(name, _)| *name == kind) {
         return Some(*act);
     }
+
     let op = field(record, "op").map(text_of).unwrap_or_default();
     match kind {
         "AVC" | "USER_AVC" | "APPARMOR" | "APPARMOR_AUDIT" | "APPARMOR_ALLOWED"
@@ -173,6 +174,7 @@ fn of_account(kind: &str, op: &str, record: &Object) -> Act {
     let adds = op.starts_with("add") || has(" add");
     let removes = op.starts_with("delet") || op.starts_with("remov");
     let is_of_group = kind.contains("GRP") || kind.contains("GROUP");
+
     let is_member = [
         "user to",
         "user from",
@@ -184,6 +186,7 @@ fn of_account(kind: &str, op: &str, record: &Object) -> Act {
     ]
     .iter()
     .any(|words| has(words));
+
     match kind {
         _ if is_member && adds => AddMember,
         _ if is_member && removes => RemoveMember,
@@ -222,6 +225,7 @@ fn by_call(parsed: &Parsed) -> Act {
             () => Other,
         };
     };
+
     let row = CALLS
         .iter()
         .find(|(names, _)| names.contains(&name.as_str()));

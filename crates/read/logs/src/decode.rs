@@ -68,9 +68,11 @@ pub fn decoded(input: impl Read + Send + 'static) -> io::Result<(Box<dyn BufRead
         is_compressed = true;
         text = Box::new(BufReader::with_capacity(READ_BYTES, inner));
     }
-    match is_compressed {
-        true => Ok((Box::new(Ahead::new(text)), true)),
-        false => Ok((text, false)),
+
+    if is_compressed {
+        Ok((Box::new(Ahead::new(text)), true))
+    } else {
+        Ok((text, false))
     }
 }
 
@@ -188,6 +190,7 @@ impl Ahead {
                 }
             }
         });
+
         Ahead {
             pieces,
             piece: Vec::new(),

@@ -27,7 +27,7 @@ pub struct LeftOut {
 
 /// What a path stands for.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct LogSet {
     /// Logs, those of each host oldest first, with the host whose directory they are in, if there are several.
     pub logs: Vec<(Log, Option<String>)>,
     /// Files that look like part of the logs, and are not read.
@@ -38,28 +38,31 @@ pub struct Found {
 ///
 /// # Errors
 /// The path cannot be read, or has no logs.
-pub fn find(path: &Path) -> Result<Found, LogError> {
+pub fn find(path: &Path) -> Result<LogSet, LogError> {
     let failed = |error| LogError::Io {
         path: path.to_owned(),
         error,
     };
     let metadata = fs::metadata(path).map_err(failed)?;
     if !metadata.is_dir() {
-        return match metadata.is_file() && is_archive(path).map_err(failed)? {
-            true => of_archive(path),
-            false => Ok(Found {
+        return if metadata.is_file() && is_archive(path).map_err(failed)? {
+            of_archive(path)
+        } else {
+            Ok(LogSet {
                 logs: vec![(Log::File(path.to_owned()), None)],
                 left_out: Vec::new(),
-            }),
+            })
         };
     }
-    let mut found = Found::default();
+
+    let mut found = LogSet::default();
     in_directory(path, None, 0, &mut found)?;
-    match found.logs.is_empty() {
-        true => Err(LogError::NoLogs {
+    if found.logs.is_empty() {
+        Err(LogError::NoLogs {
             path: path.to_owned(),
-        }),
-        false => Ok(found),
+        })
+    } else {
+        Ok(found)
     }
 }
 
@@ -67,13 +70,13 @@ pub fn find(path: &Path) -> Result<Found, LogError> {
 ///
 /// # Errors
 /// The directory cannot be read.
-pub fn set(live: &Path) -> Result<Found, LogError> {
+pub fn set(live: &Path) -> Result<LogSet, LogError> {
     let directory = match live.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
     let name = live.file_name().unwrap_or_default().to_string_lossy();
-    let mut found = Found::default();
+    let mut found = LogSet::default();
     let names = names(directory)?;
     add_set(directory, &name, &names, None, &mut found);
     Ok(found)
@@ -98,12 +101,13 @@ fn in_directory(
     directory: &Path,
     host: Option<&str>,
     depth: usize,
-    found: &mut Found,
+    found: &mut LogSet,
 ) -> Result<(), LogError> {
     let names = names(directory)?;
     if add_set(directory, LIVE, &names, host, found) {
         return Ok(());
     }
+
     for below in BELOW.map(|below| directory.join(below)) {
         if below.is_dir() && depth < DEPTH_MAX {
             let before = found.logs.len();
@@ -113,6 +117,7 @@ fn in_directory(
             }
         }
     }
+
     if depth >= DEPTH_MAX {
         return Ok(());
     }
@@ -139,6 +144,7 @@ fn in_directory(
             None => {}
         }
     }
+
     Ok(())
 }
 
@@ -148,7 +154,7 @@ fn add_set(
     live: &str,
     names: &[String],
     host: Option<&str>,
-    found: &mut Found,
+    found: &mut LogSet,
 ) -> bool {
     let mut files: BTreeMap<Rotated, (bool, &String)> = BTreeMap::new();
     let begins = names.iter().filter(|name| name.starts_with(live));
@@ -191,6 +197,7 @@ fn add_set(
         };
         paths.sort_by_cached_key(first);
     }
+
     let is_any = !paths.is_empty();
     let logs = paths.into_iter().map(Log::File);
     found
@@ -208,11 +215,12 @@ fn is_archive(path: &Path) -> io::Result<bool> {
 }
 
 /// The logs of a tar archive, oldest first, those of each directory together.
-fn of_archive(path: &Path) -> Result<Found, LogError> {
+fn of_archive(path: &Path) -> Result<LogSet, LogError> {
     let failed = |error| LogError::Io {
         path: path.to_owned(),
         error,
     };
+
     let list = || -> io::Result<Vec<String>> {
         let mut archive = tar::Archive::new(decoded(File::open(path)?)?.0);
         let mut names = Vec::new();
@@ -225,6 +233,7 @@ fn of_archive(path: &Path) -> Result<Found, LogError> {
         }
         Ok(names)
     };
+
     let mut members: Vec<(String, Rotated, String)> = list()
         .map_err(failed)?
         .into_iter()
@@ -235,19 +244,21 @@ fn of_archive(path: &Path) -> Result<Found, LogError> {
         })
         .collect();
     members.sort();
+
     if members.is_empty() {
         return Err(LogError::NoLogs {
             path: path.to_owned(),
         });
     }
+
     let has_several = members.first().map(|first| &first.0) != members.last().map(|last| &last.0);
     let logs = members.into_iter().map(|(directory, _, name)| {
-        let host = directory.split('/').find(|part| !part.is_empty());
-        let host = host.filter(|_| has_several).map(str::to_owned);
+        let first = || directory.split('/').find(|part| !part.is_empty());
+        let host = has_several.then(first).flatten().map(str::to_owned);
         let archive = path.to_owned();
         (Log::Member { archive, name }, host)
     });
-    Ok(Found {
+    Ok(LogSet {
         logs: logs.collect(),
         left_out: Vec::new(),
     })

@@ -11,7 +11,7 @@ mod names;
 mod sniff;
 
 pub use decode::decoded;
-pub use find::{find, set, Found, LeftOut};
+pub use find::{find, set, LeftOut, LogSet};
 pub use log::{bytes_read, count_read, Log};
 pub use sniff::{check, no_records, Contents};
 

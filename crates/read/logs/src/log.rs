@@ -73,9 +73,10 @@ impl Log {
             Log::File(path) => Ok(decoded(Counted(File::open(path)?))?.0),
             Log::Stdin => {
                 let (start, text) = peek(decoded(Counted(io::stdin()))?.0, TAR_BYTES);
-                match is_tar(&start) {
-                    true => Ok(members_of(text)),
-                    false => Ok(text),
+                if is_tar(&start) {
+                    Ok(members_of(text))
+                } else {
+                    Ok(text)
                 }
             }
             Log::Member { archive, name } => member(archive.clone(), name.clone()),
@@ -104,6 +105,7 @@ fn member(archive: PathBuf, name: String) -> io::Result<Box<dyn BufRead + Send>>
             "the archive has no such file any more",
         ))
     });
+
     Ok(decoded(text)?.0)
 }
 

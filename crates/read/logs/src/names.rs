@@ -25,6 +25,7 @@ pub(crate) fn rotated(name: &str, live: &str) -> Option<(Rotated, bool)> {
     if rest.is_empty() || rest == ".tailed" {
         return Some((Rotated::Live, is_compressed));
     }
+
     let number = rest.strip_prefix(['.', '-', '_'])?;
     let is_of_date = |c: char| c.is_ascii_digit() || matches!(c, '-' | '_' | 'T' | ':' | '.');
     let digits: String = number.chars().filter(char::is_ascii_digit).collect();

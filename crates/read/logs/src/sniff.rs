@@ -47,15 +47,17 @@ pub fn check(log: &Log) -> Result<Contents, LogError> {
             });
         }
     }
-    match start.is_empty() {
-        true => Ok(Contents {
+
+    if start.is_empty() {
+        Ok(Contents {
             is_empty: true,
             first: None,
-        }),
-        false => Err(LogError::NoRecords {
+        })
+    } else {
+        Err(LogError::NoRecords {
             name: log.to_string(),
             hint: hint(&start).to_owned(),
-        }),
+        })
     }
 }
 

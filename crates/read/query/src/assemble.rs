@@ -43,7 +43,7 @@ impl TimeRange {
 
 /// Time of an event, its order among those of the same time, and its slot. ausearch gives out events
 /// of the same time by their slots; without `--compat`, in the order in which they began.
-type Place = (u64, u32, u64, u64, usize);
+type OpenKey = (u64, u32, u64, u64, usize);
 
 #[derive(Default)]
 struct Slot {
@@ -63,9 +63,10 @@ impl Slot {
 /// Second from which the timeout of an event counts that begins at `sec`, behind one of second `last_s`. An event that is
 /// written late would otherwise be over before its second record. ausearch splits it.
 pub(crate) fn since_s(sec: u64, last_s: u64, timeout_s: u64, dialect: Dialect) -> u64 {
-    match !dialect.is_compat() && last_s >= sec.saturating_add(timeout_s) {
-        true => last_s,
-        false => sec,
+    if !dialect.is_compat() && last_s >= sec.saturating_add(timeout_s) {
+        last_s
+    } else {
+        sec
     }
 }
 
@@ -85,14 +86,14 @@ pub struct Assembler {
     range: TimeRange,
     slots: Vec<Slot>,
     free: BinaryHeap<Reverse<usize>>,
-    open: BTreeMap<Place, ()>,
-    /// Place of the event that got the last record; records of an event mostly stand together.
-    last: Option<Place>,
+    open: BTreeMap<OpenKey, ()>,
+    /// Key of the event that got the last record; records of an event mostly stand together.
+    last: Option<OpenKey>,
     begun: u64,
     /// Second of the event that began last.
     last_s: u64,
     /// The open events in the order in which they come out: by the second from which their timeout counts.
-    waiting: BTreeSet<(u64, Place)>,
+    waiting: BTreeSet<(u64, OpenKey)>,
     open_bytes: usize,
     first_time: Option<(u64, u32)>,
     has_records: bool,
@@ -151,6 +152,8 @@ impl Assembler {
                 return Taken::NoRecord;
             }
         };
+
+        // aureport's range of time begins with the first record, even if that is outside the range asked for.
         self.has_records = true;
         let is_inside = self.range.contains(head.sec);
         if self.first_time.is_none_or(|first| first.0 == 0)
@@ -158,9 +161,11 @@ impl Assembler {
         {
             self.first_time = Some((head.sec, head.msec));
         }
+
         if !is_inside {
             return Taken::Nothing;
         }
+
         if let Some(place) = self.find(&head) {
             self.last = Some(place);
             self.open_bytes += line.len();
@@ -169,25 +174,31 @@ impl Assembler {
                 .push(head.kind, line, self.dialect);
             return Taken::Record;
         }
+
+        // An end whose event is not open begins none.
         if head.kind == kind::EOE {
             return Taken::Nothing;
         }
+
         self.begin(&head, line);
         Taken::Record
     }
 
     /// The place of the open event of this head.
-    fn find(&self, head: &Head<'_>) -> Option<Place> {
-        let is_its = |place: &Place| {
+    fn find(&self, head: &Head<'_>) -> Option<OpenKey> {
+        let is_its = |place: &OpenKey| {
             let slot = &self.slots[place.4];
             !slot.is_complete && slot.event.key.node.as_deref() == head.node
         };
         let time = (head.sec, head.msec, head.serial);
+
+        // Records of an event mostly follow each other, which saves the look-up in the tree.
         if let Some(last) = self.last {
             if (last.0, last.1, last.2) == time && self.open.contains_key(&last) && is_its(&last) {
                 return Some(last);
             }
         }
+
         let (from, to) = (
             (time.0, time.1, time.2, 0, 0),
             (time.0, time.1, time.2, u64::MAX, usize::MAX),
@@ -203,6 +214,7 @@ impl Assembler {
                 self.slots.len() - 1
             }
         };
+
         let slot = &mut self.slots[number];
         slot.event.key = Key {
             sec: head.sec,
@@ -210,6 +222,7 @@ impl Assembler {
             serial: head.serial,
             node: head.node.map(Box::from),
         };
+
         slot.event.push(head.kind, line, self.dialect);
         slot.is_complete = kind::is_single(head.kind, self.dialect);
         slot.is_due = slot.is_complete && self.dialect.is_compat();
@@ -217,15 +230,23 @@ impl Assembler {
         self.last_s = head.sec;
         self.open_bytes += line.len();
         self.begun += 1;
-        let order = match self.dialect.is_compat() {
-            true => 0,
-            false => self.begun,
+
+        // Events of one time and serial number come out in the order in which they began.
+        let order = if self.dialect.is_compat() {
+            0
+        } else {
+            self.begun
         };
+
         let place = (head.sec, head.msec, head.serial, order, number);
         self.open.insert(place, ());
         self.waiting.insert((since_s, place));
         self.last = Some(place);
+
+        // Only the beginning of an event moves the clock, as in ausearch: late records of others do not.
         self.complete_until(head.sec);
+
+        // Memory is bounded: the event that would come out first counts as whole.
         if self.open_bytes > OPEN_BYTES_MAX || self.open.len() > OPEN_EVENTS_MAX {
             if let Some((_, first)) = self.waiting.first() {
                 self.slots[first.4].complete();

@@ -30,17 +30,20 @@ pub(crate) fn avc<'e>(
             }
         }
     }
+
     if kind == USER_AVC {
         // ausearch begins anew at the start of the record.
         let result = user(facts, Walk::new(walk.text), kind, wanted, Some(&mut labels));
         facts.labels.push(labels);
         return result;
     }
+
     if wanted.pid {
         if let Some(pid) = walk.optional_number(b"pid=")? {
             facts.ids.pid = pid as i32;
         }
     }
+
     if wanted.comm && facts.comm.is_none() {
         let from = walk.require(b"comm=")?;
         facts.comm = Some(walk.value(from)?.ok_or(Malformed)?);
@@ -48,18 +51,21 @@ pub(crate) fn avc<'e>(
             walk.at = (from + 6).min(walk.text.len());
         }
     }
+
     if wanted.files {
         if let Some(from) = walk.find(b" path=").or_else(|| walk.find(b" name=")) {
             facts.files.add(walk, from)?;
             walk.at = (walk.at + 7).min(walk.text.len());
         }
     }
+
     if let Some(from) = wanted.subject.then(|| walk.find(b"scontext=")).flatten() {
         labels.subject = Some(walk.word(from)?);
     }
     if let Some(from) = wanted.object.then(|| walk.find(b"tcontext=")).flatten() {
         labels.object = Some(walk.word(from)?);
     }
+
     let from = find_from(walk.text, walk.at, b"tclass=").ok_or(Malformed)?;
     labels.class = Some(walk.last_word(from));
     facts.labels.push(labels);

@@ -1,12 +1,12 @@
 //! Complete events that another thread looks at.
 
-use crate::event::{EventView, Place};
+use crate::event::{EventView, RecordSpan};
 
 /// Events in the order in which they were complete, in memory that is used again.
 #[derive(Debug, Default)]
 pub struct Batch {
     text: Vec<u8>,
-    places: Vec<Place>,
+    places: Vec<RecordSpan>,
     events: Vec<Entry>,
 }
 

@@ -23,6 +23,7 @@ pub(crate) fn syscall<'e>(
         let from = walk.require(b"arch=")?;
         facts.call.arch = unsigned(walk.word(from)?, 16)? as u32;
     }
+
     let from = walk.require(b"syscall=")?;
     facts.call.syscall = walk.number(from)? as i32;
     if wanted.success {
@@ -30,20 +31,24 @@ pub(crate) fn syscall<'e>(
             facts.call.success = i32::from(walk.word(from)? == b"yes");
         }
     }
+
     if wanted.exit {
         let from = walk.require(b"exit=")?;
         facts.call.exit = Some(signed(walk.word(from)?)?);
     }
+
     for argument in [b"a0=", b"a1="] {
         let from = walk.require(argument)?;
         unsigned(walk.word(from)?, 16)?;
     }
+
     walk.at = task_from(facts, walk, wanted)?;
     if wanted.keys {
         if let Some(from) = walk.find(b"key=") {
             crate::facts::add_keys(&mut facts.keys, walk, from)?;
         }
     }
+
     Ok(())
 }
 
@@ -60,16 +65,19 @@ pub(crate) fn uring<'e>(
             facts.call.success = i32::from(walk.word(from)? == b"yes");
         }
     }
+
     if wanted.exit {
         let from = walk.require(b"exit=")?;
         facts.call.exit = Some(signed(walk.word(from)?)?);
     }
+
     walk.at = task_from(facts, walk, wanted)?;
     if wanted.keys {
         if let Some(from) = walk.find(b"key=") {
             crate::facts::add_keys(&mut facts.keys, walk, from)?;
         }
     }
+
     Ok(())
 }
 
@@ -94,32 +102,39 @@ fn task_from<'e>(
             facts.ids.ppid = ppid as i32;
         }
     }
+
     if wanted.pid {
         let from = walk.require(b" pid=")?;
         facts.ids.pid = walk.number(from)? as i32;
     }
+
     if wanted.auid {
         let from = walk.find(b"auid=").or_else(|| walk.find(b"loginuid="));
         facts
             .ids
             .set_named(AUID, walk.number(from.ok_or(Malformed)?)?);
     }
+
     if wanted.uid {
         let from = user_id(&mut walk)?;
         facts.ids.set_named(UID, walk.number(from)?);
     }
+
     if wanted.gid {
         let from = walk.require(b"gid=")?;
         facts.ids.gid = walk.number(from)?;
     }
+
     if wanted.euid {
         let from = walk.require(b"euid=")?;
         facts.ids.set_named(EUID, walk.number(from)?);
     }
+
     if wanted.egid {
         let from = walk.require(b"egid=")?;
         facts.ids.egid = walk.number(from)?;
     }
+
     program(facts, &mut walk, wanted)?;
     Ok(before.at)
 }
@@ -146,30 +161,36 @@ fn program<'e>(
             facts.terminal = Some(Cow::Borrowed(walk.word(from)?));
         }
     }
+
     if wanted.session {
         if let Some(session) = walk.optional_number(b"ses=")? {
             facts.ids.session = session;
         }
     }
+
     if wanted.comm {
         let from = walk.require(b"comm=")?;
         facts.comm = walk.value(from)?;
     }
+
     if wanted.exe {
         // From the beginning of the record, as in ausearch.
         let from = find_from(walk.text, 0, b"exe=").ok_or(Malformed)?;
         facts.exe = walk.value(from)?;
     }
+
     if wanted.subject {
         if let Some(from) = walk.find(b"subj=") {
             facts.labels.push(Labels::of_subject(walk.word(from)?));
         }
     }
+
     if wanted.success {
         if let Some(from) = walk.find(b"res=") {
             facts.call.success = walk.last_number(from)? as i32;
         }
     }
+
     Ok(())
 }
 
@@ -254,6 +275,7 @@ pub(crate) fn sockaddr<'e>(
     if !wanted.host && !wanted.files {
         return Ok(());
     }
+
     let Some(from) = walk.find(b"saddr=") else {
         return Ok(());
     };
@@ -261,6 +283,7 @@ pub(crate) fn sockaddr<'e>(
     facts.host = None;
     let address = decode_whole(text).ok_or(Malformed)?;
     let digits = text.iter().take_while(|byte| byte.is_ascii_hexdigit());
+
     // A digit without a second is a byte that does not count.
     let length = digits.count() / 2;
     let family = [address[0], address.get(1).copied().unwrap_or(0)];
@@ -296,6 +319,7 @@ pub(crate) fn sockaddr<'e>(
         }
         _ => {}
     }
+
     Ok(())
 }
 
@@ -334,14 +358,17 @@ pub(crate) fn kernel<'e>(
         let from = walk.require(b" pid=")?;
         facts.ids.pid = walk.number(from)? as i32;
     }
+
     if wanted.uid && facts.ids.uid == NO_ID && facts.ids.named[UID].is_none() {
         let uid = walk.optional_number(b"uid=")?.unwrap_or(0);
         facts.ids.set_named(UID, uid);
     }
+
     if wanted.auid && facts.ids.auid == NO_LOGIN && facts.ids.named[AUID].is_none() {
         let auid = walk.optional_number(b"auid=")?.unwrap_or(NO_ID);
         facts.ids.set_named(AUID, auid);
     }
+
     if wanted.terminal && facts.terminal.is_none() {
         let terminal: &[u8] = match walk.find(b"tty=") {
             Some(from) => walk.word(from)?,
@@ -349,9 +376,11 @@ pub(crate) fn kernel<'e>(
         };
         facts.terminal = Some(Cow::Borrowed(terminal));
     }
+
     if wanted.session && facts.ids.session == NO_LOGIN {
         facts.ids.session = walk.optional_number(b"ses=")?.unwrap_or(NO_ID);
     }
+
     kernel_program(facts, walk, wanted)
 }
 
@@ -364,10 +393,12 @@ fn kernel_program<'e>(
         let from = walk.require(b"subj=")?;
         facts.labels.push(Labels::of_subject(walk.word(from)?));
     }
+
     if wanted.comm && facts.comm.is_none() {
         let from = walk.require(b"comm=")?;
         facts.comm = walk.value(from)?;
     }
+
     if wanted.exe && facts.exe.is_none() {
         // From the beginning of the record, as in ausearch.
         facts.exe = match find_from(walk.text, 0, b"exe=") {
@@ -375,11 +406,13 @@ fn kernel_program<'e>(
             None => Some(Cow::Borrowed(b"(null)")),
         };
     }
+
     if wanted.success {
         if let Some(from) = walk.find(b"res=") {
             facts.call.success = walk.last_number(from)? as i32;
         }
     }
+
     Ok(())
 }
 

@@ -39,6 +39,7 @@ pub(crate) fn without_separator(line: &[u8]) -> Option<(usize, usize)> {
         },
         _ => (line.len(), line.len()),
     };
+
     if start < line.len() {
         if let Some(found) = boundary(&line[..last], &line[last..]) {
             return Some(found);
@@ -47,9 +48,10 @@ pub(crate) fn without_separator(line: &[u8]) -> Option<(usize, usize)> {
 
     // Words in upper case, from the last one on.
     while start > 0 {
-        let end = match start == line.len() {
-            true => start,
-            false => start - 1,
+        let end = if start == line.len() {
+            start
+        } else {
+            start - 1
         };
         let word_start = memrchr(b' ', &line[..end]).map_or(0, |blank| blank + 1);
         match name(&line[word_start..end]) {
@@ -58,6 +60,7 @@ pub(crate) fn without_separator(line: &[u8]) -> Option<(usize, usize)> {
             None => break,
         }
     }
+
     (start > 0 && start < line.len()).then(|| (start - 1, start))
 }
 

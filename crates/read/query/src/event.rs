@@ -26,7 +26,7 @@ impl Key {
 
 /// Place of a record in the text of its event.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct RecordSpan {
     pub(crate) kind: i32,
     pub(crate) start: usize,
     pub(crate) end: usize,
@@ -34,7 +34,7 @@ pub(crate) struct Place {
     pub(crate) names: Option<(usize, usize)>,
 }
 
-impl Place {
+impl RecordSpan {
     /// End of the line, without its newline.
     fn line_end(&self) -> usize {
         self.names.map_or(self.end, |names| names.1)
@@ -57,7 +57,7 @@ pub struct EventView<'e> {
     pub(crate) serial: u64,
     pub(crate) node: Option<&'e [u8]>,
     pub(crate) text: &'e [u8],
-    pub(crate) places: &'e [Place],
+    pub(crate) places: &'e [RecordSpan],
 }
 
 impl<'e> EventView<'e> {
@@ -126,6 +126,7 @@ impl<'e> EventView<'e> {
                 }
             }
         }
+
         found
     }
 
@@ -169,7 +170,7 @@ impl<'e> Record<'e> {
 pub struct Event {
     pub(crate) key: Key,
     text: Vec<u8>,
-    places: Vec<Place>,
+    places: Vec<RecordSpan>,
 }
 
 impl Event {
@@ -256,7 +257,7 @@ impl Event {
         self.text.extend_from_slice(line);
         // Values that reach to the end of a line end there.
         self.text.push(b'\n');
-        self.places.push(Place {
+        self.places.push(RecordSpan {
             kind,
             start,
             end: start + names.map_or(line.len(), |names| names.0),

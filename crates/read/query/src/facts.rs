@@ -302,6 +302,7 @@ impl<'e> Files<'e> {
                 unescaped(rest)?
             }
         };
+
         self.push(name);
         self.note_main();
         Ok(())

@@ -17,7 +17,7 @@ pub struct Feed {
 }
 
 #[derive(Deserialize)]
-struct Told {
+struct JsonLine {
     workload: Option<Workload>,
 }
 
@@ -47,22 +47,26 @@ impl Feed {
             assembler.add(line);
             return;
         }
+
         match line.first() {
             Some(b'{') => return self.object(line, assembler),
             Some(b't') if self.host.is_some() => return self.of_this_host(line, assembler),
             Some(b't' | b'n') if assembler.take(line) => return,
             _ => {}
         }
+
         if self.is_in_journal || line.starts_with(b"__CURSOR=") {
             return self.of_journal(line, assembler);
         }
+
         if let Some((host, record)) = prefix::record(line) {
             self.lines.clear();
-            let own = self
-                .host
-                .as_deref()
-                .filter(|_| !record.starts_with(b"node="));
-            prefix::write(host.or(own), record, &mut self.lines);
+            let host = if record.starts_with(b"node=") {
+                host
+            } else {
+                host.or(self.host.as_deref())
+            };
+            prefix::write(host, record, &mut self.lines);
             assembler.add(&self.lines);
         }
     }
@@ -103,9 +107,10 @@ impl Feed {
             assembler.add(&self.lines);
             return;
         }
-        let told = serde_json::from_slice::<Told>(line).ok();
-        let mut names = told
-            .and_then(|told| told.workload)
+
+        let parsed = serde_json::from_slice::<JsonLine>(line).ok();
+        let mut names = parsed
+            .and_then(|parsed| parsed.workload)
             .map(names)
             .unwrap_or_default();
         for record in std::mem::take(&mut self.lines).split_inclusive(|byte| *byte == b'\n') {
@@ -136,14 +141,14 @@ fn names(workload: Workload) -> Vec<u8> {
         let is_plain = value
             .bytes()
             .all(|byte| byte > b' ' && byte < 0x7f && byte != b'"');
-        match is_plain {
-            true => format!("{name}=\"{value}\""),
-            false => {
-                let hex: String = value.bytes().map(|byte| format!("{byte:02X}")).collect();
-                format!("{name}={hex}")
-            }
+        if is_plain {
+            format!("{name}=\"{value}\"")
+        } else {
+            let hex: String = value.bytes().map(|byte| format!("{byte:02X}")).collect();
+            format!("{name}={hex}")
         }
     });
+
     fields.collect::<Vec<_>>().join(" ").into_bytes()
 }
 

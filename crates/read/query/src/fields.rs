@@ -123,8 +123,10 @@ impl<'e> Field<'e> {
             let digit = digit.is_ascii_digit().then(|| u32::from(digit - b'0'))?;
             number.checked_mul(10)?.checked_add(digit)
         };
-        let number = digits.iter().try_fold(0, add);
-        number.filter(|_| !digits.is_empty())
+        if digits.is_empty() {
+            return None;
+        }
+        digits.iter().try_fold(0, add)
     }
 
     /// A number of 32 bits in hex.

@@ -157,6 +157,7 @@ impl Matcher {
 
     /// Like [`Matcher::matches`], for a borrowed event.
     pub fn matches_view(&mut self, event: EventView<'_>) -> bool {
+        // Cheap questions first: most events fail them, and their fields are never read.
         let serial = self.filter.serial;
         if serial.is_some_and(|serial| u64::from(serial) != event.serial)
             || !is_kind(&self.filter, event)
@@ -164,9 +165,11 @@ impl Matcher {
         {
             return false;
         }
+
         if !self.needs_facts {
             return is_node(&self.filter, event);
         }
+
         let Some(facts) = Facts::read_view(event, &self.wanted, self.dialect) else {
             return false;
         };
@@ -192,6 +195,7 @@ impl Matcher {
             (UID, self.filter.uid),
             (EUID, self.filter.euid),
         ];
+
         let is_by_name = self.filter.names.iter().any(Option::is_some);
         let mut results = [None; 3];
         for (which, id) in conditions {
@@ -208,9 +212,10 @@ impl Matcher {
         }
 
         let mut results = results.into_iter().flatten();
-        match self.filter.is_any_user {
-            true => results.any(|is_it| is_it),
-            false => results.all(|is_it| is_it),
+        if self.filter.is_any_user {
+            results.any(|is_it| is_it)
+        } else {
+            results.all(|is_it| is_it)
         }
     }
 
@@ -220,10 +225,13 @@ impl Matcher {
             (UID, self.filter.uid, facts.ids.uid, b"uid"),
             (EUID, self.filter.euid, facts.ids.euid, b"euid"),
         ];
-        let is_by_name = match self.filter.is_any_user {
-            true => self.filter.names[UID].is_some(),
-            false => self.filter.names.iter().any(Option::is_some),
+
+        let is_by_name = if self.filter.is_any_user {
+            self.filter.names[UID].is_some()
+        } else {
+            self.filter.names.iter().any(Option::is_some)
         };
+
         let mut results = [None; 3];
         for (which, wanted, found, field) in ids {
             results[which] = match (is_by_name, &self.filter.names[which]) {
@@ -236,10 +244,12 @@ impl Matcher {
                 (false, _) => wanted.map(|wanted| wanted == found),
             };
         }
+
         let mut results = results.into_iter().flatten();
-        match self.filter.is_any_user {
-            true => results.any(|is_it| is_it),
-            false => results.all(|is_it| is_it),
+        if self.filter.is_any_user {
+            results.any(|is_it| is_it)
+        } else {
+            results.all(|is_it| is_it)
         }
     }
 
@@ -334,13 +344,14 @@ fn is_group(filter: &Filter, facts: &Facts<'_>) -> bool {
         (filter.egid, facts.ids.egid, Number::Egid),
     ];
     let is = |id: u32, found: u32, which| id == found || others.has(which, id);
-    match filter.is_any_group {
-        true => ids
-            .iter()
-            .any(|(wanted, found, which)| wanted.is_some_and(|id| is(id, *found, *which))),
-        false => ids.iter().all(|(wanted, found, which)| {
+
+    if filter.is_any_group {
+        ids.iter()
+            .any(|(wanted, found, which)| wanted.is_some_and(|id| is(id, *found, *which)))
+    } else {
+        ids.iter().all(|(wanted, found, which)| {
             wanted.is_none_or(|id| id == NO_ID || is(id, *found, *which))
-        }),
+        })
     }
 }
 
@@ -373,6 +384,7 @@ fn is_text(filter: &Filter, facts: &Facts<'_>) -> bool {
         (Some(_), None) => false,
         (Some(wanted), Some(found)) => is_like(filter, wanted, found),
     };
+
     let of_any = |wanted: &Option<Vec<u8>>, found: Option<&[u8]>, which| {
         let mut others = facts.others.texts(which);
         is(wanted, found) || others.any(|other| is(wanted, Some(other)))
@@ -405,9 +417,10 @@ fn is_file(filter: &Filter, facts: &Facts<'_>) -> bool {
 }
 
 fn is_like(filter: &Filter, wanted: &[u8], found: &[u8]) -> bool {
-    match filter.is_exact {
-        true => wanted == found,
-        false => find(found, wanted).is_some(),
+    if filter.is_exact {
+        wanted == found
+    } else {
+        find(found, wanted).is_some()
     }
 }
 
@@ -421,6 +434,7 @@ fn is_label(filter: &Filter, facts: &Facts<'_>) -> bool {
                 .any(|found| is_like(filter, wanted, &found))
         })
     };
+
     let subject = has(&filter.subject, |labels| labels.subject.map(<[u8]>::to_vec));
     let object = has(&filter.object, |labels| labels.object.map(<[u8]>::to_vec));
     if filter.is_any_label {

@@ -33,6 +33,7 @@ pub(crate) fn head(line: &[u8], timeout_s: u64, dialect: Dialect) -> Result<Head
     if !dialect.is_compat() {
         return strict_head(line, timeout_s);
     }
+
     let (first, rest) = word(line).ok_or(NoHead::NoRecord)?;
     // As in ausearch, the first word may follow blanks.
     let (node, kind, rest) = match first.first() {
@@ -47,6 +48,7 @@ pub(crate) fn head(line: &[u8], timeout_s: u64, dialect: Dialect) -> Result<Head
     if stamp.len() <= 18 {
         return Err(NoHead::NoRecord);
     }
+
     let open = match stamp[9] {
         b'(' => 9,
         _ => memchr(b'(', stamp).ok_or(NoHead::NoRecord)?,
@@ -54,6 +56,7 @@ pub(crate) fn head(line: &[u8], timeout_s: u64, dialect: Dialect) -> Result<Head
     let inner = &stamp[open + 1..];
     let inner = &inner[..memchr(b')', inner).unwrap_or(inner.len())];
     let (sec, msec, serial) = time(inner, timeout_s).ok_or(NoHead::BadTime(inner))?;
+
     Ok(Head {
         node,
         kind: crate::kind::number(kind, dialect),
@@ -72,6 +75,7 @@ fn strict_head(line: &[u8], timeout_s: u64) -> Result<Head<'_>, NoHead<'_>> {
         }
         None => (None, line),
     };
+
     let rest = rest.strip_prefix(b"type=").ok_or(NoHead::NoRecord)?;
     let end = memchr(b' ', rest).ok_or(NoHead::NoRecord)?;
     let (kind, rest) = (&rest[..end], rest[end..].trim_ascii_start());
@@ -81,6 +85,7 @@ fn strict_head(line: &[u8], timeout_s: u64) -> Result<Head<'_>, NoHead<'_>> {
     if !inner.first().is_some_and(u8::is_ascii_digit) {
         return Err(NoHead::BadTime(inner));
     }
+
     let (sec, msec, serial) = time(inner, timeout_s).ok_or(NoHead::BadTime(inner))?;
     Ok(Head {
         node,
@@ -110,6 +115,7 @@ fn time(text: &[u8], timeout_s: u64) -> Option<(u64, u32, u64)> {
     {
         return None;
     }
+
     let (msec, rest) = match memchr(b'.', text) {
         // ausearch keeps 32 bits.
         Some(at) => (unsigned(&text[at + 1..], 10).ok()? as u32, &text[at + 1..]),
@@ -118,6 +124,7 @@ fn time(text: &[u8], timeout_s: u64) -> Option<(u64, u32, u64)> {
     if msec > 999 {
         return None;
     }
+
     let serial = match memchr(b':', rest) {
         Some(at) => unsigned(&rest[at + 1..], 10).ok()?,
         None => 0,

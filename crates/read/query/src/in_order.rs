@@ -17,7 +17,7 @@ type Time = (u64, u32, u64);
 
 /// Events found in a piece of a log.
 #[derive(Default)]
-pub struct Found {
+pub struct PieceEvents {
     /// Texts of the events, one after the other.
     pub text: Vec<u8>,
     /// Events in the order in which they begin.
@@ -33,7 +33,7 @@ struct Begin {
     end: Option<usize>,
 }
 
-impl Found {
+impl PieceEvents {
     /// Adds an event that is not printed, by its second, millisecond and serial.
     pub fn pass(&mut self, time: Time) {
         // It only says how late it is.
@@ -111,7 +111,7 @@ impl InOrder {
     ///
     /// # Errors
     /// The errors of the sink.
-    pub fn add(&mut self, found: Found, sink: &mut impl Sink) -> io::Result<()> {
+    pub fn add(&mut self, found: PieceEvents, sink: &mut impl Sink) -> io::Result<()> {
         let text = Rc::new(found.text);
         let mut messages = found.messages.into_iter().peekable();
         let mut start = 0;
@@ -132,10 +132,13 @@ impl InOrder {
                 });
                 start = end;
             }
+            // An event that is not printed, too, shows by its time which earlier ones are whole.
             if let Some(limit) = begin.time.0.checked_sub(self.timeout_s) {
                 self.give(sink, |held, _| held.since_s <= limit)?;
             }
         }
+
+        // Memory is bounded.
         self.give(sink, |_, held_bytes| held_bytes > HELD_BYTES_MAX)
     }
 
@@ -173,6 +176,8 @@ impl InOrder {
             }
             self.count += 1;
             self.held_bytes -= held.place.len();
+
+            // Texts that stand together in a piece are written at once.
             match &mut now {
                 Some((text, place))
                     if place.end == held.place.start && Rc::ptr_eq(text, &held.text) =>
@@ -190,6 +195,7 @@ impl InOrder {
                 .iter()
                 .for_each(|message| sink.message(message));
         }
+
         match now {
             Some((text, place)) => sink.text(&text[place]),
             None => Ok(()),
@@ -210,8 +216,8 @@ mod tests {
         fn message(&mut self, _: &str) {}
     }
 
-    fn found(times: &[(u64, &str)]) -> Found {
-        let mut found = Found::default();
+    fn found(times: &[(u64, &str)]) -> PieceEvents {
+        let mut found = PieceEvents::default();
         for (sec, text) in times {
             match *text {
                 "" => found.pass((*sec, 0, 0)),

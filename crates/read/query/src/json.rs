@@ -108,6 +108,7 @@ pub fn json_lines(line: &[u8], out: &mut Vec<u8>) -> bool {
     else {
         return false;
     };
+
     // Whole seconds may stand without their decimals.
     let point = if time.contains('.') { "" } else { ".000" };
     let node = event.get("node").and_then(Value::bytes);
@@ -130,6 +131,7 @@ pub fn json_lines(line: &[u8], out: &mut Vec<u8>) -> bool {
         .write(fields);
         out.push(b'\n');
     }
+
     true
 }
 

@@ -32,9 +32,11 @@ pub fn number(name: &[u8], dialect: Dialect) -> i32 {
         };
         return unsigned(&rest[..end.min(7)], 10).unwrap_or(0) as i32;
     }
+
     if name.first().is_some_and(u8::is_ascii_digit) {
         return unsigned(name, 10).unwrap_or(u64::MAX) as i32;
     }
+
     match name {
         b"SYSCALL" => SYSCALL,
         b"PROCTITLE" => PROCTITLE,
@@ -60,8 +62,10 @@ fn rare_number(name: &[u8], dialect: Dialect) -> i32 {
 
 /// The name of a type, as far as the dialect has one.
 pub(crate) fn name(number: u32, dialect: Dialect) -> Option<&'static str> {
-    let is_known = dialect == Dialect::Own || is_of_compat(number);
-    abi::record_type_name(number).filter(|_| is_known)
+    if dialect == Dialect::Compat && !is_of_compat(number) {
+        return None;
+    }
+    abi::record_type_name(number)
 }
 
 /// Whether audit 4.0 has a name for the type.

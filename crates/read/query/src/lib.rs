@@ -8,7 +8,7 @@
 //! * [`index`]: where values are in a log, so that less of it is read.
 //! * [`InOrder`]: the order in which found events come out, if a log is read in pieces.
 //! * [`Interpreter`]: what values mean; [`RecordFields`]: a record as names and values.
-//! * [`Told`]: an event in short; [`Tree`] and [`Touched`]: processes with their descendants, and files.
+//! * [`EventSummary`]: an event in short; [`Tree`] and [`Touched`]: processes with their descendants, and files.
 //! * [`time`]: dates and times of ausearch, by the C library.
 //!
 //! Memory is bounded: the open events of two seconds are kept, and at most 96 MiB of them.
@@ -30,6 +30,7 @@ mod batch;
 mod calls;
 mod enriched;
 mod event;
+mod event_summary;
 pub mod expr;
 mod facts;
 mod feed;
@@ -56,7 +57,6 @@ pub mod report;
 pub mod row;
 pub mod summary;
 pub mod time;
-mod told;
 mod touched;
 mod tree;
 mod walk;
@@ -64,11 +64,12 @@ mod walk;
 pub use assemble::{Assembler, TimeRange};
 pub use batch::Batch;
 pub use event::{Event, EventView, Key, Record};
+pub use event_summary::{EventSummary, Item};
 pub use facts::{Call, Facts, Files, Guest, Ids, Labels, Others, Wanted, NO_ID, NO_LOGIN};
 pub use feed::Feed;
 pub use filter::{Filter, Matcher, UserName};
 pub use format::{Columns, Extra, Interpreted, Sentences};
-pub use in_order::{Found, InOrder, Sink};
+pub use in_order::{InOrder, PieceEvents, Sink};
 pub use interpret::{
     field_type, Context, Escape, Field, FieldType, Interpretations, Interpreter, Machine,
     MachineNames, RecordFields,
@@ -76,7 +77,6 @@ pub use interpret::{
 pub use json::json_lines;
 pub use lines::Lines;
 pub use output::{write_default, write_raw};
-pub use told::{Item, Told};
 pub use touched::Touched;
 pub use tree::Tree;
 

@@ -29,12 +29,13 @@ impl Literal {
         let (text, may_be_hex) = texts
             .filter(|(text, _)| is_usable(text))
             .max_by_key(|(text, _)| text.len())?;
-        match may_be_hex {
-            true => Literal::of_text(text),
-            false => Some(Literal {
+        if may_be_hex {
+            Literal::of_text(text)
+        } else {
+            Some(Literal {
                 plain: Finder::new(text).into_owned(),
                 hex: None,
-            }),
+            })
         }
     }
 
@@ -76,12 +77,12 @@ pub(crate) fn is_host_name(host: &[u8]) -> bool {
 /// working directory by a slash.
 pub(crate) fn part_of_file(file: &[u8]) -> &[u8] {
     let may_be_joined = file.last() == Some(&b'/') || find(file, b"/.").is_some();
-    match may_be_joined {
-        true => file
-            .split(|byte| *byte == b'/')
+    if may_be_joined {
+        file.split(|byte| *byte == b'/')
             .max_by_key(|part| part.len())
-            .unwrap_or_default(),
-        false => file,
+            .unwrap_or_default()
+    } else {
+        file
     }
 }
 
@@ -99,12 +100,14 @@ impl Hex {
             .flat_map(|byte| [half(byte >> 4), half(byte & 15)])
             .collect();
         let (at, anchor) = anchor(&digits);
+
         let upper = Finder::new(anchor).into_owned();
         let lower = anchor.to_ascii_lowercase();
         let mut anchors = vec![upper];
         if lower != anchor {
             anchors.push(Finder::new(&lower).into_owned());
         }
+
         (digits.len() >= BYTES_MIN).then_some(Hex {
             digits,
             anchors,
@@ -142,12 +145,10 @@ fn anchor(digits: &[u8]) -> (usize, &[u8]) {
         }
         best
     };
+
     // A letter takes a second search.
     let plain = longest(0);
-    let part = match plain.len() >= 4 {
-        true => plain,
-        false => longest(1),
-    };
+    let part = if plain.len() >= 4 { plain } else { longest(1) };
     (part.start, &digits[part])
 }
 

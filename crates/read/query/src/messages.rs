@@ -29,21 +29,25 @@ pub(crate) fn user<'e>(
         let from = walk.require(b"pid=")?;
         facts.ids.pid = walk.number(from)? as i32;
     }
+
     if wanted.uid {
         let from = walk.require(b"uid=")?;
         facts.ids.set_named(UID, walk.number(from)?);
     }
+
     if wanted.auid {
         let from = walk.find(b"auid=").or_else(|| walk.find(b"loginuid="));
         facts
             .ids
             .set_named(AUID, walk.number(from.ok_or(Malformed)?)?);
     }
+
     if wanted.session {
         if let Some(session) = walk.optional_number(b"ses=")? {
             facts.ids.session = session;
         }
     }
+
     let is_avc = avc.is_some();
     user_labels(facts, &mut walk, wanted, avc)?;
     match user_end(facts, walk, kind, wanted) {
@@ -101,6 +105,7 @@ fn user_labels<'e>(
             None => facts.labels.push(Labels::of_subject(label)),
         }
     }
+
     if let (Some(labels), true) = (avc, wanted.object) {
         if let Some(from) = walk.find(b"tcontext=") {
             match walk.word(from) {
@@ -115,6 +120,7 @@ fn user_labels<'e>(
             }
         }
     }
+
     Ok(())
 }
 
@@ -127,6 +133,7 @@ fn virtual_machine<'e>(
     if let Some(from) = wanted.vm.then(|| walk.find(b"vm=")).flatten() {
         facts.guest.vm = walk.value(from)?;
     }
+
     if let Some(from) = wanted.uuid.then(|| walk.find(b"uuid=")).flatten() {
         let rest = &walk.text[from..];
         let end = memchr::memchr2(b' ', b':', rest).unwrap_or(rest.len());
@@ -136,6 +143,7 @@ fn virtual_machine<'e>(
         facts.guest.uuid = Some(&rest[..end]);
         walk.at = from + end;
     }
+
     if kind == VIRT_MACHINE_ID {
         if let Some(from) = wanted.subject.then(|| walk.find(b"vm-ctx=")).flatten() {
             facts.labels.push(Labels::of_subject(walk.word(from)?));
@@ -150,6 +158,7 @@ fn virtual_machine<'e>(
             walk.at = from;
         }
     }
+
     Ok(())
 }
 
@@ -173,6 +182,7 @@ fn second_user(facts: &mut Facts<'_>, walk: &mut Walk<'_>) -> Result<(), Rejecte
             _ => return Err(Rejected::InLastParts),
         }
     }
+
     Ok(())
 }
 
@@ -199,6 +209,7 @@ fn user_text<'e>(
             None => walk.at,
         }
     };
+
     walk.at = after_account;
     let start = walk;
     if let Some(from) = wanted.host.then(|| start.find(b"hostname=")).flatten() {
@@ -207,13 +218,16 @@ fn user_text<'e>(
     if let Some(from) = wanted.files.then(|| start.find(b"cwd=")).flatten() {
         facts.files.cwd = walk.value_or_legacy(from)?;
     }
+
     if let Some(from) = wanted.terminal.then(|| start.find(b"terminal=")).flatten() {
         let terminal = walk.word(from).or_else(|_| walk.until(from, b')'))?;
         facts.terminal = Some(Cow::Borrowed(terminal));
     }
+
     if let Some(from) = wanted.exe.then(|| start.find(b"exe=")).flatten() {
         facts.exe = walk.value_or_legacy(from).map_err(last_parts)?;
     }
+
     if wanted.success {
         if let Some(from) = start.find(b"res=") {
             let result = walk.until(from, b'\'').map_err(last_parts)?;
@@ -223,6 +237,7 @@ fn user_text<'e>(
             facts.call.success = i32::from(result.eq_ignore_ascii_case(b"success"));
         }
     }
+
     Ok(())
 }
 
@@ -248,13 +263,16 @@ pub(crate) fn login<'e>(
         let from = walk.require(b"pid=")?;
         facts.ids.pid = walk.number(from)? as i32;
     }
+
     if wanted.uid {
         let from = walk.require(b"uid=")?;
         facts.ids.set_named(UID, walk.number(from)?);
     }
+
     if let Some(from) = wanted.subject.then(|| walk.find(b"subj=")).flatten() {
         facts.labels.push(Labels::of_subject(walk.word(from)?));
     }
+
     if wanted.auid {
         let from = [&b"new auid="[..], b" auid=", b"new loginuid="]
             .iter()
@@ -263,6 +281,7 @@ pub(crate) fn login<'e>(
             .ids
             .set_named(AUID, last_or_anew(&mut walk, from.ok_or(Malformed)?)?);
     }
+
     if wanted.success {
         facts.call.success = match walk.find(b"res=") {
             Some(from) => last_or_anew(&mut walk, from)? as i32,
@@ -270,10 +289,12 @@ pub(crate) fn login<'e>(
             None => 1,
         };
     }
+
     if wanted.session {
         let from = walk.find(b"new ses=").or_else(|| walk.find(b" ses="));
         facts.ids.session = walk.last_number(from.ok_or(Malformed)?)?;
     }
+
     Ok(())
 }
 
@@ -297,23 +318,28 @@ pub(crate) fn daemon<'e>(
         let from = walk.require(b"auid=")?;
         facts.ids.set_named(AUID, walk.number(from)?);
     }
+
     if wanted.pid {
         let from = walk.require(b"pid=")?;
         facts.ids.pid = walk.number(from)? as i32;
     }
+
     if wanted.uid {
         if let Some(uid) = walk.optional_number(b" uid=")? {
             facts.ids.uid = uid;
         }
     }
+
     if wanted.session {
         if let Some(session) = walk.optional_number(b"ses=")? {
             facts.ids.session = session;
         }
     }
+
     if let Some(from) = wanted.subject.then(|| walk.find(b"subj=")).flatten() {
         facts.labels.push(Labels::of_subject(walk.last_word(from)));
     }
+
     daemon_result(facts, walk.text, start, wanted)
 }
 
@@ -358,21 +384,25 @@ pub(crate) fn integrity<'e>(
     if let Some(pid) = walk.optional_number(b"pid=")? {
         facts.ids.pid = pid as i32;
     }
+
     if wanted.uid {
         if let Some(uid) = uid_behind_blank(&mut walk, dialect)? {
             facts.ids.set_named(UID, uid);
         }
     }
+
     if wanted.auid {
         if let Some(from) = find_from(walk.text, 0, b"auid=") {
             facts.ids.set_named(AUID, walk.number(from)?);
         }
     }
+
     if wanted.session {
         if let Some(session) = walk.optional_number(b"ses=")? {
             facts.ids.session = session;
         }
     }
+
     if let Some(from) = wanted.subject.then(|| walk.find(b"subj=")).flatten() {
         facts.labels.push(Labels::of_subject(walk.word(from)?));
     }
@@ -382,6 +412,7 @@ pub(crate) fn integrity<'e>(
     if let Some(from) = wanted.files.then(|| walk.find(b" name=")).flatten() {
         facts.files.add(walk, from)?;
     }
+
     last_result(facts, walk, wanted)
 }
 
@@ -410,6 +441,7 @@ pub(crate) fn simple<'e>(
             None => return Err(Malformed),
         }
     }
+
     if let Some(from) = wanted.session.then(|| walk.find(b"ses=")).flatten() {
         facts.ids.session = walk.last_number(from)?;
     }
@@ -419,9 +451,11 @@ pub(crate) fn simple<'e>(
     if let Some(from) = wanted.keys.then(|| walk.find(b"key=")).flatten() {
         crate::facts::add_keys(&mut facts.keys, walk, from)?;
     }
+
     if is_config {
         facts.call.success = 1;
     }
+
     last_result(facts, walk, wanted)
 }
 
@@ -435,16 +469,19 @@ pub(crate) fn kernel_anomaly<'e>(
         let from = walk.require(b"auid=")?;
         facts.ids.set_named(AUID, walk.last_number(from)?);
     }
+
     if wanted.uid {
         if let Some(uid) = walk.optional_number(b"uid=")? {
             facts.ids.set_named(UID, uid);
         }
     }
+
     if wanted.gid {
         if let Some(gid) = walk.optional_number(b"gid=")? {
             facts.ids.gid = gid;
         }
     }
+
     if let Some(from) = wanted.session.then(|| walk.find(b"ses=")).flatten() {
         facts.ids.session = walk.last_number(from)?;
     }
@@ -454,14 +491,17 @@ pub(crate) fn kernel_anomaly<'e>(
     if let Some(from) = wanted.subject.then(|| walk.find(b"subj=")).flatten() {
         facts.labels.push(Labels::of_subject(walk.word(from)?));
     }
+
     if wanted.pid {
         if let Some(pid) = walk.optional_number(b"pid=")? {
             facts.ids.pid = pid as i32;
         }
     }
+
     if let Some(from) = wanted.comm.then(|| walk.find(b"comm=")).flatten() {
         facts.comm = walk.value(from)?;
     }
+
     if wanted.exe {
         match walk.find(b"exe=") {
             Some(from) => facts.exe = walk.value(from)?,
@@ -469,6 +509,7 @@ pub(crate) fn kernel_anomaly<'e>(
             None => return Err(Malformed),
         }
     }
+
     if kind == SECCOMP {
         // A few kernels do not say it.
         let Some(from) = walk.find(b"arch=") else {
@@ -478,6 +519,7 @@ pub(crate) fn kernel_anomaly<'e>(
         let from = walk.require(b"syscall=")?;
         facts.call.syscall = walk.number(from)? as i32;
     }
+
     last_result(facts, walk, wanted)
 }
 
@@ -487,9 +529,10 @@ fn uid_behind_blank(walk: &mut Walk<'_>, dialect: Dialect) -> Result<Option<u32>
     let Some(from) = walk.find(b" uid=") else {
         return Ok(None);
     };
-    match dialect.is_compat() {
-        true => walk.word(from).map(|_| Some(0)),
-        false => walk.number(from).map(Some),
+    if dialect.is_compat() {
+        walk.word(from).map(|_| Some(0))
+    } else {
+        walk.number(from).map(Some)
     }
 }
 
@@ -504,22 +547,27 @@ pub(crate) fn tty<'e>(
             facts.ids.pid = pid as i32;
         }
     }
+
     if wanted.uid {
         if let Some(uid) = uid_behind_blank(&mut walk, dialect)? {
             facts.ids.set_named(UID, uid);
         }
     }
+
     if wanted.auid {
         let from = walk.require(b"auid=")?;
         facts.ids.set_named(AUID, walk.last_number(from)?);
     }
+
     if wanted.session {
         if let Some(session) = walk.optional_number(b"ses=")? {
             facts.ids.session = session;
         }
     }
+
     if let Some(from) = wanted.comm.then(|| walk.find(b"comm=")).flatten() {
         facts.comm = walk.value(from)?;
     }
+
     Ok(())
 }

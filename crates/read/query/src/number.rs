@@ -25,6 +25,7 @@ fn magnitude(digits: &[u8], base: u32) -> Result<u64, OutOfRange> {
         }
         _ => digits,
     };
+
     let mut value = 0_u64;
     for byte in digits {
         let Some(digit) = char::from(*byte).to_digit(base) else {
@@ -35,6 +36,7 @@ fn magnitude(digits: &[u8], base: u32) -> Result<u64, OutOfRange> {
             .and_then(|value| value.checked_add(digit.into()))
             .ok_or(OutOfRange)?;
     }
+
     Ok(value)
 }
 
@@ -97,6 +99,7 @@ pub(crate) fn decode_whole(text: &[u8]) -> Option<Vec<u8>> {
         let end = memchr::memchr(b')', text)?;
         return Some(text[..=end].to_vec());
     }
+
     let digits: Vec<u8> = text
         .iter()
         .map_while(|byte| char::from(*byte).to_digit(16))
@@ -105,6 +108,7 @@ pub(crate) fn decode_whole(text: &[u8]) -> Option<Vec<u8>> {
     if digits.len() < 2 {
         return None;
     }
+
     let bytes = digits.chunks(2).map(|pair| match pair {
         [high, low] => high << 4 | low,
         _ => pair[0] << 4,

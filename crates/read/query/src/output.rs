@@ -14,6 +14,7 @@ pub fn write_raw(event: &Event, dialect: Dialect, out: &mut Vec<u8>) {
         }
         return;
     }
+
     let is_enriched = event.is_enriched();
     for record in event.records() {
         out.extend_from_slice(record.text);

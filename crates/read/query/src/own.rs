@@ -73,6 +73,7 @@ pub(crate) fn read<'e>(event: EventView<'e>, wanted: &Wanted) -> Facts<'e> {
     if let Some(record) = call {
         Reader::new(&mut facts, record, wanted, true).read();
     }
+
     let is_actor = call.is_none();
     let mut has_read_call = false;
     for record in event.records() {
@@ -81,6 +82,7 @@ pub(crate) fn read<'e>(event: EventView<'e>, wanted: &Wanted) -> Facts<'e> {
             Reader::new(&mut facts, record, wanted, is_actor).read();
         }
     }
+
     facts
 }
 
@@ -100,6 +102,7 @@ mod code {
             ([a], ..) => *a as u64,
             _ => return 0,
         };
+
         // A zero in a name is no end of it.
         match name.len() {
             8 => code,
@@ -180,6 +183,7 @@ impl<'f, 'e> Reader<'f, 'e> {
         if self.record.kind == SOCKADDR {
             return self.socket_address();
         }
+
         let has_facts = match self.record.kind {
             kind::PROCTITLE | EXECVE => false,
             CWD => self.wanted.files,
@@ -189,6 +193,7 @@ impl<'f, 'e> Reader<'f, 'e> {
         if !has_facts {
             return;
         }
+
         if self.is_of_access() {
             self.verdict();
         }
@@ -211,6 +216,7 @@ impl<'f, 'e> Reader<'f, 'e> {
         let Some(at) = memchr::memmem::find(text, b"avc: ") else {
             return;
         };
+
         let rest = &text[at..];
         let Some(open) = memchr::memchr(b'{', rest) else {
             return;
@@ -218,6 +224,7 @@ impl<'f, 'e> Reader<'f, 'e> {
         let Some(length) = memchr::memchr(b'}', &rest[open..]) else {
             return;
         };
+
         let is_denied = memchr::memmem::find(&rest[..open], b"denied").is_some();
         self.labels.granted = Some(!is_denied);
         self.labels.permissions = Some(rest[open + 1..open + length].trim_ascii());
@@ -296,6 +303,7 @@ impl<'f, 'e> Reader<'f, 'e> {
         if !is_call && !is_alone {
             return;
         }
+
         let call = &mut self.facts.call;
         match field.name {
             b"arch" if self.wanted.arch && call.arch == 0 => {
@@ -366,6 +374,7 @@ impl<'f, 'e> Reader<'f, 'e> {
             TextOf::Exe => &mut self.facts.exe,
             TextOf::Host => &mut self.facts.host,
         };
+
         let is_own = self.is_actor || which == TextOf::Host;
         if is_own && own.is_none() {
             *own = Some(text);
@@ -423,12 +432,14 @@ impl<'f, 'e> Reader<'f, 'e> {
             b"vm-ctx" => self.record.kind == VIRT_MACHINE_ID,
             _ => false,
         };
+
         let is_object = match field.name {
             b"obj" => true,
             name if name.starts_with(b"obj_") => true,
             b"img-ctx" => self.record.kind == VIRT_MACHINE_ID,
             _ => false,
         };
+
         let label = || field.word();
         if is_subject && subject {
             self.facts.labels.extend(label().map(Labels::of_subject));
@@ -458,20 +469,24 @@ impl<'f, 'e> Reader<'f, 'e> {
         if self.facts.address.is_none() {
             self.facts.address = address.clone();
         }
+
         self.text(TextOf::Host, name);
         self.text(TextOf::Host, address);
         if !self.is_of_access() {
             return;
         }
+
         if self.labels.is_of_apparmor && self.labels.object.is_none() {
             let name = Fields::of(self.record.text).find(|field| field.name == b"name");
             self.labels.object = name.and_then(|field| field.word());
         }
+
         if let (Some(granted), true) = (self.labels.granted, self.wanted.success) {
             if self.facts.call.success < 0 {
                 self.facts.call.success = granted.into();
             }
         }
+
         if self.labels != Labels::default() {
             self.facts.labels.push(self.labels);
         }

@@ -24,6 +24,7 @@ pub(crate) fn record(line: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
             |stamp: &[u8]| stamp.starts_with(b"msg=audit(") || stamp.starts_with(b"audit(");
         is_word && stamp.is_some_and(starts)
     };
+
     let at = memmem::find_iter(window, b"type=").find(is_record)?;
     let node = memmem::rfind(&window[..at], b"node=");
     let node = node.filter(|node| *node == 0 || matches!(window[*node - 1], b' ' | b':' | b'\t'));
@@ -61,6 +62,7 @@ pub(crate) fn write(host: Option<&[u8]>, record: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(host);
         out.push(b' ');
     }
+
     let lacks = memmem::find(record, b" audit(")
         .filter(|at| memmem::find(record, b" msg=audit(").is_none_or(|stamp| stamp > *at));
     match lacks {
@@ -119,6 +121,7 @@ impl JournalEntry {
             }
             _ => return false,
         };
+
         *into = value.to_vec();
         true
     }
@@ -128,17 +131,19 @@ impl JournalEntry {
         let entry = std::mem::take(self);
         let host = (!entry.host.is_empty()).then_some(&entry.host[..]);
         if let Some((_, record)) = record(&entry.message) {
-            let host = host.filter(|_| !record.starts_with(b"node="));
-            write(host, record, out);
+            let has_node = record.starts_with(b"node=");
+            write(if has_node { None } else { host }, record, out);
             out.push(b'\n');
             return;
         }
+
         let (Some(time_us), false) = (entry.time_us, entry.serial.is_empty()) else {
             return;
         };
         if entry.kind.is_empty() {
             return;
         }
+
         // journald writes the type before the text.
         let text = entry.message.strip_prefix(&entry.kind[..]);
         let text = text.unwrap_or(&entry.message).trim_ascii_start();
@@ -150,6 +155,7 @@ impl JournalEntry {
         );
         let line = [b"type=", &entry.kind[..], stamp.as_bytes(), text].concat();
         write(host, &line, out);
+
         out.push(b'\n');
     }
 }

@@ -83,6 +83,7 @@ impl<'e> Row<'e> {
             .names_of([b"auid", b"unit", b"container"])
             .map(|name| name.and_then(value_at));
         let (sec, msec, serial) = event.time();
+
         Row {
             time_ms: sec.saturating_mul(1000).saturating_add(msec.into()),
             serial,
@@ -134,6 +135,7 @@ impl<'e> Row<'e> {
             };
             push(&mut items, absolute(cwd.as_deref(), name), nametype);
         }
+
         items
     }
 
@@ -198,10 +200,10 @@ fn value_at(rest: &[u8]) -> Option<Text<'_>> {
     }
     let end = memchr::memchr2(b' ', b'\n', rest).unwrap_or(rest.len());
     let bare = &rest[..end];
-    match !bare.is_empty() && bare.len().is_multiple_of(2) && bare.iter().all(u8::is_ascii_hexdigit)
-    {
-        true => unescape(bare).map(Cow::Owned),
-        false => (!bare.is_empty()).then_some(Cow::Borrowed(bare)),
+    if !bare.is_empty() && bare.len().is_multiple_of(2) && bare.iter().all(u8::is_ascii_hexdigit) {
+        unescape(bare).map(Cow::Owned)
+    } else {
+        (!bare.is_empty()).then_some(Cow::Borrowed(bare))
     }
 }
 
@@ -230,6 +232,7 @@ fn call(event: EventView<'_>, facts: &Facts<'_>) -> Option<Cow<'static, str>> {
             _ => {}
         }
     }
+
     None
 }
 

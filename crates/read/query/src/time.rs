@@ -109,6 +109,7 @@ pub fn of_words(
             return Ok(at_s);
         }
     }
+
     let midnight = Some("00:00:00");
     let (date, time) = match second {
         Some(second) if first.contains(':') => (Some(second), Some(first)),
@@ -118,10 +119,12 @@ pub fn of_words(
         None if bound == Bound::Start => (Some(first), midnight),
         None => (Some(first), None),
     };
+
     if !dialect.is_compat() {
         let with_short_year = date.and_then(short_year);
         return parse(bound, with_short_year.as_deref().or(date), time);
     }
+
     parse(bound, date, time)
 }
 
@@ -147,6 +150,7 @@ fn exact(bound: Bound, first: &str, second: Option<&str>) -> Option<i64> {
             return Some(now() - ago_s);
         }
     }
+
     let (date, time) = match (date.split_once('T'), time) {
         (Some((date, time)), None) => (date, Some(time)),
         (None, time) => (date, time),
@@ -166,12 +170,12 @@ fn seconds_ago(text: &str) -> Option<i64> {
         "w" => 7 * 86_400,
         _ => return None,
     };
-    let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
-    number
-        .parse::<i64>()
-        .ok()
-        .filter(|_| is_number)?
-        .checked_mul(unit_s)
+
+    // A sign would be taken for a part of the number.
+    if !number.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    number.parse::<i64>().ok()?.checked_mul(unit_s)
 }
 
 /// `2023-11-14`, `22:13[:20[.5]]` and `Z` or `+01:00`. Without a time of day, the day's first or last second.
@@ -198,6 +202,7 @@ fn iso(bound: Bound, date: &str, time: Option<&str>) -> Option<i64> {
             }
         }
     };
+
     let is_valid = (1970..=9999).contains(&year)
         && (1..=12).contains(&month)
         && (1..=31).contains(&day)
@@ -207,12 +212,14 @@ fn iso(bound: Bound, date: &str, time: Option<&str>) -> Option<i64> {
     if !is_valid {
         return None;
     }
+
     let mut tm = empty();
     (tm.tm_year, tm.tm_mon, tm.tm_mday) = (year - 1900, month - 1, day);
     (tm.tm_hour, tm.tm_min, tm.tm_sec, tm.tm_isdst) = (hour, minute, second, -1);
     let Some(zone) = zone else {
         return Some(make(&mut tm));
     };
+
     // SAFETY: `tm` is a valid object.
     let at_s = unsafe { libc::timegm(&mut tm) };
     let east_s = match zone {
@@ -228,6 +235,7 @@ fn iso(bound: Bound, date: &str, time: Option<&str>) -> Option<i64> {
             }
         }
     };
+
     Some(at_s - east_s)
 }
 
@@ -265,6 +273,7 @@ pub fn parse(bound: Bound, date: Option<&str>, time: Option<&str>) -> Result<i64
             make(&mut tm);
         }
     }
+
     match time {
         Some(time) => set_time(&mut tm, time, name)?,
         None => {
@@ -273,9 +282,11 @@ pub fn parse(bound: Bound, date: Option<&str>, time: Option<&str>) -> Result<i64
             tm.tm_isdst = now.tm_isdst;
         }
     }
+
     if tm.tm_year < 104 {
         return Err(format!("Error - year is {}", i64::from(tm.tm_year) + 1900));
     }
+
     seconds(&mut tm, name)
 }
 
@@ -295,6 +306,7 @@ fn set_time(tm: &mut libc::tm, time: &str, name: &str) -> Result<(), String> {
 
 fn set_word(tm: &mut libc::tm, word: &str) -> Result<(), String> {
     const DAY_S: i64 = 24 * 60 * 60;
+
     let now = now();
     match word {
         "now" => set_clock(tm, now, true),
@@ -308,11 +320,13 @@ fn set_word(tm: &mut libc::tm, word: &str) -> Result<(), String> {
         "week-ago" => set_clock(tm, now - 7 * DAY_S, false),
         _ => set_clock(tm, now, false),
     }
+
     match word {
         "this-month" => tm.tm_mday = 1,
         "this-year" => (tm.tm_mday, tm.tm_mon, tm.tm_isdst) = (1, 0, 0),
         _ => {}
     }
+
     Ok(())
 }
 
@@ -431,6 +445,7 @@ fn ctime(at_s: u64, out: &mut Vec<u8>) {
     const MONTHS: [&str; 12] = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ];
+
     let tm = i64::try_from(at_s).ok().and_then(try_local);
     let text = match tm {
         Some(tm) => format!(
@@ -445,6 +460,7 @@ fn ctime(at_s: u64, out: &mut Vec<u8>) {
         ),
         None => "(null)".to_owned(),
     };
+
     out.extend_from_slice(text.as_bytes());
 }
 
@@ -499,6 +515,7 @@ fn write_parts(at_s: u64, msec: u32, dialect: Dialect, out: &mut Vec<u8>) {
     for format in [c"%Y", c"%m", c"%d", c"%u", c"%k"] {
         column(tm.as_ref(), format, out);
     }
+
     out.extend_from_slice(format!("{msec},").as_bytes());
     if let Some(tm) = &tm {
         let offset_s = tm.tm_gmtoff.unsigned_abs();
@@ -511,6 +528,7 @@ fn write_parts(at_s: u64, msec: u32, dialect: Dialect, out: &mut Vec<u8>) {
         let hour = offset_s / 3600;
         out.extend_from_slice(format!("{sign}{hour:02}:{minute:02}").as_bytes());
     }
+
     out.push(b',');
 }
 

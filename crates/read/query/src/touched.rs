@@ -4,7 +4,7 @@
 //! reuses the inode number of a deleted file: a CREATE of that inode in an event that does not rename or link begins
 //! a new file. Inodes and names are those of one host: those of another node are others.
 
-use crate::told::{absolute, Item, Told};
+use crate::event_summary::{absolute, EventSummary, Item};
 use crate::EventView;
 use std::collections::{HashMap, HashSet};
 
@@ -38,7 +38,10 @@ impl Touched {
     }
 
     fn has_name(&self, item: &Item) -> bool {
-        let Some(path) = item.path.as_deref().filter(|_| item.nametype != b"PARENT") else {
+        if item.nametype == b"PARENT" {
+            return false;
+        }
+        let Some(path) = item.path.as_deref() else {
             return false;
         };
         match self.path.first() {
@@ -63,17 +66,21 @@ impl Touched {
     }
 
     /// Counts the files that begin with this event.
-    fn begin(&mut self, node: &Node, told: &Told) {
-        for item in &told.items {
-            let Some(inode) = inode(node, item).filter(|_| item.nametype == b"CREATE") else {
+    fn begin(&mut self, node: &Node, summary: &EventSummary) {
+        for item in &summary.items {
+            if item.nametype != b"CREATE" {
+                continue;
+            }
+            let Some(inode) = inode(node, item) else {
                 continue;
             };
-            let same = told
+
+            let same = summary
                 .items
                 .iter()
                 .filter(|other| other.inode == item.inode)
                 .count();
-            if same > 1 || told.is_failed {
+            if same > 1 || summary.is_failed {
                 continue;
             }
             let has_room = self.files.len() < INODES_MAX;
@@ -87,31 +94,37 @@ impl Touched {
 
     /// First reading: learns the inodes of the name. Returns whether something new was learnt: then another first
     /// reading may find more.
-    pub fn learn(&mut self, event: EventView<'_>, told: &Told) -> bool {
+    pub fn learn(&mut self, event: EventView<'_>, summary: &EventSummary) -> bool {
         let node = node(event);
-        self.begin(&node, told);
+        self.begin(&node, summary);
         let known = (self.of_interest.len(), self.names.len());
         let mut is_touched = false;
-        for item in &told.items {
+
+        for item in &summary.items {
             if !self.has_name(item) && !self.is_of_interest(&node, item) {
                 continue;
             }
             is_touched = true;
-            if let Some(inode) = inode(&node, item).filter(|_| self.has_name(item)) {
+            if !self.has_name(item) {
+                continue;
+            }
+            if let Some(inode) = inode(&node, item) {
                 let file = self.files.get(&inode).copied().unwrap_or(0);
                 self.of_interest.insert((inode, file));
             }
         }
+
         // A rename without inodes tells the other name.
-        let has = |nametype: &[u8]| told.items.iter().any(|item| item.nametype == nametype);
-        if is_touched && has(b"CREATE") && has(b"DELETE") && !told.is_failed {
-            let named = told
+        let has = |nametype: &[u8]| summary.items.iter().any(|item| item.nametype == nametype);
+        if is_touched && has(b"CREATE") && has(b"DELETE") && !summary.is_failed {
+            let named = summary
                 .items
                 .iter()
                 .filter(|item| item.nametype != b"PARENT" && item.inode.is_none());
             let named = named.filter_map(|item| Some((node.clone(), item.path.clone()?)));
             self.names.extend(named);
         }
+
         known != (self.of_interest.len(), self.names.len())
     }
 
@@ -121,10 +134,11 @@ impl Touched {
     }
 
     /// Second reading: whether the event touched the file.
-    pub fn is_touched(&mut self, event: EventView<'_>, told: &Told) -> bool {
+    pub fn is_touched(&mut self, event: EventView<'_>, summary: &EventSummary) -> bool {
         let node = node(event);
-        self.begin(&node, told);
-        told.items
+        self.begin(&node, summary);
+        summary
+            .items
             .iter()
             .any(|item| self.has_name(item) || self.is_of_interest(&node, item))
     }

@@ -7,7 +7,7 @@
 //! Pids are those of one host: the processes of each node are apart. The root needs no event of its own: its
 //! children name it.
 
-use crate::told::{write_shown, Told};
+use crate::event_summary::{write_shown, EventSummary};
 use crate::{time, EventView};
 use std::collections::HashMap;
 
@@ -71,8 +71,8 @@ impl Tree {
     }
 
     /// Takes an event. `is_shown`: it gets a line if its process belongs to the tree.
-    pub fn add(&mut self, event: EventView<'_>, told: &Told, is_shown: bool) {
-        let Some(pid) = told.pid else {
+    pub fn add(&mut self, event: EventView<'_>, summary: &EventSummary, is_shown: bool) {
+        let Some(pid) = summary.pid else {
             return;
         };
         let moment = (event.sec, event.msec);
@@ -80,25 +80,29 @@ impl Tree {
             self.forgotten += 1;
             return;
         };
-        let Some(number) = self.process((node, pid), told, moment) else {
+        let Some(number) = self.process((node, pid), summary, moment) else {
             self.forgotten += 1;
             return;
         };
+
         if self.processes[number].is_member && is_shown {
-            self.add_line(number, moment, told);
+            self.add_line(number, moment, summary);
         }
+
         let process = &mut self.processes[number];
         if process.ppid == 0 {
-            process.ppid = told.ppid.unwrap_or(0);
+            process.ppid = summary.ppid.unwrap_or(0);
         }
+
         process.who = {
             let mut who = Vec::new();
-            told.write_who(&mut who);
+            summary.write_who(&mut who);
             who
         };
-        match &told.what[..] {
+
+        match &summary.what[..] {
             b"fork" | b"vfork" | b"clone" | b"clone3" => {
-                let child = told.exit.and_then(|exit| u32::try_from(exit).ok());
+                let child = summary.exit.and_then(|exit| u32::try_from(exit).ok());
                 if let Some(child) =
                     child.filter(|child| *child > 0 && self.births.len() < PROCESSES_MAX)
                 {
@@ -120,7 +124,7 @@ impl Tree {
         known
     }
 
-    fn add_line(&mut self, number: usize, moment: Moment, told: &Told) {
+    fn add_line(&mut self, number: usize, moment: Moment, summary: &EventSummary) {
         let process = &mut self.processes[number];
         if self.lines >= LINES_MAX {
             process.left_out += 1;
@@ -130,26 +134,30 @@ impl Tree {
         let mut line = Vec::new();
         write_moment(moment, &mut line);
         line.push(b' ');
-        told.write_action(&mut line);
+        summary.write_action(&mut line);
         process.parts.push(Part::Line(line));
     }
 
     /// The process of an event.
-    fn process(&mut self, task: Task, told: &Told, moment: Moment) -> Option<usize> {
+    fn process(&mut self, task: Task, summary: &EventSummary, moment: Moment) -> Option<usize> {
         let node = task.0;
         let current = self.current.get(&task).copied();
         let birth = self.births.get(&task).copied();
-        let birth = birth.filter(|(parent, _)| told.ppid == Some(self.processes[*parent].task.1));
+        let birth =
+            birth.filter(|(parent, _)| summary.ppid == Some(self.processes[*parent].task.1));
+
+        // A fork has announced the process: it begins there, unless the one that has the pid began later.
         if let Some((parent, start)) = birth {
             self.births.remove(&task);
             if current.is_none_or(|number| self.processes[number].start <= start) {
-                return self.begin(task, told.ppid, start, Some(parent), true);
+                return self.begin(task, summary.ppid, start, Some(parent), true);
             }
         }
 
+        // A process whose parent has ended is init's child, and still the same one.
         if let Some(number) = current {
             let process = &self.processes[number];
-            let is_other = told
+            let is_other = summary
                 .ppid
                 .is_some_and(|ppid| ![1, process.ppid].contains(&ppid) && process.ppid != 0);
             if !process.has_ended && !is_other {
@@ -157,11 +165,11 @@ impl Tree {
             }
         }
 
-        let parent = match told.ppid {
+        let parent = match summary.ppid {
             Some(ppid) => self.parent((node, ppid), moment),
             None => None,
         };
-        self.begin(task, told.ppid, moment, parent, false)
+        self.begin(task, summary.ppid, moment, parent, false)
     }
 
     /// The process that an event names as the parent of its own. The root that is asked for exists by that alone.
@@ -185,6 +193,7 @@ impl Tree {
         if self.processes.len() >= PROCESSES_MAX {
             return None;
         }
+
         let number = self.processes.len();
         let is_member =
             task.1 == self.pid || parent.is_some_and(|parent| self.processes[parent].is_member);
@@ -199,9 +208,11 @@ impl Tree {
             parts: Vec::new(),
             left_out: 0,
         });
+
         if let (Some(parent), true) = (parent, is_member) {
             self.processes[parent].parts.push(Part::Child(number));
         }
+
         self.current.insert(task, number);
         Some(number)
     }
@@ -214,6 +225,7 @@ impl Tree {
             return all.collect();
         };
         let all: Vec<usize> = all.collect();
+
         let of_node = |node: usize| {
             let its = || {
                 all.iter()
@@ -228,6 +240,7 @@ impl Tree {
                 .filter(|number| !self.processes[**number].is_made);
             until.or(first).copied()
         };
+
         (0..self.nodes.len()).filter_map(of_node).collect()
     }
 
@@ -288,12 +301,15 @@ impl Tree {
             write_shown(node, out);
             out.extend_from_slice(b": ");
         }
-        match process.who.is_empty() {
-            true => out.extend_from_slice(
+
+        if process.who.is_empty() {
+            out.extend_from_slice(
                 format!("process {} (it has no event)", process.task.1).as_bytes(),
-            ),
-            false => write_shown(&process.who, out),
+            )
+        } else {
+            write_shown(&process.who, out)
         }
+
         out.extend_from_slice(if process.is_made {
             b" from "
         } else {

@@ -101,9 +101,10 @@ impl<'e> Walk<'e> {
         let rest = &self.text[from..];
         let length = memchr(b' ', rest).unwrap_or(rest.len());
         self.at = from + length;
-        match rest[..length].iter().all(u8::is_ascii_hexdigit) {
-            true => Ok(unescape(rest).map(Cow::Owned)),
-            false => Ok(Some(Cow::Borrowed(&rest[..length]))),
+        if rest[..length].iter().all(u8::is_ascii_hexdigit) {
+            Ok(unescape(rest).map(Cow::Owned))
+        } else {
+            Ok(Some(Cow::Borrowed(&rest[..length])))
         }
     }
 }

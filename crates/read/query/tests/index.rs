@@ -1,7 +1,7 @@
 //! A search by index finds the same events in the same order as one that reads everything.
 
 use proptest::prelude::*;
-use query::index::{steps, Answer, Asked, Block, Blocks, Index, Needed, Step, Subject};
+use query::index::{steps, Answer, Block, BlockUse, Blocks, Index, IndexAnswer, Needed, Subject};
 use query::{Assembler, Dialect, Filter, Lines, Matcher, TimeRange};
 
 /// Times of a log: mostly ascending, some late, some records of an event apart.
@@ -175,7 +175,8 @@ fn by_index(
         .iter()
         .flat_map(|index| {
             let bytes = index.to_bytes();
-            let asked = Asked::read(&bytes[..], bytes.len() as u64, &needed).expect("an index");
+            let asked =
+                IndexAnswer::read(&bytes[..], bytes.len() as u64, &needed).expect("an index");
             assert!(asked.subject == index.subject && asked.blocks == index.blocks);
             asked.answers
         })
@@ -199,7 +200,7 @@ fn by_index(
     let mut left_out = 0;
     for (step, text) in steps.iter().zip(texts) {
         match step {
-            Step::Read => {
+            BlockUse::Read => {
                 let mut lines = Lines::new(text, None);
                 while let Some(line) = lines.next_line().expect("memory is read") {
                     assembler.add(line);
@@ -207,8 +208,8 @@ fn by_index(
                 }
                 continue;
             }
-            Step::LeaveOut(Some(sec)) => assembler.leave_out(*sec),
-            Step::LeaveOut(None) => {}
+            BlockUse::LeaveOut(Some(sec)) => assembler.leave_out(*sec),
+            BlockUse::LeaveOut(None) => {}
         }
         left_out += 1;
         found(&mut assembler, &mut matcher, &mut out);
@@ -312,7 +313,7 @@ proptest! {
     fn bytes_that_are_no_index_do_no_harm(body in prop::collection::vec(any::<u8>(), 0..300)) {
         let bytes = [&b"TARSIDX1"[..], &body].concat();
         prop_assert!(Index::from_bytes(&bytes).is_err());
-        prop_assert!(Asked::read(&bytes[..], bytes.len() as u64, &Needed::default()).is_none());
+        prop_assert!(IndexAnswer::read(&bytes[..], bytes.len() as u64, &Needed::default()).is_none());
     }
 }
 

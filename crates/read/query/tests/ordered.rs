@@ -1,11 +1,11 @@
 //! A search of pieces, by a literal or without the state machine, finds what the state machine finds.
 
 use proptest::prelude::*;
-use query::index::{cut, steps, Block, Step};
+use query::index::{cut, steps, Block, BlockUse};
 use query::report::runs::{boundary, Extent, NotOrdered, Part, Reading, AFTER_BYTES, BEFORE_BYTES};
 use query::{
-    Assembler, Dialect, Escape, Event, EventView, Filter, Found, InOrder, Lines, Matcher, Sink,
-    TimeRange,
+    Assembler, Dialect, Escape, Event, EventView, Filter, InOrder, Lines, Matcher, PieceEvents,
+    Sink, TimeRange,
 };
 use std::io;
 
@@ -227,9 +227,9 @@ fn by_literal(log: &[u8], filter: &Filter, range: TimeRange, block_bytes: usize)
     let (mut assembler, mut out) = (Assembler::new(Dialect::Own, TIMEOUT_S, range), Vec::new());
     for (step, text) in steps.iter().zip(&texts) {
         match step {
-            Step::Read => add(text, &mut assembler, &mut matcher, &mut out),
-            Step::LeaveOut(Some(sec)) => assembler.leave_out(*sec),
-            Step::LeaveOut(None) => {}
+            BlockUse::Read => add(text, &mut assembler, &mut matcher, &mut out),
+            BlockUse::LeaveOut(Some(sec)) => assembler.leave_out(*sec),
+            BlockUse::LeaveOut(None) => {}
         }
         drain(&mut assembler, &mut matcher, &mut out);
     }
@@ -270,7 +270,7 @@ fn by_pieces(log: &[u8], filter: &Filter, range: TimeRange, piece_bytes: usize) 
                 end if end >= log.len() => log.len(),
                 end => place(end)?,
             };
-            let mut found = Found::default();
+            let mut found = PieceEvents::default();
             let each = |view: EventView<'_>| {
                 if !matcher.matches_view(view) {
                     return found.pass(view.time());

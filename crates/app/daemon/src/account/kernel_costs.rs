@@ -18,7 +18,7 @@ pub(crate) struct KernelCosts {
 
 /// Values in a record of an event, as they are in the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Told<'a> {
+pub(crate) struct EventOrigin<'a> {
     /// Key of the rule.
     key: &'a [u8],
     uid: &'a [u8],
@@ -31,11 +31,11 @@ const SYSCALL: u16 = 1300;
 const URINGOP: u16 = 1336;
 
 /// Values in a record of an event; `None` unless it has a key and is of a kind that rules select.
-pub(crate) fn told(kind: u16, body: &[u8]) -> Option<Told<'_>> {
+pub(crate) fn told(kind: u16, body: &[u8]) -> Option<EventOrigin<'_>> {
     if !matches!(kind, SYSCALL | URINGOP) {
         return None;
     }
-    let (mut told, mut key) = (Told::default(), None);
+    let (mut told, mut key) = (EventOrigin::default(), None);
     for field in text::fields(body) {
         match field.name {
             b"key" => key = Some(field.value),
@@ -44,7 +44,7 @@ pub(crate) fn told(kind: u16, body: &[u8]) -> Option<Told<'_>> {
             _ => {}
         }
     }
-    key.map(|key| Told { key, ..told })
+    key.map(|key| EventOrigin { key, ..told })
 }
 
 /// A path as it was before it was logged: `audit_log_untrustedstring()` in `kernel/audit.c`. `None` for `(null)`.
@@ -57,7 +57,7 @@ fn path(logged: &[u8]) -> Option<Vec<u8>> {
 
 impl KernelCosts {
     /// Counts an event that was written.
-    pub(crate) fn count(&mut self, told: &Told<'_>, bytes: usize) {
+    pub(crate) fn count(&mut self, told: &EventOrigin<'_>, bytes: usize) {
         self.count_key(told.key, bytes);
         let uid = std::str::from_utf8(told.uid).ok();
         let exe = path(told.exe);
@@ -89,6 +89,8 @@ impl KernelCosts {
             .iter()
             .enumerate()
             .filter(|(_, rule)| can_record(rule));
+
+        // The kernel names no rule, only its key: rules of one key share a row.
         for (place, rule) in recording {
             let key = rule.key();
             if let Some((_, row, count)) = rows.iter_mut().find(|(known, ..)| *known == key) {
@@ -96,6 +98,7 @@ impl KernelCosts {
                 row.rule = format!("{count} rules with this key");
                 continue;
             }
+
             let counted = self.by_key.get(&logged(key));
             let (events, bytes) = counted.copied().unwrap_or_default();
             let row = RuleCost {
@@ -108,6 +111,7 @@ impl KernelCosts {
             };
             rows.push((key, row, 1));
         }
+
         let mut table: Vec<RuleCost> = rows.into_iter().map(|(_, row, _)| row).collect();
         table.sort_by_key(|row| std::cmp::Reverse(row.bytes));
         table

@@ -10,14 +10,14 @@ mod tests;
 
 use crate::protocol::{MakerCost, MakerCosts as Answer, MakerKind, MakerOrder};
 use compose::Maker;
-use period::{found, Found, Name, Period};
+use period::{found, MakerName, Period, PeriodMakers};
 use record::WorkloadText;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use table::{ById, Mixer, Row, Sums, NAMES_MAX};
+use table::{ById, MakerRow, Mixer, Sums, NAMES_MAX};
 
 /// Recent costs are those of the last window and of the current one.
 const WINDOW: Duration = Duration::from_secs(10);
@@ -33,7 +33,7 @@ pub(crate) const OTHERS: &str = "(others)";
 
 /// Executable, cgroup and uid, which the events of one task and many others have in common.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-struct Origin {
+struct MakerOrigin {
     exe: u64,
     cgroup_id: u64,
     uid: u32,
@@ -41,9 +41,9 @@ struct Origin {
 
 /// Counts of an origin that wait to be added to those of its names.
 #[derive(Debug)]
-struct Waiting {
-    origin: Origin,
-    names: [Name; MakerKind::EVERY.len()],
+struct WaitingMaker {
+    origin: MakerOrigin,
+    names: [MakerName; MakerKind::EVERY.len()],
     sums: Sums,
     /// Bytes of its events in the current batch.
     batch_bytes: u64,
@@ -52,8 +52,8 @@ struct Waiting {
 /// Costs of the makers of events.
 #[derive(Debug)]
 pub(crate) struct MakerCosts {
-    waiting: Vec<Waiting>,
-    places: HashMap<Origin, usize, BuildHasherDefault<Mixer>>,
+    waiting: Vec<WaitingMaker>,
+    places: HashMap<MakerOrigin, usize, BuildHasherDefault<Mixer>>,
     /// The place of the last event's origin: the next event often has the same one.
     last: usize,
     /// Origins that have events in the current batch.
@@ -91,12 +91,12 @@ impl MakerCosts {
         bytes: usize,
         workload: impl FnOnce() -> Option<Arc<WorkloadText>>,
     ) {
-        let origin = Origin {
+        let origin = MakerOrigin {
             exe: maker.exe.map_or(0, |(hash, _)| hash),
             cgroup_id: maker.cgroup_id,
             uid: maker.uid,
         };
-        let is_last = |waiting: &Waiting| waiting.origin == origin;
+        let is_last = |waiting: &WaitingMaker| waiting.origin == origin;
         if !self.waiting.get(self.last).is_some_and(is_last) {
             self.last = match self.places.get(&origin) {
                 Some(&place) => place,
@@ -142,25 +142,29 @@ impl MakerCosts {
         self.settle();
         let lately = found(&self.recent(), by);
         let recent_s = self.recent_s();
+
         let rate = |bytes: u64| (bytes as f64 / recent_s) as u64;
-        let (mut found, period_s) = match is_recent {
-            true => (lately.clone(), recent_s),
-            false => {
-                let since_start = self.whole.began.elapsed();
-                (found(&[&self.whole], by), since_start.as_secs_f64())
-            }
+        let (mut found, period_s) = if is_recent {
+            (lately.clone(), recent_s)
+        } else {
+            let since_start = self.whole.began.elapsed();
+            (found(&[&self.whole], by), since_start.as_secs_f64())
         };
-        let rank = |row: &Row| Reverse(rank(&row.sums, order));
+
+        let rank = |row: &MakerRow| Reverse(rank(&row.sums, order));
         found.named.sort_by_key(rank);
         let names = found.named.len();
         found.named.truncate(top);
+
         let mut bytes_lately: ById<u64> = ById::default();
         bytes_lately.extend(lately.named.iter().map(|row| (row.id, row.sums.bytes)));
-        let of_name = |row: &Row| {
+        let of_name = |row: &MakerRow| {
             let bytes = bytes_lately.get(&row.id).copied();
             named_row(row, rate(bytes.unwrap_or(0)))
         };
         let mut rows: Vec<MakerCost> = found.named.iter().map(of_name).collect();
+
+        // Behind the named makers: events of nobody, of unknown makers, and the rest.
         rows.push(row("(none)", found.nameless, rate(lately.nameless.bytes)));
         rows.push(row("(unknown)", found.unknown, rate(lately.unknown.bytes)));
         let total = row("(total)", found.total, rate(lately.total.bytes));
@@ -168,6 +172,7 @@ impl MakerCosts {
         let others = total.bytes_per_s.saturating_sub(shown);
         rows.push(row(OTHERS, others_of(&found), others));
         rows.retain(|row| row.events > 0);
+
         Answer {
             by,
             period_s,
@@ -203,30 +208,33 @@ impl MakerCosts {
     /// Begins to count events of an origin. Returns its place.
     fn begin(
         &mut self,
-        origin: Origin,
+        origin: MakerOrigin,
         maker: &Maker<'_>,
         workload: Option<Arc<WorkloadText>>,
     ) -> usize {
         if self.waiting.len() >= ORIGINS_MAX {
             self.settle();
         }
-        let name = |text: &Arc<[u8]>| Name::Known(self.hasher.hash_one(text), kept(text));
+
+        let name = |text: &Arc<[u8]>| MakerName::Known(self.hasher.hash_one(text), kept(text));
         let of_workload = |text: fn(&WorkloadText) -> Option<&Arc<[u8]>>| match &workload {
-            None => Name::Unknown,
-            Some(workload) => text(workload).map_or(Name::None, name),
+            None => MakerName::Unknown,
+            Some(workload) => text(workload).map_or(MakerName::None, name),
         };
         let uid = || Arc::from(maker.uid.to_string().as_bytes());
         let exe = maker
             .exe
-            .map(|(hash, path)| Name::Known(hash, kept(&Arc::from(path))));
+            .map(|(hash, path)| MakerName::Known(hash, kept(&Arc::from(path))));
+
         let names = [
             of_workload(WorkloadText::unit),
             of_workload(WorkloadText::container),
-            Name::Known(self.hasher.hash_one(maker.uid), uid()),
-            exe.unwrap_or(Name::None),
+            MakerName::Known(self.hasher.hash_one(maker.uid), uid()),
+            exe.unwrap_or(MakerName::None),
         ];
+
         let place = self.waiting.len();
-        self.waiting.push(Waiting {
+        self.waiting.push(WaitingMaker {
             origin,
             names,
             sums: Sums::default(),
@@ -268,7 +276,7 @@ fn rank(sums: &Sums, order: MakerOrder) -> u64 {
 }
 
 /// Sums of makers that are in no row: neither in a named one nor in those for makers without a name.
-fn others_of(found: &Found) -> Sums {
+fn others_of(found: &PeriodMakers) -> Sums {
     let mut shown = found.nameless;
     shown += found.unknown;
     found.named.iter().for_each(|row| shown += row.sums);
@@ -279,7 +287,7 @@ fn others_of(found: &Found) -> Sums {
     }
 }
 
-fn named_row(of: &Row, bytes_per_s: u64) -> MakerCost {
+fn named_row(of: &MakerRow, bytes_per_s: u64) -> MakerCost {
     let mut name = String::from_utf8_lossy(&of.name).into_owned();
     // Names are chosen by others, and must not look like the rows for those without one.
     if name.starts_with('(') {

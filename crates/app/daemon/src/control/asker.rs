@@ -38,12 +38,18 @@ impl Asker {
     ) -> Option<Asker> {
         let peer = rustix::net::sockopt::socket_peercred(stream).ok()?;
         let pid = peer.pid.as_raw_nonzero().get() as u32;
-        let process = Process::open(pid);
+        let process = AskerProcess::open(pid);
         let exe = executable(pid);
         // The number may be another process's by now, unless this one still runs.
         let still_runs = peer_pidfd(stream).is_none_or(|fd| runs(fd.as_fd()));
-        let mut asker = Asker::read(pid, process.as_ref().filter(|_| still_runs));
-        asker.exe = exe.filter(|_| still_runs);
+        let (process, exe) = if still_runs {
+            (process, exe)
+        } else {
+            (None, None)
+        };
+
+        let mut asker = Asker::read(pid, process.as_ref());
+        asker.exe = exe;
         asker.who.uid = peer.uid.as_raw();
         asker.subj = peer_label(stream).or(asker.subj);
         Some(asker)
@@ -59,11 +65,11 @@ impl Asker {
         Asker {
             who,
             exe: executable(who.pid),
-            ..Asker::read(who.pid, Process::open(who.pid).as_ref())
+            ..Asker::read(who.pid, AskerProcess::open(who.pid).as_ref())
         }
     }
 
-    fn read(pid: u32, process: Option<&Process>) -> Asker {
+    fn read(pid: u32, process: Option<&AskerProcess>) -> Asker {
         let number = |name: &str| {
             let text = String::from_utf8(process?.file(name)?).ok()?;
             text.trim().parse().ok()
@@ -115,13 +121,13 @@ impl Asker {
 }
 
 /// A directory of /proc. It never shows another process that gets the same number later.
-struct Process(OwnedFd);
+struct AskerProcess(OwnedFd);
 
-impl Process {
-    fn open(pid: u32) -> Option<Process> {
+impl AskerProcess {
+    fn open(pid: u32) -> Option<AskerProcess> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let dir = rustix::fs::open(format!("/proc/{pid}"), flags, Mode::empty());
-        dir.ok().map(Process)
+        dir.ok().map(AskerProcess)
     }
 
     fn file(&self, name: &str) -> Option<Vec<u8>> {

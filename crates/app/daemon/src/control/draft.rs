@@ -10,7 +10,7 @@ const STEP: &str = "tarsier ctl, step";
 pub(super) type Refusal = (Option<i32>, String);
 
 /// A rule that was added or removed, or that was refused.
-pub(super) struct Change {
+pub(super) struct RuleChange {
     pub(super) is_added: bool,
     pub(super) is_success: bool,
     pub(super) rule: Rule,
@@ -19,7 +19,7 @@ pub(super) struct Change {
 /// The rules and the enabled flag that a request would result in.
 pub(super) struct Draft {
     pub(super) set: RuleSet,
-    pub(super) changes: Vec<Change>,
+    pub(super) changes: Vec<RuleChange>,
 }
 
 /// The values of `errno.h` that the kernel's audit returns.
@@ -55,7 +55,7 @@ impl Draft {
     /// A draft that replaces all rules at once.
     pub(super) fn between(old: &[Rule], new: Vec<Rule>) -> Draft {
         let lacks = |rules: &[Rule], rule: &Rule| !rules.iter().any(|other| other.same(rule));
-        let change = |rule: &Rule, is_added| Change {
+        let change = |rule: &Rule, is_added| RuleChange {
             is_added,
             is_success: true,
             rule: rule.clone(),
@@ -134,19 +134,23 @@ impl Draft {
             | Step::ResetBacklogWaitTimeActual
             | Step::Message(_) => return Ok(()),
         };
+
         let change = match &command {
             Command::Append(rule) | Command::Prepend(rule) => Some((rule.clone(), true)),
             Command::Delete(rule) => Some((rule.clone(), false)),
             _ => None,
         };
+
         let result = self.set.run(&Source::default(), command);
         if let Some((rule, is_added)) = change {
-            self.changes.push(Change {
+            self.changes.push(RuleChange {
                 is_added,
                 is_success: result.is_ok(),
                 rule,
             });
         }
+
+        // The errnos that the kernel answers with: auditctl prints messages by them.
         result.map_err(|error| {
             let errno = match error.kind {
                 ErrorKind::Exists => errno::EEXIST,
@@ -169,7 +173,7 @@ impl Draft {
         };
         let host = is_added.then_some(&SystemHost as &dyn rules::Host);
         if let Err(refusal) = rules::check(&rule, host) {
-            self.changes.push(Change {
+            self.changes.push(RuleChange {
                 is_added,
                 is_success: false,
                 rule,

@@ -1,7 +1,7 @@
 //! The text of records about changes, with the fields in the kernel's order. The kernel's records name the asker by
 //! auid, ses and subj, and leave the rest to the SYSCALL record; these contain everything that is known of the asker.
 
-use super::draft::Change;
+use super::draft::RuleChange;
 use crate::control::asker::Asker;
 use capture::HookChange;
 use record::put;
@@ -12,12 +12,13 @@ pub(super) const USER: u16 = 1005;
 pub(crate) const CONFIG_CHANGE: u16 = 1305;
 
 /// A rule that was added or removed: `audit_log_rule_change()` in kernel/auditfilter.c.
-pub(super) fn rule_change(by: &Asker, change: &Change) -> Vec<u8> {
+pub(super) fn rule_change(by: &Asker, change: &RuleChange) -> Vec<u8> {
     let mut out = Vec::new();
     by.put(&mut out);
-    let op = match change.is_added {
-        true => " op=add_rule key=",
-        false => " op=remove_rule key=",
+    let op = if change.is_added {
+        " op=add_rule key="
+    } else {
+        " op=remove_rule key="
     };
     put::text(&mut out, op);
     put::untrusted_or_null(&mut out, change.rule.key());
@@ -100,7 +101,7 @@ mod tests {
             },
             |_| None,
         );
-        let change = Change {
+        let change = RuleChange {
             is_added: true,
             is_success: true,
             rule,

@@ -26,13 +26,13 @@ pub(crate) struct ControlSocket {
     directory: OwnedFd,
     /// Finds the programs of clients.
     executable: Box<dyn Fn(u32) -> Option<Vec<u8>>>,
-    clients: Vec<Client>,
+    clients: Vec<ControlClient>,
     next: u64,
-    put_back: VecDeque<Asked>,
+    put_back: VecDeque<ControlRequest>,
 }
 
 /// A whole request.
-pub(crate) struct Asked {
+pub(crate) struct ControlRequest {
     /// The client's number, for [`ControlSocket::answer`].
     pub(crate) client: u64,
     /// The request line, without its newline.
@@ -41,16 +41,16 @@ pub(crate) struct Asked {
     pub(crate) by: Asker,
 }
 
-struct Client {
+struct ControlClient {
     number: u64,
     stream: UnixStream,
     by: Asker,
-    state: State,
+    state: ClientState,
     deadline: Instant,
     is_gone: bool,
 }
 
-enum State {
+enum ClientState {
     /// Bytes of the request received so far.
     Asking(Vec<u8>),
     /// Time of the last sign of life to the client, whose request is complete.
@@ -99,23 +99,23 @@ impl ControlSocket {
         }
         fds.extend(self.clients.iter().map(|client| {
             let wanted = match client.state {
-                State::Asking(_) => PollFlags::IN,
-                State::Waiting(_) => PollFlags::empty(),
-                State::Answered(..) => PollFlags::OUT,
+                ClientState::Asking(_) => PollFlags::IN,
+                ClientState::Waiting(_) => PollFlags::empty(),
+                ClientState::Answered(..) => PollFlags::OUT,
             };
             PollFd::from_borrowed_fd(client.stream.as_fd(), wanted)
         }));
     }
 
     /// Reads what clients have sent. Returns a request that is complete now, or was put back.
-    pub(crate) fn request(&mut self) -> Option<Asked> {
+    pub(crate) fn request(&mut self) -> Option<ControlRequest> {
         self.put_back.pop_front().or_else(|| self.new_request())
     }
 
     /// Reads what clients have sent. Returns a request that has become complete.
-    pub(crate) fn new_request(&mut self) -> Option<Asked> {
+    pub(crate) fn new_request(&mut self) -> Option<ControlRequest> {
         self.accept();
-        let asked = self.clients.iter_mut().find_map(Client::read);
+        let asked = self.clients.iter_mut().find_map(ControlClient::read);
         self.clients.retain(|client| !client.is_gone);
         asked
     }
@@ -126,7 +126,7 @@ impl ControlSocket {
     }
 
     /// Keeps a request until [`ControlSocket::request`] is called again.
-    pub(crate) fn put_back(&mut self, asked: Asked) {
+    pub(crate) fn put_back(&mut self, asked: ControlRequest) {
         self.put_back.push_back(asked);
     }
 
@@ -143,7 +143,7 @@ impl ControlSocket {
     pub(crate) fn answer(&mut self, client: u64, mut text: Vec<u8>) {
         text.push(b'\n');
         if let Some(client) = self.clients.iter_mut().find(|c| c.number == client) {
-            client.state = State::Answered(text, 0);
+            client.state = ClientState::Answered(text, 0);
             client.deadline = Instant::now() + PATIENCE;
         }
     }
@@ -151,7 +151,7 @@ impl ControlSocket {
     /// Sends what can be sent, and drops clients that have their answer or took too long.
     pub(crate) fn flush(&mut self) {
         let now = Instant::now();
-        self.clients.iter_mut().for_each(Client::write);
+        self.clients.iter_mut().for_each(ControlClient::write);
         self.clients
             .retain(|client| !client.is_gone && client.deadline > now);
     }
@@ -169,11 +169,11 @@ impl ControlSocket {
                 continue;
             }
             self.next += 1;
-            self.clients.push(Client {
+            self.clients.push(ControlClient {
                 number: self.next,
                 stream,
                 by,
-                state: State::Asking(Vec::new()),
+                state: ClientState::Asking(Vec::new()),
                 deadline: Instant::now() + PATIENCE,
                 is_gone: false,
             });
@@ -181,10 +181,10 @@ impl ControlSocket {
     }
 }
 
-impl Client {
+impl ControlClient {
     /// Reads what the client has sent. Returns the request if it is complete.
-    fn read(&mut self) -> Option<Asked> {
-        let State::Asking(input) = &mut self.state else {
+    fn read(&mut self) -> Option<ControlRequest> {
+        let ClientState::Asking(input) = &mut self.state else {
             return None;
         };
         let mut taken = 0;
@@ -212,9 +212,9 @@ impl Client {
         None
     }
 
-    fn asked(&mut self, line: Vec<u8>) -> Asked {
-        self.state = State::Waiting(Instant::now());
-        Asked {
+    fn asked(&mut self, line: Vec<u8>) -> ControlRequest {
+        self.state = ClientState::Waiting(Instant::now());
+        ControlRequest {
             client: self.number,
             line,
             by: self.by.clone(),
@@ -222,7 +222,7 @@ impl Client {
     }
 
     fn show_life(&mut self, now: Instant) {
-        let State::Waiting(last) = &mut self.state else {
+        let ClientState::Waiting(last) = &mut self.state else {
             return;
         };
         self.deadline = now + PATIENCE;
@@ -234,7 +234,7 @@ impl Client {
     }
 
     fn write(&mut self) {
-        let State::Answered(output, sent) = &mut self.state else {
+        let ClientState::Answered(output, sent) = &mut self.state else {
             return;
         };
         while let Some(rest) = output.get(*sent..).filter(|rest| !rest.is_empty()) {

@@ -39,12 +39,12 @@ pub(crate) struct Scheduling {
     nice: i32,
     /// `schedstat` of the daemon's thread; without it, nice goes to its minimum.
     schedstat: Option<File>,
-    window: Option<Window>,
+    window: Option<LateWindow>,
 }
 
 /// A period over which waiting is measured.
 #[derive(Clone, Copy, Debug)]
-struct Window {
+struct LateWindow {
     start: Instant,
     waited_ns: u64,
 }
@@ -128,6 +128,7 @@ impl Scheduling {
     /// `others` are a thread and a process for which the daemon waits.
     pub(crate) fn note(&mut self, frames: usize, fill: u32, left: u32, others: [Option<Pid>; 2]) {
         let fullest = fill.max(left);
+
         match self.window {
             None if fullest < LATE_PER_MILLE => {}
             _ if fullest >= NEARLY_FULL_PER_MILLE => {
@@ -136,6 +137,8 @@ impl Scheduling {
             }
             None => {
                 self.begin_window();
+
+                // Without schedstat it cannot be seen whether a step helps: then all at once.
                 let step = self
                     .schedstat
                     .as_ref()
@@ -164,7 +167,7 @@ impl Scheduling {
     }
 
     fn begin_window(&mut self) {
-        self.window = Some(Window {
+        self.window = Some(LateWindow {
             start: Instant::now(),
             waited_ns: self.waited_ns(),
         });

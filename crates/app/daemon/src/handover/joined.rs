@@ -9,22 +9,22 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Facts about the call of an event, except the time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Call {
+struct CallIdentity {
     tid: u32,
-    kind: Kind,
+    kind: CallKind,
     args: [u64; 6],
     exit: i64,
 }
 
 /// Number and entry of a call, or number of an operation.
-type Kind = (i32, u32);
+type CallKind = (i32, u32);
 
 /// The flags that say how the call came.
 const ENTRY: u32 = TARSIER_COMPAT | TARSIER_URING;
 
 /// An event of one of the captures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Seen {
+struct SeenCall {
     time_ns: u64,
     id: u64,
 }
@@ -33,7 +33,7 @@ struct Seen {
 #[derive(Debug, Default)]
 pub(crate) struct Overlap {
     /// Events of the earlier capture, and of the later one.
-    calls: HashMap<Call, [Vec<Seen>; 2]>,
+    calls: HashMap<CallIdentity, [Vec<SeenCall>; 2]>,
 }
 
 /// The capture that an event belongs to.
@@ -61,14 +61,15 @@ impl Overlap {
         let Ok(event) = Event::parse(frame) else {
             return;
         };
+
         let event = event.header();
-        let call = Call {
+        let call = CallIdentity {
             tid: event.tid,
             kind: (event.nr, event.flags & ENTRY),
             args: event.args,
             exit: event.exit,
         };
-        self.calls.entry(call).or_default()[side as usize].push(Seen {
+        self.calls.entry(call).or_default()[side as usize].push(SeenCall {
             time_ns: event.frame.time_ns,
             id: event.frame.id,
         });
@@ -82,13 +83,15 @@ impl Overlap {
     /// Ids of the earlier capture's events whose calls the later one has recorded, too. Events that are further apart
     /// than `apart_ns_max` are of different calls.
     fn of_both(mut self, apart_ns_max: u64) -> HashSet<u64> {
-        let mut neighbours: BTreeMap<Kind, Neighbours> = BTreeMap::new();
+        let mut neighbours: BTreeMap<CallKind, Neighbours> = BTreeMap::new();
         self.calls
             .retain(|_, sides| sides.iter().all(|side| !side.is_empty()));
+
         for (call, sides) in &mut self.calls {
             for side in sides.iter_mut() {
                 side.sort_unstable_by_key(|seen| seen.time_ns);
             }
+
             let of_kind = neighbours.entry(call.kind).or_default();
             for (side, apart) in changes(sides) {
                 if apart > apart_ns_max {
@@ -100,10 +103,13 @@ impl Overlap {
                 }
             }
         }
-        let first: BTreeMap<Kind, Side> = neighbours
+
+        // Which capture is first for calls of a kind is told by the pairs that stand close together.
+        let first: BTreeMap<CallKind, Side> = neighbours
             .into_iter()
             .map(|(kind, found)| (kind, found.first()))
             .collect();
+
         let pairs = self.calls.iter().flat_map(|(call, sides)| {
             let first = first.get(&call.kind).copied().unwrap_or(Side::Earlier);
             pairs(sides, first, apart_ns_max)
@@ -127,9 +133,10 @@ impl Joined {
         let is_in = !self.0.is_empty()
             && frame_kind(frame)
                 .is_ok_and(|(kind, head)| of_events.contains(&kind) && self.0.contains(&head.id));
-        match is_in {
-            true => Ok(Outcome::Part),
-            false => record(),
+        if is_in {
+            Ok(Outcome::Part)
+        } else {
+            record()
         }
     }
 }
@@ -155,7 +162,7 @@ fn median(distances: &mut [u64]) -> Option<u64> {
 }
 
 /// Both sides in order of time.
-fn merged(sides: &[Vec<Seen>; 2]) -> Vec<(Side, Seen)> {
+fn merged(sides: &[Vec<SeenCall>; 2]) -> Vec<(Side, SeenCall)> {
     let [earlier, later] = sides;
     let earlier = earlier.iter().map(|seen| (Side::Earlier, *seen));
     let later = later.iter().map(|seen| (Side::Later, *seen));
@@ -165,7 +172,7 @@ fn merged(sides: &[Vec<Seen>; 2]) -> Vec<(Side, Seen)> {
 }
 
 /// The distances of neighbours of different sides, with the side of the first.
-fn changes(sides: &[Vec<Seen>; 2]) -> Vec<(Side, u64)> {
+fn changes(sides: &[Vec<SeenCall>; 2]) -> Vec<(Side, u64)> {
     let all = merged(sides);
     let neighbours = all.windows(2).filter(|pair| pair[0].0 != pair[1].0);
     neighbours
@@ -174,7 +181,7 @@ fn changes(sides: &[Vec<Seen>; 2]) -> Vec<(Side, u64)> {
 }
 
 /// Ids of events of the earlier side that have a partner, if `first` comes first.
-fn pairs(sides: &[Vec<Seen>; 2], first: Side, apart_ns_max: u64) -> Vec<u64> {
+fn pairs(sides: &[Vec<SeenCall>; 2], first: Side, apart_ns_max: u64) -> Vec<u64> {
     let all = merged(sides);
     let neighbours = all.windows(2).filter(|pair| {
         let apart = pair[1].1.time_ns - pair[0].1.time_ns;

@@ -9,7 +9,7 @@ use crate::pipeline::{Pipeline, WithoutEngine};
 use crate::stderr::say;
 use anyhow::Result;
 use capture::Counters;
-use capture::{Leftover, Pins, Stream};
+use capture::{Leftover, Pins, RingStream};
 use compose::Generation;
 use std::sync::Arc;
 use std::time::Duration;
@@ -114,8 +114,9 @@ impl Succession {
     ) -> Result<Succeeded> {
         let generation = Arc::clone(self.pipeline.generation());
         let (rest, counters) = self.finish_earlier(Some(ahead.stream()), is_same);
-        let Some(wanted) = wanted.filter(|_wanted| is_same) else {
-            return Succession::of(rest, ahead, generation).complete(wanted, None, start);
+        let wanted = match wanted {
+            Some(wanted) if is_same => wanted,
+            _ => return Succession::of(rest, ahead, generation).complete(wanted, None, start),
         };
 
         ahead.move_to(wanted.dir())?;
@@ -173,7 +174,7 @@ impl Succession {
     /// capture. Returns what its programs have counted.
     fn finish_earlier(
         mut self,
-        later: Option<&mut Stream>,
+        later: Option<&mut RingStream>,
         keeps_directory: bool,
     ) -> (WithoutEngine, Counters) {
         if let Some(leftover) = self.pipeline.leftover() {

@@ -11,13 +11,13 @@ const BUCKETS: usize = 64 * 4;
 
 /// A histogram of times, and the batches that are not durable yet.
 pub(crate) struct Durability {
-    waiting: VecDeque<Batch>,
+    waiting: VecDeque<SyncBatch>,
     buckets: [u64; BUCKETS],
     max_ns: u64,
 }
 
 /// Events that were written together.
-struct Batch {
+struct SyncBatch {
     /// The batch is durable once the journal is durable up to here.
     end: Position,
     events: u64,
@@ -42,7 +42,7 @@ impl Durability {
         if self.waiting.len() == BATCHES_MAX {
             self.waiting.pop_front();
         }
-        self.waiting.push_back(Batch {
+        self.waiting.push_back(SyncBatch {
             end,
             events,
             oldest_ns,
@@ -64,14 +64,17 @@ impl Durability {
     /// `None` before the first sync.
     pub(crate) fn quantile_us(&self, share: f64) -> Option<u64> {
         let all: u64 = self.buckets.iter().sum();
+        if all == 0 {
+            return None;
+        }
+
         let wanted = (all as f64 * share).ceil() as u64;
         let mut seen = 0;
         let place = self.buckets.iter().position(|events| {
             seen += events;
             seen >= wanted
         });
-        let place = place.filter(|_| all > 0)?;
-        Some(upper_ns(place).min(self.max_ns) / 1000)
+        Some(upper_ns(place?).min(self.max_ns) / 1000)
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::stderr::say;
 use capture::{Breach, Counters, HookChange, RuleCount};
 use capture::{CaptureError, EbpfEngine, Handover, Helpers, Leftover, Overload, Pins};
-use capture::{Replacement, Stream};
+use capture::{Replacement, RingStream};
 use compose::Generation;
 use plan::{Plan, ProcessClass, WorkloadClass};
 use record::wire::ProcessId;
@@ -72,7 +72,7 @@ impl Engine {
         }
     }
 
-    pub(crate) fn stream(&mut self) -> Option<&mut Stream> {
+    pub(crate) fn stream(&mut self) -> Option<&mut RingStream> {
         match self {
             Engine::Ebpf(programs) => Some(programs.stream()),
             Engine::Leftover(leftover) => Some(leftover.stream()),
@@ -81,7 +81,7 @@ impl Engine {
     }
 
     /// Passes waiting frames to `take`, with the position in the ring where each ends; see
-    /// [`capture::Stream`]. If there is a page for the next daemon, frames keep their space until
+    /// [`capture::RingStream`]. If there is a page for the next daemon, frames keep their space until
     /// they are settled.
     pub(crate) fn drain(
         &mut self,

@@ -13,13 +13,13 @@ const PATIENCE_RECORDS: u64 = 512;
 /// The incomplete events, the oldest first.
 #[derive(Default)]
 pub(crate) struct Grouped {
-    open: VecDeque<Open>,
+    open: VecDeque<OpenEvent>,
     /// Kept to reuse their capacity.
-    spare: Vec<Open>,
+    spare: Vec<OpenEvent>,
     records: u64,
 }
 
-struct Open {
+struct OpenEvent {
     stamp: Stamp,
     records: Vec<(u16, Range<usize>)>,
     bodies: Vec<u8>,
@@ -27,9 +27,9 @@ struct Open {
     latest: u64,
 }
 
-impl Open {
-    fn new(stamp: Stamp) -> Open {
-        Open {
+impl OpenEvent {
+    fn new(stamp: Stamp) -> OpenEvent {
+        OpenEvent {
             stamp,
             records: Vec::new(),
             bodies: Vec::new(),
@@ -39,7 +39,7 @@ impl Open {
 }
 
 /// Destination of complete events.
-pub(crate) struct Sink<'a> {
+pub(crate) struct GroupedSink<'a> {
     pub(crate) encoder: &'a mut Encoder,
     pub(crate) out: &'a mut Vec<u8>,
     pub(crate) costs: &'a mut KernelCosts,
@@ -47,30 +47,37 @@ pub(crate) struct Sink<'a> {
 
 impl Grouped {
     /// Takes a record; appends events that are now complete. Returns how many.
-    pub(crate) fn push(&mut self, kind: u16, message: &[u8], sink: &mut Sink<'_>) -> u32 {
+    pub(crate) fn push(&mut self, kind: u16, message: &[u8], sink: &mut GroupedSink<'_>) -> u32 {
         self.records += 1;
         let Ok((stamp, body)) = text::parse_message(message) else {
             sink.encoder.raw(sink.out, kind, message);
             return 1;
         };
+
         let place = self.open.iter().position(|open| open.stamp == stamp);
         if RecordType(kind) == RecordType::EOE {
             return place.map_or(0, |place| self.end_one(place, sink));
         }
+
         let place = place.unwrap_or_else(|| {
-            let mut open = self.spare.pop().unwrap_or_else(|| Open::new(stamp));
+            let mut open = self.spare.pop().unwrap_or_else(|| OpenEvent::new(stamp));
             open.stamp = stamp;
             self.open.push_back(open);
             self.open.len() - 1
         });
+
         let open = &mut self.open[place];
         let start = open.bodies.len();
         open.bodies.extend_from_slice(body);
         open.records.push((kind, start..open.bodies.len()));
         open.latest = self.records;
+
+        // Records of these types are events by themselves: no end follows.
         if is_alone(kind) {
             return self.end_one(place, sink);
         }
+
+        // An end that was lost must not keep its event out of the log.
         match self.open.front() {
             Some(oldest) if oldest.latest + PATIENCE_RECORDS < self.records => {
                 self.end_one(0, sink)
@@ -80,7 +87,7 @@ impl Grouped {
     }
 
     /// Appends the incomplete events as they are. Returns how many.
-    pub(crate) fn end(&mut self, sink: &mut Sink<'_>) -> u32 {
+    pub(crate) fn end(&mut self, sink: &mut GroupedSink<'_>) -> u32 {
         let mut events = 0;
         while !self.open.is_empty() {
             events += self.end_one(0, sink);
@@ -88,10 +95,11 @@ impl Grouped {
         events
     }
 
-    fn end_one(&mut self, place: usize, sink: &mut Sink<'_>) -> u32 {
+    fn end_one(&mut self, place: usize, sink: &mut GroupedSink<'_>) -> u32 {
         let Some(mut open) = self.open.remove(place) else {
             return 0;
         };
+
         let before = sink.out.len();
         let mut writer = sink.encoder.begin(sink.out, open.stamp);
         let mut about = None;
@@ -101,6 +109,7 @@ impl Grouped {
             writer.raw(kind, body);
         }
         writer.end();
+
         if let Some(about) = about {
             sink.costs.count(&about, sink.out.len() - before);
         }
@@ -131,7 +140,7 @@ mod tests {
     fn written(format: Format, messages: &[(u16, &[u8])]) -> (String, u32) {
         let mut encoder = Encoder::new(format, Box::new(NoNames));
         let (mut out, mut grouped, mut events) = (Vec::new(), Grouped::default(), 0);
-        let mut sink = Sink {
+        let mut sink = GroupedSink {
             encoder: &mut encoder,
             out: &mut out,
             costs: &mut KernelCosts::default(),

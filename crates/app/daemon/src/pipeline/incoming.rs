@@ -2,8 +2,8 @@
 //! into events.
 
 use crate::clock::monotonic_ns;
-use crate::pipeline::grouped::{Grouped, Sink};
-use crate::pipeline::own_loads::{OwnLoads, Verdict};
+use crate::pipeline::grouped::{Grouped, GroupedSink};
+use crate::pipeline::own_loads::{LoadVerdict, OwnLoads};
 use crate::pipeline::program_loads::ProgramLoads;
 use record::RecordType;
 
@@ -28,16 +28,17 @@ impl Incoming {
         kind: u16,
         message: &[u8],
         watches_bpf: impl Fn() -> bool,
-        sink: &mut Sink<'_>,
+        sink: &mut GroupedSink<'_>,
     ) -> u32 {
         let mut events = 0;
         match self.own_loads.take(kind, message) {
-            Verdict::Keep => return 0,
-            Verdict::Write => {}
-            Verdict::WriteAfter(program) => {
+            LoadVerdict::Keep => return 0,
+            LoadVerdict::Write => {}
+            LoadVerdict::WriteAfter(program) => {
                 events += self.grouped.push(RecordType::BPF.0, &program, sink);
             }
         }
+
         let waits = RecordType(kind) == RecordType::BPF
             && self
                 .program_loads
@@ -55,7 +56,7 @@ impl Incoming {
 
     /// Appends the BPF records that were undecided and are to be written, and those that have waited for an event until
     /// `now_ns`. Returns the number of events.
-    pub(crate) fn end_waiting(&mut self, now_ns: u64, sink: &mut Sink<'_>) -> u32 {
+    pub(crate) fn end_waiting(&mut self, now_ns: u64, sink: &mut GroupedSink<'_>) -> u32 {
         let (mut events, at_end) = (0, now_ns == u64::MAX);
         for (kind, message) in self.own_loads.decided(at_end) {
             let is_bpf = RecordType(kind) == RecordType::BPF;
@@ -64,9 +65,11 @@ impl Incoming {
                 events += self.grouped.push(kind, &message, sink);
             }
         }
+
         while let Some(message) = self.program_loads.overdue(now_ns) {
             events += self.grouped.push(RecordType::BPF.0, &message, sink);
         }
+
         if now_ns.saturating_sub(self.forgotten_ns) >= FORGET_NS {
             self.forgotten_ns = now_ns;
             self.own_loads.forget_gone();
@@ -75,7 +78,7 @@ impl Incoming {
     }
 
     /// Appends the incomplete events as they are. Returns how many.
-    pub(crate) fn end(&mut self, sink: &mut Sink<'_>) -> u32 {
+    pub(crate) fn end(&mut self, sink: &mut GroupedSink<'_>) -> u32 {
         self.grouped.end(sink)
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::account::kernel_costs::{logged, KernelCosts};
 use crate::clock::monotonic_ns;
-use crate::pipeline::grouped::Sink;
+use crate::pipeline::grouped::GroupedSink;
 use crate::pipeline::incoming::Incoming;
 use crate::start::rule_place::refused_rule;
 use crate::stderr::say;
@@ -135,6 +135,8 @@ impl KernelRecords {
         if let Some(wait) = settings.backlog_wait_time {
             socket.set_backlog_wait_time(wait)?;
         }
+
+        // What cannot be taken back comes last.
         if settings.loginuid_immutable {
             socket.set_loginuid_immutable()?;
         }
@@ -160,10 +162,16 @@ impl KernelRecords {
         };
         // Left from earlier changes whose records an exclude rule dropped.
         self.own_changes.retain(|change| !is_rule(change));
+
         let bytes = rules.iter().map(rules::to_kernel).collect();
         let changes = self.ownership.replace_rules(bytes);
         let changes = changes.map_err(|error| explained(error, rules))?;
-        for change in changes.iter().filter(|_| is_logged) {
+
+        // The kernel logs each change as one of this process: those records are left out, the daemon logs who asked.
+        if !is_logged {
+            return Ok(());
+        }
+        for change in &changes {
             let Ok(rule) = rules::from_kernel(&change.rule) else {
                 continue;
             };
@@ -241,7 +249,7 @@ impl KernelRecords {
                         continue;
                     }
                     came = true;
-                    let sink = &mut Sink {
+                    let sink = &mut GroupedSink {
                         encoder,
                         out,
                         costs: &mut self.costs,
@@ -270,7 +278,7 @@ impl KernelRecords {
 
     /// Appends the BPF records that have waited until `now_ns`. Returns the number of events.
     fn end_waiting(&mut self, now_ns: u64, encoder: &mut Encoder, out: &mut Vec<u8>) -> u32 {
-        let sink = &mut Sink {
+        let sink = &mut GroupedSink {
             encoder,
             out,
             costs: &mut self.costs,
@@ -279,7 +287,7 @@ impl KernelRecords {
     }
 
     fn end_events(&mut self, encoder: &mut Encoder, out: &mut Vec<u8>) -> u32 {
-        self.incoming.end(&mut Sink {
+        self.incoming.end(&mut GroupedSink {
             encoder,
             out,
             costs: &mut self.costs,
@@ -314,7 +322,7 @@ impl KernelRecords {
         let mut events = self.end_waiting(u64::MAX, encoder, out);
         let left = self.leaves();
         let late = self.ownership.release();
-        let sink = &mut Sink {
+        let sink = &mut GroupedSink {
             encoder,
             out,
             costs: &mut self.costs,

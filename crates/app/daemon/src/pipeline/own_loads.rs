@@ -15,7 +15,7 @@ const LEFT_OUT_MAX: usize = 4096;
 
 /// The treatment of a record.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum LoadVerdict {
     Write,
     /// The record is left out, or held until [`OwnLoads::decided`] returns it.
     Keep,
@@ -24,7 +24,7 @@ pub(crate) enum Verdict {
 }
 
 /// The event of a BPF record that was left out.
-struct LeftOut {
+struct LeftOutLoad {
     stamp: Stamp,
     message: Vec<u8>,
     /// Whether the event is known to be that of a call of this process.
@@ -36,7 +36,7 @@ type Message = (u16, Vec<u8>);
 
 /// Undecided records, and later ones about the same programs and events.
 #[derive(Default)]
-struct Held {
+struct HeldRecords {
     messages: VecDeque<Message>,
     /// Serials of their events.
     serials: BTreeSet<u32>,
@@ -48,10 +48,10 @@ struct Held {
 pub(crate) struct OwnLoads {
     programs: &'static OwnPrograms,
     pid: u32,
-    held: Held,
+    held: HeldRecords,
     /// Events of records that were left out, by serial. A task that has an audit context adds records of its call to
     /// the event.
-    left_out: BTreeMap<u32, LeftOut>,
+    left_out: BTreeMap<u32, LeftOutLoad>,
 }
 
 impl Default for OwnLoads {
@@ -59,7 +59,7 @@ impl Default for OwnLoads {
         OwnLoads {
             programs: own_programs(),
             pid: std::process::id(),
-            held: Held::default(),
+            held: HeldRecords::default(),
             left_out: BTreeMap::new(),
         }
     }
@@ -67,13 +67,13 @@ impl Default for OwnLoads {
 
 impl OwnLoads {
     /// Decides about a record.
-    pub(crate) fn take(&mut self, kind: u16, message: &[u8]) -> Verdict {
+    pub(crate) fn take(&mut self, kind: u16, message: &[u8]) -> LoadVerdict {
         let is_bpf = RecordType(kind) == RecordType::BPF;
         if !is_bpf && self.held.messages.is_empty() && self.left_out.is_empty() {
-            return Verdict::Write;
+            return LoadVerdict::Write;
         }
         let Ok((stamp, body)) = text::parse_message(message) else {
-            return Verdict::Write;
+            return LoadVerdict::Write;
         };
         if self.held.serials.contains(&stamp.serial) {
             return self.hold(kind, stamp, body, message);
@@ -85,7 +85,7 @@ impl OwnLoads {
     }
 
     /// Decides about a BPF record.
-    fn program(&mut self, stamp: Stamp, body: &[u8], message: &[u8]) -> Verdict {
+    fn program(&mut self, stamp: Stamp, body: &[u8], message: &[u8]) -> LoadVerdict {
         let is_own = match subject(body) {
             Some((b"LOAD", id)) => match self.programs.loader(id) {
                 Loader::Own => true,
@@ -102,54 +102,58 @@ impl OwnLoads {
             }
             _ => false,
         };
+
         if !is_own {
-            return Verdict::Write;
+            return LoadVerdict::Write;
         }
+
+        // Kept until the companions of its event have come: they may show that somebody else made the call.
         if self.left_out.len() >= LEFT_OUT_MAX {
             self.left_out.pop_first();
         }
-        let left_out = LeftOut {
+        let left_out = LeftOutLoad {
             stamp,
             message: message.to_vec(),
             is_own_call: false,
         };
         self.left_out.insert(stamp.serial, left_out);
-        Verdict::Keep
+        LoadVerdict::Keep
     }
 
     /// Decides about another record of an event that may be an own one. Another process can cause the record of an own
     /// program's end: then it is in the event of a call of that process, which is written as a whole.
-    fn companion(&mut self, kind: u16, stamp: Stamp, body: &[u8]) -> Verdict {
+    fn companion(&mut self, kind: u16, stamp: Stamp, body: &[u8]) -> LoadVerdict {
         let of_event = self.left_out.get_mut(&stamp.serial);
         let Some(event) = of_event.filter(|event| event.stamp == stamp) else {
-            return Verdict::Write;
+            return LoadVerdict::Write;
         };
+
         match RecordType(kind) {
             RecordType::SYSCALL if number(body, b"pid") == Some(self.pid) => {
                 event.is_own_call = true;
-                Verdict::Keep
+                LoadVerdict::Keep
             }
-            RecordType::PROCTITLE if event.is_own_call => Verdict::Keep,
+            RecordType::PROCTITLE if event.is_own_call => LoadVerdict::Keep,
             RecordType::EOE => {
                 self.left_out.remove(&stamp.serial);
-                Verdict::Keep
+                LoadVerdict::Keep
             }
             _ => match self.left_out.remove(&stamp.serial) {
-                Some(event) => Verdict::WriteAfter(event.message),
-                None => Verdict::Write,
+                Some(event) => LoadVerdict::WriteAfter(event.message),
+                None => LoadVerdict::Write,
             },
         }
     }
 
-    fn hold(&mut self, kind: u16, stamp: Stamp, body: &[u8], message: &[u8]) -> Verdict {
+    fn hold(&mut self, kind: u16, stamp: Stamp, body: &[u8], message: &[u8]) -> LoadVerdict {
         let held = &mut self.held;
         if held.messages.len() >= HELD_MAX {
-            return Verdict::Write;
+            return LoadVerdict::Write;
         }
         held.messages.push_back((kind, message.to_vec()));
         held.serials.insert(stamp.serial);
         held.programs.extend(subject(body).map(|(_, id)| id));
-        Verdict::Keep
+        LoadVerdict::Keep
     }
 
     /// Takes out the held records that turned out not to be about own programs, in order. With `at_end` none stays.
@@ -157,17 +161,19 @@ impl OwnLoads {
         if self.held.messages.is_empty() || self.programs.is_loading() && !at_end {
             return Vec::new();
         }
+
         let mut decided = Vec::new();
         for (kind, message) in std::mem::take(&mut self.held).messages {
             match self.take(kind, &message) {
-                Verdict::Write => decided.push((kind, message)),
-                Verdict::Keep => {}
-                Verdict::WriteAfter(program) => {
+                LoadVerdict::Write => decided.push((kind, message)),
+                LoadVerdict::Keep => {}
+                LoadVerdict::WriteAfter(program) => {
                     decided.push((RecordType::BPF.0, program));
                     decided.push((kind, message));
                 }
             }
         }
+
         if at_end {
             decided.extend(std::mem::take(&mut self.held).messages);
         }
@@ -224,13 +230,17 @@ mod tests {
     #[test]
     fn records_of_own_programs_are_left_out_and_those_of_others_are_not() {
         let mut loads = loads(&[7, 9]);
-        assert_eq!(loads.take(BPF, &bpf(1, 7, "LOAD")), Verdict::Keep);
-        assert_eq!(loads.take(BPF, &bpf(2, 8, "LOAD")), Verdict::Write);
-        assert_eq!(loads.take(BPF, &bpf(3, 9, "LOAD")), Verdict::Keep);
-        assert_eq!(loads.take(BPF, &bpf(4, 8, "UNLOAD")), Verdict::Write);
-        assert_eq!(loads.take(BPF, &bpf(5, 7, "UNLOAD")), Verdict::Keep);
-        assert_eq!(loads.take(BPF, &bpf(6, 7, "LOAD")), Verdict::Write, "reuse");
-        assert_eq!(loads.take(BPF, &bpf(7, 7, "UNLOAD")), Verdict::Write);
+        assert_eq!(loads.take(BPF, &bpf(1, 7, "LOAD")), LoadVerdict::Keep);
+        assert_eq!(loads.take(BPF, &bpf(2, 8, "LOAD")), LoadVerdict::Write);
+        assert_eq!(loads.take(BPF, &bpf(3, 9, "LOAD")), LoadVerdict::Keep);
+        assert_eq!(loads.take(BPF, &bpf(4, 8, "UNLOAD")), LoadVerdict::Write);
+        assert_eq!(loads.take(BPF, &bpf(5, 7, "UNLOAD")), LoadVerdict::Keep);
+        assert_eq!(
+            loads.take(BPF, &bpf(6, 7, "LOAD")),
+            LoadVerdict::Write,
+            "reuse"
+        );
+        assert_eq!(loads.take(BPF, &bpf(7, 7, "UNLOAD")), LoadVerdict::Write);
         assert_eq!(loads.decided(true), []);
     }
 
@@ -238,11 +248,11 @@ mod tests {
     fn a_record_that_comes_while_programs_are_loaded_is_held_and_not_lost() {
         let mut loads = loads(&[]);
         let loading = loads.programs.load();
-        assert_eq!(loads.take(BPF, &bpf(1, 7, "LOAD")), Verdict::Keep);
-        assert_eq!(loads.take(BPF, &bpf(2, 8, "LOAD")), Verdict::Keep);
-        assert_eq!(loads.take(SYSCALL, &other(2, "pid=1")), Verdict::Keep);
-        assert_eq!(loads.take(BPF, &bpf(3, 8, "UNLOAD")), Verdict::Keep);
-        assert_eq!(loads.take(SYSCALL, &other(4, "pid=1")), Verdict::Write);
+        assert_eq!(loads.take(BPF, &bpf(1, 7, "LOAD")), LoadVerdict::Keep);
+        assert_eq!(loads.take(BPF, &bpf(2, 8, "LOAD")), LoadVerdict::Keep);
+        assert_eq!(loads.take(SYSCALL, &other(2, "pid=1")), LoadVerdict::Keep);
+        assert_eq!(loads.take(BPF, &bpf(3, 8, "UNLOAD")), LoadVerdict::Keep);
+        assert_eq!(loads.take(SYSCALL, &other(4, "pid=1")), LoadVerdict::Write);
         assert_eq!(loads.decided(false), [], "still loading");
         loads.programs.assume(7);
         drop(loading);
@@ -252,7 +262,7 @@ mod tests {
             (BPF, bpf(3, 8, "UNLOAD")),
         ];
         assert_eq!(loads.decided(false), decided);
-        assert_eq!(loads.take(BPF, &bpf(5, 7, "UNLOAD")), Verdict::Keep);
+        assert_eq!(loads.take(BPF, &bpf(5, 7, "UNLOAD")), LoadVerdict::Keep);
     }
 
     /// A kernel whose programs are loaded by this process and others, and its queue of records.
@@ -302,9 +312,9 @@ mod tests {
             for _ in 0..records.min(self.queue.len()) {
                 let message = self.queue.pop_front().unwrap();
                 match self.loads.take(BPF, &message) {
-                    Verdict::Write => self.written.push(message),
-                    Verdict::Keep => {}
-                    Verdict::WriteAfter(_) => panic!("there is no call"),
+                    LoadVerdict::Write => self.written.push(message),
+                    LoadVerdict::Keep => {}
+                    LoadVerdict::WriteAfter(_) => panic!("there is no call"),
                 }
             }
         }
@@ -351,7 +361,7 @@ mod tests {
     fn what_is_held_at_the_end_is_written() {
         let mut loads = loads(&[]);
         let _loading = loads.programs.load();
-        assert_eq!(loads.take(BPF, &bpf(1, 7, "LOAD")), Verdict::Keep);
+        assert_eq!(loads.take(BPF, &bpf(1, 7, "LOAD")), LoadVerdict::Keep);
         assert_eq!(loads.decided(true), [(BPF, bpf(1, 7, "LOAD"))]);
     }
 
@@ -360,35 +370,35 @@ mod tests {
         let mut loads = loads(&[]);
         let _loading = loads.programs.load();
         for id in 0..HELD_MAX as u32 {
-            assert_eq!(loads.take(BPF, &bpf(id, id, "LOAD")), Verdict::Keep);
+            assert_eq!(loads.take(BPF, &bpf(id, id, "LOAD")), LoadVerdict::Keep);
         }
         let more = bpf(HELD_MAX as u32, HELD_MAX as u32, "LOAD");
-        assert_eq!(loads.take(BPF, &more), Verdict::Write);
+        assert_eq!(loads.take(BPF, &more), LoadVerdict::Write);
     }
 
     #[test]
     fn the_call_of_the_daemon_that_loaded_a_program_is_left_out_too() {
         let mut loads = loads(&[7]);
-        assert_eq!(loads.take(BPF, &bpf(1, 7, "LOAD")), Verdict::Keep);
+        assert_eq!(loads.take(BPF, &bpf(1, 7, "LOAD")), LoadVerdict::Keep);
         let call = other(1, &format!("ppid=1 pid={OWN_PID} auid=0"));
-        assert_eq!(loads.take(SYSCALL, &call), Verdict::Keep);
+        assert_eq!(loads.take(SYSCALL, &call), LoadVerdict::Keep);
         assert_eq!(
             loads.take(PROCTITLE, &other(1, "proctitle=41")),
-            Verdict::Keep
+            LoadVerdict::Keep
         );
-        assert_eq!(loads.take(EOE, &other(1, "")), Verdict::Keep);
-        assert_eq!(loads.take(SYSCALL, &call), Verdict::Write, "it is over");
+        assert_eq!(loads.take(EOE, &other(1, "")), LoadVerdict::Keep);
+        assert_eq!(loads.take(SYSCALL, &call), LoadVerdict::Write, "it is over");
     }
 
     #[test]
     fn a_call_of_another_process_that_ends_an_own_program_is_written_as_a_whole() {
         let mut loads = loads(&[7]);
-        assert_eq!(loads.take(BPF, &bpf(1, 7, "LOAD")), Verdict::Keep);
+        assert_eq!(loads.take(BPF, &bpf(1, 7, "LOAD")), LoadVerdict::Keep);
         let end = bpf(2, 7, "UNLOAD");
-        assert_eq!(loads.take(BPF, &end), Verdict::Keep);
+        assert_eq!(loads.take(BPF, &end), LoadVerdict::Keep);
         let call = other(2, &format!("ppid={OWN_PID} pid=71"));
-        assert_eq!(loads.take(SYSCALL, &call), Verdict::WriteAfter(end));
-        assert_eq!(loads.take(PROCTITLE, &other(2, "")), Verdict::Write);
+        assert_eq!(loads.take(SYSCALL, &call), LoadVerdict::WriteAfter(end));
+        assert_eq!(loads.take(PROCTITLE, &other(2, "")), LoadVerdict::Write);
     }
 
     #[test]
@@ -400,7 +410,11 @@ mod tests {
             "audit(1.002:1): op=LOAD",
             "audit(1.002:1): prog-id=x op=LOAD",
         ] {
-            assert_eq!(loads.take(BPF, text.as_bytes()), Verdict::Write, "{text}");
+            assert_eq!(
+                loads.take(BPF, text.as_bytes()),
+                LoadVerdict::Write,
+                "{text}"
+            );
         }
     }
 }

@@ -49,7 +49,7 @@ pub(crate) struct Good {
 
 /// The JSON of the file.
 #[derive(Serialize, Deserialize)]
-struct Body {
+struct KeptBody {
     /// Version of the program that wrote it.
     made_by: String,
     /// The files and directories, as --rules named them.
@@ -158,7 +158,7 @@ impl GoodRules {
             digest == blake3::hash(body).to_hex().as_bytes(),
             "the digest does not fit: the file was cut or changed"
         );
-        let body: Body = serde_json::from_slice(body).context("the file cannot be read")?;
+        let body: KeptBody = serde_json::from_slice(body).context("the file cannot be read")?;
         ensure!(
             body.paths == self.paths,
             "the rules are those of other files: {}",
@@ -202,7 +202,7 @@ impl GoodRules {
         let files = if size > TEXT_LEN_MAX { &[] } else { files };
         let mut files: Vec<KeptFile> = files.iter().map(KeptFile::of).collect();
         files.sort_by(|a, b| a.path.cmp(&b.path));
-        let body = Body {
+        let body = KeptBody {
             made_by: env!("CARGO_PKG_VERSION").to_owned(),
             paths: self.paths.clone(),
             settings: set.settings.clone(),
@@ -423,7 +423,7 @@ mod tests {
     fn a_rule_of_a_later_version_and_rules_of_other_files_are_not_taken() {
         let place = Place::new("-w /etc/passwd -k one\n");
         let good = place.good();
-        let seal = |body: &Body| {
+        let seal = |body: &KeptBody| {
             let body = serde_json::to_vec(body).unwrap();
             let mut text = format!("{HEAD}{}\n", blake3::hash(&body).to_hex()).into_bytes();
             text.extend(body);
@@ -436,7 +436,7 @@ mod tests {
         );
         // The number of the first field (linux/audit.h): one that no version knows.
         words[67 * 4..68 * 4].copy_from_slice(&9999u32.to_ne_bytes());
-        let mut body = Body {
+        let mut body = KeptBody {
             made_by: "9.9.9".to_owned(),
             paths: good.paths.clone(),
             settings: Settings::default(),

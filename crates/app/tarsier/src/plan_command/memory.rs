@@ -2,7 +2,7 @@
 
 use crate::kernel_memory::{mb, KernelMemory};
 use anyhow::{Context, Result};
-use capture::{Options, Rehearsal};
+use capture::{CaptureOptions, Rehearsal};
 use plan::Plan;
 use std::io::Write;
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::path::Path;
 /// # Errors
 /// The programs cannot be loaded, without root for example.
 pub(super) fn print(out: &mut impl Write, plan: &Plan, is_json: bool) -> Result<()> {
-    let rehearsal = Rehearsal::of(plan, &Options::for_this_host())
+    let rehearsal = Rehearsal::of(plan, &CaptureOptions::for_this_host())
         .context("--memory loads the BPF programs, attached to nothing, and asks the kernel")?;
     let memory = KernelMemory::held_by(Path::new("/proc/self/fdinfo"))?;
     drop(rehearsal);

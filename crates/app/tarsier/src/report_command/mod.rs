@@ -6,13 +6,13 @@ mod rows;
 
 use crate::dialect;
 use crate::progress::Progress;
-use crate::search_command::logs::{self, Defaults, Input, ReadEnd, Source, Step};
+use crate::search_command::logs::{self, Defaults, Input, ReadEnd, ReadStep, Source};
 use crate::search_command::pipeline;
 use crate::shown;
 use anyhow::Result;
 use cli::messages::report;
 use cli::report::REPORT_USAGE;
-use options::{Extra, Instead, ReportOptions};
+use options::{Extra, ReportExit, ReportOptions};
 use query::overview::Overview;
 use query::report::news::Appearances;
 use query::report::top::{Field, Top};
@@ -46,23 +46,23 @@ pub(crate) fn run_as(dialect: Dialect, args: Vec<OsString>) -> Result<u8> {
     use_environment(Locale::of(dialect));
     match ReportOptions::parse(&words, dialect) {
         Ok(options) => report(options),
-        Err(Instead::Help) => {
+        Err(ReportExit::Help) => {
             io::stdout().write_all(REPORT_USAGE.as_bytes())?;
             Ok(0)
         }
-        Err(Instead::Version) => {
+        Err(ReportExit::Version) => {
             match dialect {
                 Dialect::Own => writeln!(io::stdout(), "tarsier {}", env!("CARGO_PKG_VERSION"))?,
                 Dialect::Compat => writeln!(io::stdout(), "aureport version 4.0.2")?,
             }
             Ok(0)
         }
-        Err(Instead::Fail(message)) => {
+        Err(ReportExit::Fail(message)) => {
             report!("{message}");
             io::stdout().write_all(REPORT_USAGE.as_bytes())?;
             Ok(NOTHING)
         }
-        Err(Instead::Refuse(message)) => {
+        Err(ReportExit::Refuse(message)) => {
             report!("{message}");
             Ok(NOTHING)
         }
@@ -90,6 +90,7 @@ fn report(mut options: ReportOptions) -> Result<u8> {
             }
         };
     }
+
     let Some(title) = request.title() else {
         // aureport has begun its title by then.
         let which = match request.success {
@@ -101,6 +102,7 @@ fn report(mut options: ReportOptions) -> Result<u8> {
         report!("Unimplemented option");
         return Ok(NOTHING);
     };
+
     out.extend_from_slice(title.as_bytes());
     let input = match Input::find(
         &options.inputs,
@@ -117,11 +119,13 @@ fn report(mut options: ReportOptions) -> Result<u8> {
             return Ok(NOTHING);
         }
     };
+
     let dialect = request.dialect;
     if !dialect.is_compat() && !request.is_summary && input.names_hosts() {
         options.request.has_hosts = true;
         out = options.request.title().unwrap_or_default().into_bytes();
     }
+
     watched(&input, dialect, || print(&options, &defaults, &input, out))
 }
 
@@ -154,6 +158,7 @@ fn print(
             return Ok(0);
         }
     }
+
     Reader::new(options, defaults, out).run(input)
 }
 
@@ -215,15 +220,16 @@ impl<'o> Reader<'o> {
         if !dialect.is_compat() && !matches!(self.target, Target::Log) {
             return self.run_in_parallel(input);
         }
+
         let mut assembler = Assembler::new(dialect, self.timeout_s, self.options.range());
         let end = input.read(&mut assembler, |assembler, step| {
-            if matches!(step, Step::End { is_last: true, .. }) {
+            if matches!(step, ReadStep::End { is_last: true, .. }) {
                 assembler.finish();
             }
             self.events(assembler)?;
             match step {
-                Step::Line => say_bad_times(assembler),
-                Step::End {
+                ReadStep::Line => say_bad_times(assembler),
+                ReadStep::End {
                     source, is_last, ..
                 } => {
                     self.end_of_file(source);
@@ -234,11 +240,13 @@ impl<'o> Reader<'o> {
             }
             Ok(ControlFlow::Continue(()))
         })?;
+
         if let ReadEnd::Refused(message) = end {
             self.flush()?;
             report!("{message}");
             return Ok(NOTHING);
         }
+
         let first = assembler.first_time().unwrap_or((0, 0));
         let status = self.end(first);
         self.flush()?;
@@ -265,6 +273,7 @@ impl<'o> Reader<'o> {
             report!("{message}");
             return Ok(NOTHING);
         }
+
         if let Target::Summary(whole) = &mut self.target {
             finished
                 .workers
@@ -272,6 +281,7 @@ impl<'o> Reader<'o> {
                 .filter_map(|counter| counter.summary)
                 .for_each(|summary| whole.merge(summary));
         }
+
         let status = self.end(finished.assembler.first_time().unwrap_or((0, 0)));
         self.flush()?;
         Ok(match finished.end {
@@ -293,9 +303,11 @@ impl<'o> Reader<'o> {
             (Target::Overview(overview), Made::Overview(part)) => overview.merge(*part),
             _ => {}
         }
+
         if self.out.len() >= OUTPUT_BYTES {
             self.flush()?;
         }
+
         Ok(())
     }
 
@@ -306,10 +318,12 @@ impl<'o> Reader<'o> {
             // The end of the last file, as in aureport.
             _ => self.last,
         };
+
         if self.options.request.dialect == Dialect::Own && self.latest == (0, 0) {
             self.out.extend_from_slice(NONE_FOUND.as_bytes());
             return NOTHING;
         }
+
         let (format, escape) = (self.options.format, self.options.request.escape);
         match (
             std::mem::replace(&mut self.target, Target::Log),
@@ -339,6 +353,7 @@ impl<'o> Reader<'o> {
             }
             _ => {}
         }
+
         0
     }
 
@@ -361,6 +376,7 @@ impl<'o> Reader<'o> {
             Dialect::Own => self.last.max((sec, msec)),
             _ => (sec, msec),
         };
+
         match &mut self.target {
             Target::Summary(summary) => summary.add(event),
             Target::List(list) => self.is_found |= list.add(event, &mut self.out),
@@ -375,6 +391,7 @@ impl<'o> Reader<'o> {
         if !matches!(self.target, Target::Log) {
             return;
         }
+
         let name = match source {
             Source::Stdin => "stdin".to_owned(),
             source => source.to_string(),
@@ -384,11 +401,13 @@ impl<'o> Reader<'o> {
             self.out.extend_from_slice(b": no records\n");
             return;
         };
+
         for (before, (sec, msec)) in [(": ", first), (" - ", self.last)] {
             self.out.extend_from_slice(before.as_bytes());
             query::time::write_date_time(sec, &mut self.out);
             self.out.extend_from_slice(format!(".{msec:03}").as_bytes());
         }
+
         self.out.push(b'\n');
     }
 
@@ -461,6 +480,7 @@ impl<'o> Counter<'o> {
             }
             None => self.count(batch),
         };
+
         Part { latest, made }
     }
 

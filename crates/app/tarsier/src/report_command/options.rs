@@ -41,7 +41,7 @@ impl ReportOptions {
 }
 
 /// Reply instead of a report.
-pub(crate) enum Instead {
+pub(crate) enum ReportExit {
     /// Say this on standard error, print the help, and end with status 1.
     Fail(String),
     /// Say this on standard error, and end with status 1.
@@ -50,13 +50,13 @@ pub(crate) enum Instead {
     Version,
 }
 
-impl From<String> for Instead {
-    fn from(message: String) -> Instead {
-        Instead::Fail(message)
+impl From<String> for ReportExit {
+    fn from(message: String) -> ReportExit {
+        ReportExit::Fail(message)
     }
 }
 
-type Result<T> = std::result::Result<T, Instead>;
+type Result<T> = std::result::Result<T, ReportExit>;
 
 /// Names of a report's option, the report, and whether aureport refuses a word after the option.
 const REPORTS: [(&str, &str, Kind, bool); 23] = [
@@ -111,7 +111,7 @@ impl<'w> Words<'w> {
 }
 
 /// Options that the words have set so far.
-struct Said {
+struct ReportArgs {
     options: ReportOptions,
     kind: Option<Kind>,
 }
@@ -119,7 +119,7 @@ struct Said {
 impl ReportOptions {
     /// Reads the words after `aureport` or `tarsier report --compat`.
     pub(crate) fn parse(words: &[String], dialect: Dialect) -> Result<ReportOptions> {
-        let mut said = Said {
+        let mut said = ReportArgs {
             kind: None,
             options: ReportOptions {
                 request: Request {
@@ -144,6 +144,7 @@ impl ReportOptions {
                 format: Format::Text,
             },
         };
+
         let mut at = 0;
         while let Some(option) = words.get(at) {
             let mut word = Words {
@@ -154,19 +155,21 @@ impl ReportOptions {
             said.set(&mut word)?;
             at += 1 + word.taken;
         }
+
         let mut options = said.options;
         if said.kind.is_some() && options.extra.is_some() {
             let message = "tarsier: report: --top, --changes and --overview are reports of their own; leave out \
                            the other";
-            return Err(Instead::Refuse(message.to_owned()));
+            return Err(ReportExit::Refuse(message.to_owned()));
         }
+
         options.request.kind = said.kind.unwrap_or(Kind::Main);
         options.request.is_summary |= options.request.kind == Kind::Main;
         Ok(options)
     }
 }
 
-impl Said {
+impl ReportArgs {
     fn set(&mut self, word: &mut Words<'_>) -> Result<()> {
         let report = REPORTS
             .iter()
@@ -177,13 +180,15 @@ impl Said {
             }
             self.kind = Some(*kind);
             if *is_alone && word.next().is_some() {
-                return Err(Instead::Refuse("Unimplemented option".to_owned()));
+                return Err(ReportExit::Refuse("Unimplemented option".to_owned()));
             }
             return Ok(());
         }
+
         if self.options.request.dialect == Dialect::Own && self.set_extra(word)? {
             return Ok(());
         }
+
         let dialect = self.options.request.dialect;
         let (options, request) = (&mut self.options.timeout_s, &mut self.options.request);
         match word.option {
@@ -208,21 +213,23 @@ impl Said {
             "--delete" => request.changes = Changes::Deletions,
             "--debug" => {}
             "-nc" | "--no-config" => request.no_config = true,
-            "-v" | "--version" => return Err(Instead::Version),
-            "--help" => return Err(Instead::Help),
+            "-v" | "--version" => return Err(ReportExit::Version),
+            "--help" => return Err(ReportExit::Help),
             option => return Err(format!("{option} is an unsupported option").into()),
         }
+
         Ok(())
     }
 }
 
-impl Said {
+impl ReportArgs {
     /// Takes an option that aureport does not have.
     fn set_extra(&mut self, word: &mut Words<'_>) -> Result<bool> {
         let extra = &mut self.options.extra;
         let misplaced = |needed: &str, option: &str| {
-            Instead::Refuse(format!("tarsier: report: {option} comes after {needed}"))
+            ReportExit::Refuse(format!("tarsier: report: {option} comes after {needed}"))
         };
+
         match word.option {
             "--top" => {
                 let fields = vec![field(word)?];
@@ -264,13 +271,14 @@ impl Said {
                 }
                 self.options.format = Format::from_name(name).ok_or_else(|| {
                     let known = "text, csv, json or jsonl";
-                    Instead::Refuse(format!(
+                    ReportExit::Refuse(format!(
                         "tarsier: report: --format {name}: expected {known}"
                     ))
                 })?;
             }
             _ => return Ok(false),
         }
+
         Ok(true)
     }
 }
@@ -279,7 +287,7 @@ fn field(word: &mut Words<'_>) -> Result<Field> {
     let option = word.option;
     let name = word.value()?;
     Field::from_name(name).ok_or_else(|| {
-        Instead::Refuse(format!(
+        ReportExit::Refuse(format!(
             "tarsier: report: {option} {name}: no such field; there are {}",
             Field::names()
         ))
@@ -288,17 +296,19 @@ fn field(word: &mut Words<'_>) -> Result<Field> {
 
 fn rows(word: &mut Words<'_>) -> Result<usize> {
     let text = word.value()?;
-    text.parse()
-        .map_err(|_| Instead::Refuse(format!("tarsier: report: --rows {text}: expected a number")))
+    text.parse().map_err(|_| {
+        ReportExit::Refuse(format!("tarsier: report: --rows {text}: expected a number"))
+    })
 }
 
 fn path(word: &mut Words<'_>) -> Result<PathBuf> {
     /// PATH_MAX of Linux, less what aureport adds.
     const BYTES_MAX: usize = 4096 - 32;
     let path = word.value()?;
-    match path.len() < BYTES_MAX {
-        true => Ok(PathBuf::from(path)),
-        false => Err(format!("File name is too long {path}").into()),
+    if path.len() < BYTES_MAX {
+        Ok(PathBuf::from(path))
+    } else {
+        Err(format!("File name is too long {path}").into())
     }
 }
 

@@ -36,6 +36,7 @@ pub(super) fn summary(
     let Some(files) = plain_files(input)? else {
         return Ok(None);
     };
+
     let has_empty = files.iter().any(|(_, bytes)| *bytes == 0);
     // An event may go on in the next file, which only the machine knows.
     if has_empty || (dialect != Dialect::Own && files.len() > 1) {
@@ -46,6 +47,7 @@ pub(super) fn summary(
         timeout_s: options.timeout_s.unwrap_or(defaults.whole_s),
         range: options.range(),
     };
+
     let pieces = pieces(&files, PART_BYTES);
     let next = AtomicUsize::new(0);
     let is_over = AtomicBool::new(false);
@@ -56,6 +58,7 @@ pub(super) fn summary(
         }
         done
     };
+
     let threads = processors().min(pieces.len());
     let results = std::thread::scope(|scope| {
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
@@ -66,6 +69,7 @@ pub(super) fn summary(
         }));
         results
     });
+
     let mut whole = Summary::new(options.request.clone(), 0);
     let mut extents = Vec::new();
     for result in results {
@@ -78,6 +82,7 @@ pub(super) fn summary(
             Err(Failed::Io(error)) => return Err(error).context("cannot read the log"),
         }
     }
+
     extents.sort_unstable_by_key(|(number, _)| *number);
     let mut extent = Extent::default();
     for (_, next) in extents {
@@ -85,6 +90,7 @@ pub(super) fn summary(
             return Ok(None);
         }
     }
+
     Ok(Some(Parts {
         summary: whole,
         first: extent.first_record.unwrap_or((0, 0)),
@@ -106,6 +112,7 @@ fn count(
     let mut extents = Vec::new();
     let mut part = Part::default();
     let mut buffer = Vec::new();
+
     while !is_over.load(Ordering::Relaxed) && !is_interrupted() {
         let number = next.fetch_add(1, Ordering::Relaxed);
         let Some(piece) = pieces.get(number) else {
@@ -116,5 +123,6 @@ fn count(
         let extent = part.events(text, reading, |event| summary.add(event))?;
         extents.push((number, extent));
     }
+
     Ok((summary, extents))
 }

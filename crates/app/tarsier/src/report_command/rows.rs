@@ -58,6 +58,7 @@ pub(crate) fn write_top(
             rows.other_rows, rows.other_hits
         )
     });
+
     let table = Table {
         name: "top",
         columns: [&["hits", "failures", "first", "last"], fields].concat(),
@@ -81,6 +82,7 @@ pub(crate) fn write_top(
             })
             .collect(),
     };
+
     table.write(format, escape, out);
 }
 
@@ -95,6 +97,7 @@ pub(crate) fn write_news(news: News, format: Format, escape: Escape, out: &mut V
         )),
         _ => None,
     };
+
     let table = Table {
         name: "new",
         columns: vec!["first", "last", "hits", "failures", "what", "value"],
@@ -122,6 +125,7 @@ pub(crate) fn write_news(news: News, format: Format, escape: Escape, out: &mut V
             })
             .collect(),
     };
+
     table.write(format, escape, out);
 }
 
@@ -202,6 +206,7 @@ fn whole(finished: &Finished) -> Table {
             columns.push(name);
         }
     }
+
     let mut rows = Vec::new();
     for shown in &finished.sections {
         for (values, hits) in &shown.rows {
@@ -217,6 +222,7 @@ fn whole(finished: &Finished) -> Table {
             rows.push(cells);
         }
     }
+
     Table {
         name: "overview",
         columns,
@@ -301,6 +307,7 @@ impl Cell {
         if !bytes.iter().any(|byte| b",\"\r\n".contains(byte)) {
             return bytes;
         }
+
         let mut quoted = vec![b'"'];
         for byte in bytes {
             if byte == b'"' {
@@ -308,6 +315,7 @@ impl Cell {
             }
             quoted.push(byte);
         }
+
         quoted.push(b'"');
         quoted
     }
@@ -363,6 +371,7 @@ impl Table {
             let cells = rows.iter().map(|row| row[column].len());
             cells.chain([self.columns[column].len()]).max().unwrap_or(0)
         };
+
         let last = self.columns.len() - 1;
         let mut line = |cells: &mut dyn Iterator<Item = (&[u8], bool)>| {
             for (column, (cell, is_number)) in cells.enumerate() {
@@ -375,6 +384,7 @@ impl Table {
                 out.extend_from_slice(if column == last { b"\n" } else { b"  " });
             }
         };
+
         let is_number = |name: &str| matches!(name, "hits" | "failures");
         line(
             &mut self
@@ -386,6 +396,7 @@ impl Table {
             let cells = self.columns.iter().zip(row);
             line(&mut cells.map(|(name, cell)| (&cell[..], is_number(name))));
         }
+
         if rows.is_empty() {
             out.extend_from_slice(b"nothing\n");
         }

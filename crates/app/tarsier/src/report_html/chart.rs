@@ -54,6 +54,7 @@ pub(super) fn figure(out: &mut String, what: &str, rows: &SeriesRows, axis: &Axi
         "<figure><figcaption><h3>By {what}</h3><span class=soft>Each bar is {}.</span></figcaption>",
         span_text(axis.width_s)
     );
+
     out.push_str("<div class=plot>");
     panel(out, &layers, buckets, axis, Part::All);
     panel(out, &layers, buckets, axis, Part::Failed);
@@ -64,10 +65,12 @@ pub(super) fn figure(out: &mut String, what: &str, rows: &SeriesRows, axis: &Axi
         "<span></span><div class=x><span>{}</span><span>{}</span><span>{}</span></div></div>",
         ticks[0], ticks[1], ticks[2]
     );
+
     legend(out, what, &layers);
     if rows.is_pruned {
         out.push_str("<p class=soft>Labels with few events are counted among the others.</p>");
     }
+
     out.push_str("</figure>\n");
 }
 
@@ -90,6 +93,7 @@ fn layers(rows: &SeriesRows) -> Vec<Layer<'_>> {
         colour: LABELS,
         row,
     }));
+
     layers
 }
 
@@ -113,6 +117,7 @@ fn panel(out: &mut String, layers: &[Layer<'_>], buckets: usize, axis: &Axis<'_>
         Part::All => ("all", "events"),
         Part::Failed => ("failed", "failed"),
     };
+
     let _ = write!(
         out,
         "<div class=y>{}<br>{name}</div><svg class={class} viewBox=\"0 0 {} {HEIGHT}\" \
@@ -122,6 +127,7 @@ fn panel(out: &mut String, layers: &[Layer<'_>], buckets: usize, axis: &Axis<'_>
         buckets.max(1),
         span_text(axis.width_s)
     );
+
     let mut base = vec![0; buckets];
     for layer in layers {
         let mut path = String::new();
@@ -139,6 +145,7 @@ fn panel(out: &mut String, layers: &[Layer<'_>], buckets: usize, axis: &Axis<'_>
             let _ = write!(out, "<path class=c{} d=\"{path}\"/>", layer.colour);
         }
     }
+
     for at in (0..buckets).filter(|at| part == Part::All && height(*at) > 0) {
         let failed: u64 = layers
             .iter()
@@ -152,6 +159,7 @@ fn panel(out: &mut String, layers: &[Layer<'_>], buckets: usize, axis: &Axis<'_>
             grouped(failed)
         );
     }
+
     out.push_str("</svg>");
 }
 
@@ -167,6 +175,7 @@ fn losses(out: &mut String, buckets: usize, axis: &Axis<'_>) {
     if marks.is_empty() {
         return;
     }
+
     let _ = write!(
         out,
         "<div class=y>lost</div><svg class=lost viewBox=\"0 0 {} 10\" preserveAspectRatio=none role=img \
@@ -176,6 +185,7 @@ fn losses(out: &mut String, buckets: usize, axis: &Axis<'_>) {
     for mark in marks {
         let _ = write!(out, "M{mark} 10v-10h1v10z");
     }
+
     out.push_str("\"/></svg>");
 }
 
@@ -185,6 +195,7 @@ fn legend(out: &mut String, what: &str, layers: &[Layer<'_>]) {
         "<table class=legend><thead><tr><th scope=col>{what}</th><th scope=col class=n>Events</th>\
          <th scope=col class=n>Failed</th></tr></thead><tbody>"
     );
+
     for layer in layers {
         let [events, failed] = layer.row.sum;
         let _ = write!(
@@ -196,5 +207,6 @@ fn legend(out: &mut String, what: &str, layers: &[Layer<'_>]) {
             grouped(failed)
         );
     }
+
     out.push_str("</tbody></table>");
 }

@@ -16,14 +16,16 @@ pub(super) fn tables(out: &mut String, finished: &Finished) {
         "<h2 id=first>What to look at first</h2><p class=soft>tarsier report --overview has all rows, also as \
          CSV and JSON.</p>",
     );
+
     for shown in &finished.sections {
         let _ = write!(out, "<section class=table><h3>{}</h3>", shown.section.title);
         let is_unknown = shown.section.name == "programs" && !finished.has_before;
-        match is_unknown {
-            true => out.push_str(
+        if is_unknown {
+            out.push_str(
                 "<p class=soft>The log is not longer than a day: no program is known to be new.</p>",
-            ),
-            false => table(out, shown),
+            )
+        } else {
+            table(out, shown)
         }
         out.push_str("</section>\n");
     }
@@ -34,6 +36,7 @@ fn table(out: &mut String, shown: &Shown) {
         out.push_str("<p class=soft>None in this log.</p>");
         return;
     }
+
     // Hosts are known only if records have node=.
     let has_host = shown.rows.iter().any(|(values, _)| values[0].is_some());
     let first = usize::from(!has_host);
@@ -41,10 +44,12 @@ fn table(out: &mut String, shown: &Shown) {
     for column in &shown.section.columns[first..] {
         let _ = write!(out, "<th scope=col>{column}</th>");
     }
+
     out.push_str("<th scope=col class=n>events</th><th scope=col>first and last (UTC)</th></tr></thead><tbody>");
     for (values, hits) in shown.rows.iter().take(ROWS_MAX) {
         row(out, &values[first..], hits);
     }
+
     out.push_str("</tbody></table>");
     let rest = &shown.rows[shown.rows.len().min(ROWS_MAX)..];
     if !rest.is_empty() || shown.unkept_hits > 0 {
@@ -64,6 +69,7 @@ fn row(out: &mut String, values: &[Option<Box<[u8]>>], hits: &Hits) {
     } else {
         "<tr>"
     });
+
     for value in values {
         out.push_str("<td>");
         match value {
@@ -72,6 +78,7 @@ fn row(out: &mut String, values: &[Option<Box<[u8]>>], hits: &Hits) {
         }
         out.push_str("</td>");
     }
+
     let ms = |(sec, msec): (u64, u32)| sec.saturating_mul(1000).saturating_add(msec.into());
     let _ = write!(
         out,

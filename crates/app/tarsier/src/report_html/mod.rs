@@ -45,6 +45,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
         let word = word.into_string();
         words.push(word.map_err(|word| anyhow::anyhow!("{}: not UTF-8", word.to_string_lossy()))?);
     }
+
     let options = match PageOptions::parse(&words) {
         Ok(options) => options,
         Err(message) => {
@@ -52,6 +53,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
             return Ok(FAILED);
         }
     };
+
     let defaults = logs::defaults(Dialect::Own)?;
     let found = Input::find(&options.inputs, options.use_logs, &defaults, Dialect::Own);
     let input = match found {
@@ -64,6 +66,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
     let progress = Progress::of(&input)?;
     let (mut summary, mut overview) = (Summary::default(), Overview::default());
     let assembler = Assembler::new(Dialect::Own, defaults.whole_s, options.range);
+
     let read = pipeline::run(
         &input,
         assembler,
@@ -81,6 +84,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
             Ok(())
         },
     )?;
+
     match read.end {
         ReadEnd::Done => {}
         ReadEnd::Refused(message) => {
@@ -92,11 +96,13 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
             return Ok(FAILED);
         }
     }
+
     let about = About {
         logs: input.sources.iter().map(ToString::to_string).collect(),
         seal: seal(&input.sources, options.key.as_deref()),
         made_ms: now_ms(),
     };
+
     write(
         &options.html,
         &page::page(&summary, &overview.finish(), &about),
@@ -119,12 +125,15 @@ fn seal(sources: &[Source], key: Option<&Path>) -> Seal {
         })
         .collect();
     let has_seal = |path: &PathBuf| journal::seal::seal_path(path).exists();
+
     let Some(key) = key else {
-        return match files.iter().any(has_seal) {
-            true => Seal::NotVerified,
-            false => Seal::Absent,
+        return if files.iter().any(has_seal) {
+            Seal::NotVerified
+        } else {
+            Seal::Absent
         };
     };
+
     // The newest file stands for the set if the set was read.
     let logs = match &files[..] {
         [.., last] => vec![last.clone()],
@@ -137,6 +146,7 @@ fn seal(sources: &[Source], key: Option<&Path>) -> Seal {
         json: false,
         logs,
     };
+
     match seal_command::report(&args) {
         Err(error) => Seal::Failed(reasons(&error)),
         Ok(report) => {
@@ -160,6 +170,7 @@ fn write(path: &Path, page: &str) -> Result<()> {
     if path == Path::new("-") {
         return Ok(io::stdout().write_all(page.as_bytes())?);
     }
+
     let name = || path.display().to_string();
     let mut new = path.as_os_str().to_owned();
     new.push(format!(".new{}", std::process::id()));

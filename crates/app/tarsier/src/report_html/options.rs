@@ -54,9 +54,11 @@ impl PageOptions {
                 }
             }
         }
+
         if options.html.as_os_str().is_empty() {
             return Err("tarsier: report: --html FILE is missing".to_owned());
         }
+
         Ok(options)
     }
 }

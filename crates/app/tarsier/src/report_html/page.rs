@@ -51,6 +51,7 @@ pub(super) fn page(summary: &Summary, overview: &Finished, about: &About) -> Str
         "<h2 id=processes>Processes</h2><p class=soft>The processes with the most events, below their \
          parents. Dimmed: ancestors of them with fewer events.</p>",
     );
+
     tables::forest(&mut out, &summary.forest(PROCESSES));
     let _ = write!(
         out,
@@ -59,6 +60,7 @@ pub(super) fn page(summary: &Summary, overview: &Finished, about: &About) -> Str
         env!("CARGO_PKG_VERSION"),
         stamp(about.made_ms)
     );
+
     out
 }
 
@@ -70,9 +72,11 @@ fn head(out: &mut String, summary: &Summary, about: &About) {
         .take(3)
         .map(|log| escape::text(log.as_bytes(), 200));
     let mut logs = shown.collect::<Vec<_>>().join(", ");
+
     if about.logs.len() > 3 {
         let _ = write!(logs, " and {} more", about.logs.len() - 3);
     }
+
     let _ = write!(
         out,
         "<!doctype html>\n<html lang=en><head><meta charset=utf-8>\
@@ -101,12 +105,14 @@ fn hosts(summary: &Summary) -> String {
     if names.peek().is_none() {
         return String::new();
     }
+
     let shown: Vec<_> = names
         .by_ref()
         .take(5)
         .map(|node| escape::text(node, 100))
         .collect();
     let rest = names.count();
+
     let more = if rest > 0 {
         format!(" and {rest} more")
     } else {
@@ -133,6 +139,7 @@ fn state(out: &mut String, summary: &Summary, about: &About) {
         &grouped(count.events),
         "records of one call are one event",
     );
+
     card(
         out,
         "",
@@ -141,6 +148,7 @@ fn state(out: &mut String, summary: &Summary, about: &About) {
         &format!("of {} that have a result", grouped(of)),
     );
     losses_card(out, summary);
+
     gaps_card(out, summary);
     seal_card(out, &about.seal);
     out.push_str("</div>");
@@ -183,9 +191,11 @@ fn gaps_card(out: &mut String, summary: &Summary) {
             counted(number as u64, "range")
         ),
     };
+
     if summary.has_unfollowed_nodes() {
         text.push_str("; too many hosts to follow all of them");
     }
+
     match missing {
         0 => card(out, "ok", "Gaps", "none", &text),
         _ => card(
@@ -207,6 +217,7 @@ fn seal_card(out: &mut String, seal: &Seal) {
         Seal::Altered(text) => ("bad", "altered", text.as_str()),
         Seal::Failed(text) => ("warn", "not verified", text.as_str()),
     };
+
     card(
         out,
         class,
@@ -236,6 +247,7 @@ fn details(out: &mut String, summary: &Summary) {
             },
         );
     }
+
     let (gaps, number, _) = summary.serial_gaps();
     if !gaps.is_empty() {
         let title = listed("Missing serial numbers", gaps.len(), number as u64);
@@ -253,6 +265,7 @@ fn details(out: &mut String, summary: &Summary) {
             }
         });
     }
+
     if !summary.silences().is_empty() {
         rows(
             out,
@@ -267,6 +280,7 @@ fn details(out: &mut String, summary: &Summary) {
             },
         );
     }
+
     marks(out, summary);
 }
 
@@ -298,9 +312,10 @@ fn marks(out: &mut String, summary: &Summary) {
 
 /// A title that says how many of all entries are listed.
 fn listed(title: &str, shown: usize, all: u64) -> String {
-    match shown as u64 == all {
-        true => title.to_owned(),
-        false => format!("{title} ({shown} of {})", grouped(all)),
+    if shown as u64 == all {
+        title.to_owned()
+    } else {
+        format!("{title} ({shown} of {})", grouped(all))
     }
 }
 
@@ -328,6 +343,7 @@ fn over_time(out: &mut String, summary: &Summary) {
         buckets: ((summary.count().last_ms / 1000).saturating_sub(start_s) / width_s + 1) as usize,
         losses,
     };
+
     out.push_str("<h2 id=time>Events over time</h2>");
     for (by, what) in [
         (By::Key, "key"),
@@ -335,18 +351,17 @@ fn over_time(out: &mut String, summary: &Summary) {
         (By::Unit, "unit"),
     ] {
         let rows = summary.series(by, chart::LABELS);
-        match rows.rows.is_empty() {
-            true => {
-                let _ = write!(
-                    out,
-                    "<p class=soft>By {what}: no event of this log has one{}.</p>",
-                    match by {
-                        By::Unit => " (identity = yes writes units into ENRICHED logs)",
-                        _ => "",
-                    }
-                );
-            }
-            false => chart::figure(out, what, &rows, &axis),
+        if rows.rows.is_empty() {
+            let _ = write!(
+                out,
+                "<p class=soft>By {what}: no event of this log has one{}.</p>",
+                match by {
+                    By::Unit => " (identity = yes writes units into ENRICHED logs)",
+                    _ => "",
+                }
+            );
+        } else {
+            chart::figure(out, what, &rows, &axis)
         }
     }
 }
@@ -356,6 +371,7 @@ fn all_tables(out: &mut String, summary: &Summary) {
         "<h2 id=tables>Tables</h2><p class=soft>Each line opens (click, or Tab and Enter) to what it consists \
          of.</p>",
     );
+
     let tables: [(Table, &str, &str, &[usize]); 6] = [
         (
             Table::User,
@@ -379,6 +395,7 @@ fn all_tables(out: &mut String, summary: &Summary) {
         (Table::Program, "Programs", "Program → file", &[20, 8]),
         (Table::File, "Files", "File → program", &[30, 5]),
     ];
+
     for (table, title, path, most) in tables {
         tables::table(out, title, path, &summary.table(table, most));
     }

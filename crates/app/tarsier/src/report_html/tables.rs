@@ -15,9 +15,11 @@ pub(super) fn table(out: &mut String, title: &str, path: &str, lines: &TableLine
         "<section class=table><h3>{title}</h3><div class=\"row head\"><span>{path}</span>\
          <data>Events</data><data>Failed</data><time>First and last (UTC)</time></div>"
     );
+
     if lines.lines.is_empty() {
         out.push_str("<p class=soft>None in this log.</p>");
     }
+
     let most = lines.lines.first().map_or(1, |line| line.count.events);
     level(out, lines, Some(most));
     if lines.is_pruned {
@@ -26,6 +28,7 @@ pub(super) fn table(out: &mut String, title: &str, path: &str, lines: &TableLine
              the table says.</p>",
         );
     }
+
     out.push_str("</section>\n");
 }
 
@@ -58,6 +61,7 @@ fn level(out: &mut String, lines: &TableLines, most: Option<u64>) {
             out.push_str("</div>");
         }
     }
+
     if lines.others > 0 {
         let _ = write!(
             out,
@@ -92,6 +96,7 @@ pub(super) fn forest(out: &mut String, forest: &Forest) {
     if forest.roots.is_empty() {
         out.push_str("<p class=soft>No event in this log names a process.</p>");
     }
+
     if forest.others > 0 {
         let _ = write!(
             out,
@@ -100,9 +105,11 @@ pub(super) fn forest(out: &mut String, forest: &Forest) {
             grouped(forest.others_events)
         );
     }
+
     if forest.is_pruned {
         out.push_str("<p class=soft>Further processes with few events were not kept.</p>");
     }
+
     out.push_str("</section>\n");
 }
 
@@ -130,14 +137,17 @@ fn branches(out: &mut String, all: &[Branch]) {
 fn process(out: &mut String, branch: &Branch) {
     let process = &branch.process;
     let _ = write!(out, "[{}] <b>", process.pid);
-    match process.exe.is_empty() {
-        true => out.push_str("(no event of its own)"),
-        false => escape::push(out, &process.exe, LABEL_BYTES),
+    if process.exe.is_empty() {
+        out.push_str("(no event of its own)")
+    } else {
+        escape::push(out, &process.exe, LABEL_BYTES)
     }
+
     out.push_str("</b> ");
     if !process.command.is_empty() {
         escape::push(out, &process.command, LABEL_BYTES);
     }
+
     let count = &process.count;
     if count.events > 0 {
         let _ = write!(
@@ -148,6 +158,7 @@ fn process(out: &mut String, branch: &Branch) {
         );
         out.push_str("</span>");
     }
+
     if count.failed > 0 {
         let _ = write!(
             out,

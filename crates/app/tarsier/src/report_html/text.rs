@@ -46,6 +46,7 @@ pub(super) fn span_text(seconds: u64) -> String {
     } else {
         "about "
     };
+
     let plural = if number == 1 { "" } else { "s" };
     format!("{about}{number} {unit}{plural}")
 }

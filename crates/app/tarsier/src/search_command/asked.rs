@@ -9,7 +9,8 @@ use query::expr::Expr;
 use query::index::Needed;
 use query::time::{self, Bound};
 use query::{
-    Dialect, Escape, Event, EventView, Interpreter, MachineNames, Matcher, Told, Touched, Tree,
+    Dialect, Escape, Event, EventSummary, EventView, Interpreter, MachineNames, Matcher, Touched,
+    Tree,
 };
 
 /// Whether indexes are used.
@@ -38,7 +39,7 @@ struct Timeline {
 }
 
 /// Options beyond ausearch's, ready for events.
-pub(super) struct Asked {
+pub(super) struct SearchArgs {
     pub(super) reading: Reading,
     conditions: Conditions,
     timeline: Option<Timeline>,
@@ -68,12 +69,12 @@ impl TouchedSearch {
     }
 
     /// Whether the event is to be shown. While the search learns, none is.
-    fn takes(&mut self, event: EventView<'_>, told: &Told) -> bool {
+    fn takes(&mut self, event: EventView<'_>, summary: &EventSummary) -> bool {
         if self.is_learning {
-            self.has_learnt |= self.touched.learn(event, told);
+            self.has_learnt |= self.touched.learn(event, summary);
             return false;
         }
-        self.touched.is_touched(event, told)
+        self.touched.is_touched(event, summary)
     }
 
     /// Ends a reading of the log. True if it has to be read once more.
@@ -112,13 +113,14 @@ const VALUES: [&str; 7] = [
     "--where",
 ];
 
-impl Asked {
-    fn nothing() -> Asked {
+impl SearchArgs {
+    fn nothing() -> SearchArgs {
         let names = MachineNames {
             user: users::user_name,
             ..MachineNames::none()
         };
-        Asked {
+
+        SearchArgs {
             reading: Reading::default(),
             conditions: Conditions::default(),
             timeline: None,
@@ -134,11 +136,15 @@ impl Asked {
     ///
     /// # Errors
     /// The message for the user.
-    pub(super) fn take(words: &[String], dialect: Dialect) -> Result<(Asked, Vec<String>), String> {
-        let mut asked = Asked::nothing();
+    pub(super) fn take(
+        words: &[String],
+        dialect: Dialect,
+    ) -> Result<(SearchArgs, Vec<String>), String> {
+        let mut asked = SearchArgs::nothing();
         if dialect.is_compat() {
             return Ok((asked, words.to_vec()));
         }
+
         let (mut others, mut at) = (Vec::new(), 0);
         let (mut format, mut host) = (None::<String>, None::<String>);
         while let Some(word) = words.get(at) {
@@ -170,6 +176,7 @@ impl Asked {
                 _ => others.push(word.clone()),
             }
         }
+
         asked.set_format(format.as_deref(), host.as_deref())?;
         let whole = [asked.touched.is_some(), asked.tree.is_some()]
             .into_iter()
@@ -180,6 +187,7 @@ impl Asked {
                 "tarsier: search: --touched, --tree and --follow exclude each other".to_owned(),
             );
         }
+
         Ok((asked, others))
     }
 
@@ -211,6 +219,7 @@ impl Asked {
                 self.conditions.exprs.push((value.to_owned(), expr));
             }
         }
+
         Ok(())
     }
 
@@ -229,6 +238,7 @@ impl Asked {
             }
             _ => return Err(wrong()),
         }
+
         Ok(())
     }
 
@@ -280,7 +290,7 @@ impl Asked {
             conditions: self.conditions.again()?,
             has_timeline: self.timeline.is_some(),
             objects,
-            interpreter: Asked::nothing().interpreter,
+            interpreter: SearchArgs::nothing().interpreter,
         })
     }
 
@@ -288,7 +298,7 @@ impl Asked {
         is_of(&self.nodes, event)
     }
 
-    /// What a thread of its own looks up for [`Asked::seen`]. `None` if no question is about all events.
+    /// What a thread of its own looks up for [`SearchArgs::seen`]. `None` if no question is about all events.
     pub(super) fn of_all(&self) -> Option<OfAll> {
         if !self.needs_all() || self.reading.follow {
             return None;
@@ -296,7 +306,7 @@ impl Asked {
         Some(OfAll {
             conditions: self.conditions.again()?,
             nodes: self.nodes.clone(),
-            interpreter: Asked::nothing().interpreter,
+            interpreter: SearchArgs::nothing().interpreter,
         })
     }
 
@@ -305,47 +315,59 @@ impl Asked {
         if !is_match && !self.needs_all() {
             return Taken::No;
         }
-        let is_asked_for = |asked: &Asked| asked.conditions.hold(event, &asked.interpreter);
+
+        let is_asked_for = |asked: &SearchArgs| asked.conditions.hold(event, &asked.interpreter);
         if !self.needs_all() && !is_asked_for(self) {
             return Taken::No;
         }
         if !self.needs_all() && self.timeline.is_none() {
             return self.print(event, out);
         }
+
         // What another host did says nothing about the processes and files of this one.
         if self.needs_all() && !self.is_of_nodes(event.view()) {
             return Taken::No;
         }
-        let told = Told::of(event, &self.interpreter);
+        let summary = EventSummary::of(event, &self.interpreter);
         let is_match = is_match && (!self.needs_all() || is_asked_for(self));
-        self.follow(event, &told, is_match, out)
+        self.follow(event, &summary, is_match, out)
     }
 
     /// Takes an event that another thread has looked at.
     pub(super) fn seen(&mut self, event: &Event, seen: &Seen, out: &mut Vec<u8>) -> Taken {
-        self.follow(event, &seen.told, seen.is_match, out)
+        self.follow(event, &seen.summary, seen.is_match, out)
     }
 
     /// Follows files and processes through an event. `is_match`: it is to be printed if it belongs to them.
-    fn follow(&mut self, event: &Event, told: &Told, is_match: bool, out: &mut Vec<u8>) -> Taken {
+    fn follow(
+        &mut self,
+        event: &Event,
+        summary: &EventSummary,
+        is_match: bool,
+        out: &mut Vec<u8>,
+    ) -> Taken {
         let is_touched = self
             .touched
             .as_mut()
-            .is_none_or(|touched| touched.takes(event.view(), told));
+            .is_none_or(|touched| touched.takes(event.view(), summary));
         if !is_touched {
             return Taken::No;
         }
+
         if let Some(tree) = &mut self.tree {
-            tree.add(event.view(), told, is_match);
+            tree.add(event.view(), summary, is_match);
             return Taken::No;
         }
+
         if !is_match {
             return Taken::No;
         }
+
         if self.timeline.is_some() && self.objects.is_none() {
-            told.write_line(event, out);
+            summary.write_line(event, out);
             return Taken::Printed;
         }
+
         self.print(event, out)
     }
 
@@ -387,7 +409,7 @@ fn is_of(nodes: &[Vec<u8>], event: EventView<'_>) -> bool {
 
 /// What a question about all events has to know of one.
 pub(super) struct Seen {
-    told: Told,
+    summary: EventSummary,
     is_match: bool,
 }
 
@@ -402,7 +424,7 @@ impl OfAll {
     /// What has to be known of an event; `None` if nothing. `is_match` tells whether it matches ausearch's options.
     pub(super) fn see(&self, event: &Event, is_match: bool) -> Option<Seen> {
         is_of(&self.nodes, event.view()).then(|| Seen {
-            told: Told::of(event, &self.interpreter),
+            summary: EventSummary::of(event, &self.interpreter),
             is_match: is_match && self.conditions.hold(event, &self.interpreter),
         })
     }
@@ -427,7 +449,7 @@ impl OfEvents {
             return Taken::Printed;
         }
         if self.has_timeline {
-            Told::of(event, &self.interpreter).write_line(event, out);
+            EventSummary::of(event, &self.interpreter).write_line(event, out);
             return Taken::Printed;
         }
         Taken::Print

@@ -75,6 +75,7 @@ impl Checkpoint {
                 return Err(UNUSABLE);
             }
         };
+
         Ok(Checkpoint {
             path,
             loaded,
@@ -90,7 +91,11 @@ impl Checkpoint {
     /// # Errors
     /// The exit status if that log is not among them.
     pub(crate) fn first_log(&self, files: &[PathBuf]) -> Result<usize, u8> {
-        let Some(loaded) = self.loaded.as_ref().filter(|_| !self.is_time_only) else {
+        if self.is_time_only {
+            return Ok(0);
+        }
+
+        let Some(loaded) = &self.loaded else {
             return Ok(0);
         };
         let is_it = |path: &PathBuf| {
@@ -117,19 +122,26 @@ impl Checkpoint {
 
     /// Whether an event is new.
     pub(crate) fn decide(&mut self, event: &Event) -> Decision {
-        let Some(loaded) = self.loaded.as_ref().filter(|_| !self.can_output) else {
+        if self.can_output {
+            return Decision::Print;
+        }
+
+        let Some(loaded) = &self.loaded else {
             return Decision::Print;
         };
+
         let (key, last) = (event.key(), &loaded.last);
         let is_no_earlier = (last.key.sec, last.key.msec) <= (key.sec, key.msec);
         if last.key.sec == 0 || (self.is_time_only && is_no_earlier) {
             self.can_output = true;
             return Decision::Print;
         }
+
         if last.key == *key && last.kind == event.kind() {
             self.can_output = true;
             return Decision::Skip;
         }
+
         if self.dialect.is_compat() && key.sec.saturating_sub(last.key.sec) > EVENT_DELTA_S {
             report!(
                 "Corrupted checkpoint file. Inode match, but newer complete event ({}.{:03}:{}) \
@@ -143,6 +155,7 @@ impl Checkpoint {
             );
             return Decision::End(CORRUPTED);
         }
+
         Decision::Skip
     }
 
@@ -152,6 +165,7 @@ impl Checkpoint {
         if self.dialect.is_compat() || self.can_output || self.is_time_only {
             return None;
         }
+
         let key = &loaded.last.key;
         report!(
             "tarsier: search: --checkpoint {}: the log does not have its event \
@@ -161,6 +175,7 @@ impl Checkpoint {
             key.msec,
             key.serial
         );
+
         Some(CORRUPTED)
     }
 
@@ -185,6 +200,7 @@ impl Checkpoint {
                 return Some(NOT_WRITTEN);
             }
         };
+
         let last = self.last.clone().unwrap_or_default();
         let node = last.key.node.as_deref().unwrap_or(b"-");
         let head = format!(
@@ -196,6 +212,7 @@ impl Checkpoint {
                 Dialect::Compat => u64::from(metadata.ino() as u32),
             }
         );
+
         let tail = format!(
             " {}.{:03}:{} 0x{:X}\n",
             last.key.sec, last.key.msec, last.key.serial, last.kind
@@ -210,6 +227,7 @@ impl Checkpoint {
             );
             return Some(NOT_WRITTEN);
         }
+
         None
     }
 }
@@ -241,11 +259,13 @@ impl Loaded {
                 break;
             }
         }
+
         if loaded.inode == 0 || loaded.device == 0 {
             let name = path.display();
             report!("Missing dev/inode lines from checkpoint file {name}");
             is_good = false;
         }
+
         is_good.then_some(loaded)
     }
 }
@@ -258,6 +278,7 @@ impl Last {
                 "Malformed output/event checkpoint line near node - [{line}]"
             ));
         };
+
         let read = || {
             let (time, kind) = rest.split_once(' ')?;
             let (sec, time) = time.split_once('.')?;
@@ -273,6 +294,7 @@ impl Last {
                 kind: kind as i32,
             })
         };
+
         read().ok_or_else(|| {
             let cut = &line[..line.len() - rest.len() - 1];
             format!("Malformed output/event checkpoint line after node - [{cut}]")

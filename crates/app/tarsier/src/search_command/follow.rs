@@ -47,6 +47,7 @@ impl Tail {
             self.line.clear();
         }
         let (mut piece, mut has_read) = (vec![0; PIECE_BYTES], false);
+
         loop {
             let count = self
                 .file
@@ -77,6 +78,7 @@ impl Tail {
             Some(current) if current != self.inode => {}
             _ => return Vec::new(),
         }
+
         let files = journal::log_files(&self.path).unwrap_or_default();
         match files
             .iter()
@@ -123,6 +125,7 @@ pub(super) fn follow(
             }
         }
     }
+
     results.line_buffered = true;
     let mut last = Instant::now();
     let mut is_over = false;
@@ -153,5 +156,6 @@ pub(super) fn follow(
         }
         std::thread::sleep(PAUSE);
     }
+
     Ok(())
 }

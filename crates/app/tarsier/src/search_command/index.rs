@@ -8,7 +8,7 @@ use super::{index_file, scan};
 use crate::interrupt::is_interrupted;
 use anyhow::Result;
 use cli::messages::report;
-use query::index::{steps, Answer, Block, Needed, Step};
+use query::index::{steps, Answer, Block, BlockUse, Needed};
 use query::{Assembler, Dialect, Lines, Matcher, TimeRange};
 use std::fs::File;
 use std::io::{self, BufRead, Read};
@@ -43,16 +43,18 @@ pub(super) fn read_by_blocks(
     if results.asked.needs_all() {
         return Ok(false);
     }
+
     let Some(tables) = tables(results, input, range)? else {
         return Ok(false);
     };
     let blocks: Vec<&Block> = tables.iter().flat_map(Table::blocks).collect();
     let wanted: Vec<Entry<'_>> = tables.iter().flat_map(entries).collect();
     let steps = steps(&blocks, range, |set| is_wanted(set, &wanted));
-    let read = steps.iter().filter(|step| **step == Step::Read).count();
+    let read = steps.iter().filter(|step| **step == BlockUse::Read).count();
     if read > steps.len() / MANY && plain_files(input)?.is_some() {
         return Ok(false);
     }
+
     let mut steps = &steps[..];
     for (source, table) in input.sources.iter().zip(&tables) {
         let (own, rest) = steps.split_at(table.blocks().len());
@@ -61,6 +63,7 @@ pub(super) fn read_by_blocks(
             return Ok(true);
         }
     }
+
     assembler.finish();
     let _ = results.take(assembler)?;
     Ok(true)
@@ -77,6 +80,7 @@ fn tables(results: &Results, input: &Input, range: TimeRange) -> Result<Option<V
     if results.asked.reading.use_index == UseIndex::Yes && rustix::process::geteuid().is_root() {
         follow_rotation(input);
     }
+
     let mut tables: Vec<Option<Table>> = Vec::new();
     for (number, source) in input.sources.iter().enumerate() {
         let (Source::File(path), None) = (source, input.host(number)) else {
@@ -84,9 +88,11 @@ fn tables(results: &Results, input: &Input, range: TimeRange) -> Result<Option<V
         };
         tables.push(index(path, results.asked.reading.use_index, &needed));
     }
+
     if overlap.is_none() && tables.iter().all(Option::is_none) {
         return Ok(None);
     }
+
     let mut plain = Vec::new();
     for (source, table) in input.sources.iter().zip(&tables) {
         plain.push(match (table, source) {
@@ -100,6 +106,7 @@ fn tables(results: &Results, input: &Input, range: TimeRange) -> Result<Option<V
             _ => None,
         });
     }
+
     let is_hit = |hits: &[bool]| hits.iter().filter(|hit| **hit).count();
     let (hits, all) = plain.iter().flatten().fold((0, 0), |sum, (hits, ..)| {
         (sum.0 + is_hit(hits), sum.1 + hits.len())
@@ -108,6 +115,7 @@ fn tables(results: &Results, input: &Input, range: TimeRange) -> Result<Option<V
     if !has_index && hits > all / MANY {
         return Ok(None);
     }
+
     // Without a hit in any file nothing has to be known of blocks.
     let is_needed = has_index || hits > 0;
     for (table, plain) in tables.iter_mut().zip(plain) {
@@ -115,6 +123,7 @@ fn tables(results: &Results, input: &Input, range: TimeRange) -> Result<Option<V
             *table = made(&file, length, &hits, is_needed)?;
         }
     }
+
     Ok(tables.into_iter().collect())
 }
 
@@ -129,6 +138,7 @@ fn index(path: &Path, use_index: UseIndex, needed: &Needed) -> Option<Table> {
     if !index_file::is_for_index(path) {
         return None;
     }
+
     // Whoever searches wants events: a log whose index cannot be written is read.
     let made = index_file::build(path).ok()?;
     let answers = made.terms.iter().map(|terms| needed.answer(terms));
@@ -155,7 +165,7 @@ fn needed(results: &Results) -> Needed {
 fn read_blocks(
     results: &mut Results,
     source: &Source,
-    (table, steps): (&Table, &[Step]),
+    (table, steps): (&Table, &[BlockUse]),
     assembler: &mut Assembler,
 ) -> Result<ControlFlow<()>> {
     let mut reader: Option<BlockReader> = None;
@@ -165,15 +175,15 @@ fn read_blocks(
             break;
         }
         match step {
-            Step::LeaveOut(None) => bytes_left_out(block),
-            Step::LeaveOut(Some(sec)) => {
+            BlockUse::LeaveOut(None) => bytes_left_out(block),
+            BlockUse::LeaveOut(Some(sec)) => {
                 bytes_left_out(block);
                 assembler.leave_out(*sec);
                 if results.take(assembler)?.is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
             }
-            Step::Read => {
+            BlockUse::Read => {
                 if reader.is_none() {
                     reader = Some(BlockReader::open(source)?);
                 }
@@ -192,6 +202,7 @@ fn read_blocks(
             }
         }
     }
+
     Ok(ControlFlow::Continue(()))
 }
 
@@ -221,6 +232,7 @@ fn is_wanted(set: &[usize], entries: &[Entry<'_>]) -> bool {
             Entry::Made(is_hit) => *is_hit,
         };
     }
+
     let (mut all, mut has_made) = (None::<Answer>, false);
     for number in set {
         match (&entries[*number], &mut all) {
@@ -230,6 +242,7 @@ fn is_wanted(set: &[usize], entries: &[Entry<'_>]) -> bool {
             (Entry::Kept(answer), None) => all = Some((*answer).clone()),
         }
     }
+
     // The part that no index knows may be what the others lack.
     all.is_some_and(|all| has_made || all.is_yes())
 }
@@ -239,10 +252,12 @@ fn made(file: &File, length: u64, hits: &[bool], is_needed: bool) -> Result<Opti
     if !is_needed {
         return Ok(Some(Table::Made(Vec::new(), Vec::new())));
     }
+
     let blocks = scan::blocks(file, length)?;
     if blocks.iter().any(|block| block.has_json) {
         return Ok(None);
     }
+
     let of_block = |block: &Block| {
         let first = (block.start / query::index::BLOCK_BYTES) as usize;
         let last = (block.end.div_ceil(query::index::BLOCK_BYTES) as usize).min(hits.len());
@@ -303,6 +318,7 @@ pub(super) fn build_all(input: &Input) -> Result<u8> {
         [.., Source::File(last)] => Some(last),
         _ => None,
     };
+
     for source in &input.sources {
         match source {
             Source::File(path) if Some(path) != live => {
@@ -315,5 +331,6 @@ pub(super) fn build_all(input: &Input) -> Result<u8> {
             _ => {}
         }
     }
+
     Ok(0)
 }

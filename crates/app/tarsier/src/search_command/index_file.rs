@@ -3,7 +3,7 @@
 use super::logs::is_converted;
 use anyhow::{Context, Result};
 pub(crate) use journal::index::{follow_rotation, index_path};
-use query::index::{Asked, Index, Needed};
+use query::index::{Index, IndexAnswer, Needed};
 use std::fs;
 use std::path::Path;
 
@@ -13,7 +13,7 @@ fn load(log: &Path) -> Option<Index> {
 }
 
 /// What the index of a log file says about a question, if there is one that can be used.
-pub(crate) fn ask(log: &Path, needed: &Needed) -> Option<Asked> {
+pub(crate) fn ask(log: &Path, needed: &Needed) -> Option<IndexAnswer> {
     journal::index::ask(log, needed, is_converted)
 }
 
@@ -56,8 +56,9 @@ pub(crate) fn verify(log: &Path) -> Result<Verdict> {
         return Ok(Verdict::Unused);
     };
     let made = journal::index::make(log).with_context(|| log.display().to_string())?;
-    Ok(match made.to_bytes() == index.to_bytes() {
-        true => Verdict::Right,
-        false => Verdict::Wrong,
+    Ok(if made.to_bytes() == index.to_bytes() {
+        Verdict::Right
+    } else {
+        Verdict::Wrong
     })
 }

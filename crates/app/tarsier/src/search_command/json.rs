@@ -41,6 +41,7 @@ impl Json {
         if self.form == JsonForm::Array {
             out.extend_from_slice(if self.count == 0 { b"[" } else { b"," });
         }
+
         self.count += 1;
         let key = event.key();
         let stamp = Stamp {
@@ -48,6 +49,7 @@ impl Json {
             msec: key.msec as u16,
             serial: u32::try_from(key.serial).unwrap_or(u32::MAX),
         };
+
         self.encoder.set_node(key.node.as_deref());
         let out_start = out.len();
         let mut writer = self.encoder.begin(out, stamp);
@@ -60,6 +62,7 @@ impl Json {
                 &record.text[head..],
             );
         }
+
         writer.end();
         write_types(event, out_start, out);
         write_names(event, out);
@@ -76,6 +79,7 @@ impl Json {
 /// Puts the names that the log has for record types in the place of `UNKNOWN[n]`, into the object that begins at `start`.
 fn write_types(event: &Event, start: usize, out: &mut Vec<u8>) {
     const UNKNOWN: &[u8] = b"{\"type\":\"UNKNOWN[";
+
     let mut at = start;
     for record in event.records() {
         let is_known = u32::try_from(record.kind)
@@ -121,9 +125,11 @@ fn write_names(event: &Event, out: &mut Vec<u8>) {
             }
         }
     }
+
     if names.is_empty() || !out.ends_with(b"}\n") {
         return;
     }
+
     out.truncate(out.len() - 2);
     out.extend_from_slice(format!(",\"names\":{}}}\n", Value::Object(names)).as_bytes());
 }
@@ -198,6 +204,7 @@ impl Mapped {
             },
             out,
         );
+
         match mapped {
             Ok(()) => out.push(b'\n'),
             Err(refused) => {

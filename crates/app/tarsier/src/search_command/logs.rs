@@ -34,21 +34,22 @@ const LATE_S: u64 = 10;
 /// The file cannot be used.
 pub(crate) fn defaults(dialect: Dialect) -> Result<Defaults> {
     let path = Path::new(conf::AUDITD_CONF);
-    let config = match path.exists() {
-        true => conf::load(path, Default::default())?.config,
-        false => {
-            if dialect.is_compat() {
-                report!("Config file {} doesn't exist, skipping", conf::AUDITD_CONF);
-            }
-            conf::Config::default()
+    let config = if path.exists() {
+        conf::load(path, Default::default())?.config
+    } else {
+        if dialect.is_compat() {
+            report!("Config file {} doesn't exist, skipping", conf::AUDITD_CONF);
         }
+        conf::Config::default()
     };
+
     Ok(Defaults {
         log_file: config.log_file,
         timeout_s: config.end_of_event_timeout_s,
-        whole_s: match dialect.is_compat() {
-            true => config.end_of_event_timeout_s,
-            false => config.end_of_event_timeout_s.saturating_add(LATE_S),
+        whole_s: if dialect.is_compat() {
+            config.end_of_event_timeout_s
+        } else {
+            config.end_of_event_timeout_s.saturating_add(LATE_S)
         },
     })
 }
@@ -64,7 +65,7 @@ pub(crate) struct Input {
 }
 
 /// Step of reading logs.
-pub(crate) enum Step<'s> {
+pub(crate) enum ReadStep<'s> {
     /// A line was read.
     Line,
     /// A log is at its end.
@@ -99,6 +100,7 @@ impl Input {
         if dialect.is_compat() {
             return Input::of_peer(paths.last(), use_logs, defaults);
         }
+
         let failed = |error: logs::LogError| format!("tarsier: {error}");
         let mut input = Input::default();
         for path in paths {
@@ -106,8 +108,9 @@ impl Input {
             input.is_set = paths.len() == 1 && path.is_dir();
             input.add(found);
         }
+
         if paths.is_empty() && !use_logs && is_pipe() {
-            input.add(logs::Found {
+            input.add(logs::LogSet {
                 logs: vec![(Source::Stdin, None)],
                 left_out: Vec::new(),
             });
@@ -115,10 +118,12 @@ impl Input {
             input.add(logs::set(&defaults.log_file).map_err(failed)?);
             input.is_set = true;
         }
+
         if input.sources.is_empty() {
             // Opening it says why.
             return Ok(Input::of(vec![defaults.log_file.clone()], true));
         }
+
         input.check().map_err(failed)?;
         Ok(input)
     }
@@ -146,7 +151,7 @@ impl Input {
     }
 
     /// Adds what was found, and says what was left out.
-    fn add(&mut self, found: logs::Found) {
+    fn add(&mut self, found: logs::LogSet) {
         for left_out in found.left_out {
             report!(
                 "tarsier: left out: {}: {}",
@@ -201,6 +206,7 @@ impl Input {
             assembler.finish();
             std::iter::from_fn(|| assembler.pop()).any(|event| event.key().node.is_some())
         };
+
         self.sources.iter().enumerate().any(names_host)
     }
 
@@ -214,7 +220,7 @@ impl Input {
     ) -> Result<Result<(), String>> {
         let mut assembler = Assembler::new(Dialect::Own, timeout_s, range);
         let read = self.read(&mut assembler, |assembler, step| {
-            if matches!(step, Step::End { is_last: true, .. }) {
+            if matches!(step, ReadStep::End { is_last: true, .. }) {
                 assembler.finish();
             }
             take_complete(assembler, &mut take);
@@ -232,7 +238,7 @@ impl Input {
     pub(crate) fn read(
         &self,
         assembler: &mut Assembler,
-        mut each: impl FnMut(&mut Assembler, Step<'_>) -> Result<ControlFlow<()>>,
+        mut each: impl FnMut(&mut Assembler, ReadStep<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<ReadEnd> {
         let dialect = assembler.dialect();
         let mut end = ReadEnd::Done;
@@ -260,7 +266,7 @@ impl Input {
                 };
                 bytes += line.len() as u64;
                 feed.add(line, assembler);
-                if each(assembler, Step::Line)?.is_break() {
+                if each(assembler, ReadStep::Line)?.is_break() {
                     return Ok(end);
                 }
             }
@@ -273,7 +279,7 @@ impl Input {
                     _ => end,
                 });
             }
-            let step = Step::End {
+            let step = ReadStep::End {
                 number,
                 source,
                 is_last: number + 1 == self.sources.len() || is_interrupted(),
@@ -282,6 +288,7 @@ impl Input {
                 return Ok(end);
             }
         }
+
         Ok(end)
     }
 

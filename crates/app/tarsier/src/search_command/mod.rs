@@ -20,12 +20,12 @@ pub(crate) mod users;
 use crate::dialect;
 use crate::progress::Progress;
 use anyhow::Result;
-use asked::Asked;
+use asked::SearchArgs;
 use checkpoint::Checkpoint;
 use cli::messages::report;
 use cli::search::SEARCH_USAGE;
-use logs::{Defaults, Input, ReadEnd, Source, Step};
-use options::{Format, Instead, SearchOptions};
+use logs::{Defaults, Input, ReadEnd, ReadStep, Source};
+use options::{Format, SearchExit, SearchOptions};
 use ordered::Outcome;
 use query::report::runs::Reading;
 use query::time::{use_environment, Locale};
@@ -61,13 +61,15 @@ pub(crate) fn run_as(dialect: Dialect, args: Vec<OsString>) -> Result<u8> {
         io::stdout().write_all(SEARCH_USAGE.as_bytes())?;
         return Ok(NOTHING);
     }
-    let (mut asked, words) = match Asked::take(&words, dialect) {
+
+    let (mut asked, words) = match SearchArgs::take(&words, dialect) {
         Ok(taken) => taken,
         Err(message) => {
             report!("{message}");
             return Ok(NOTHING);
         }
     };
+
     match SearchOptions::parse(&words, dialect) {
         Ok(mut options) => {
             if let Err(message) = asked.complete(&mut options) {
@@ -76,22 +78,22 @@ pub(crate) fn run_as(dialect: Dialect, args: Vec<OsString>) -> Result<u8> {
             }
             Search::new(options, dialect, asked).run()
         }
-        Err(Instead::Help) => {
+        Err(SearchExit::Help) => {
             io::stdout().write_all(SEARCH_USAGE.as_bytes())?;
             Ok(0)
         }
-        Err(Instead::Version) => {
+        Err(SearchExit::Version) => {
             match dialect {
                 Dialect::Compat => writeln!(io::stdout(), "ausearch version 4.0.2")?,
                 Dialect::Own => writeln!(io::stdout(), "tarsier {}", env!("CARGO_PKG_VERSION"))?,
             }
             Ok(0)
         }
-        Err(Instead::Fail(message)) => {
+        Err(SearchExit::Fail(message)) => {
             report!("{message}");
             Ok(NOTHING)
         }
-        Err(Instead::FailWith(text)) => {
+        Err(SearchExit::FailWith(text)) => {
             let _ = io::stderr().write_all(text.as_bytes());
             Ok(NOTHING)
         }
@@ -123,7 +125,7 @@ struct Search {
 }
 
 impl Search {
-    fn new(mut options: SearchOptions, dialect: Dialect, asked: Asked) -> Search {
+    fn new(mut options: SearchOptions, dialect: Dialect, asked: SearchArgs) -> Search {
         Search {
             results: Results::new(&mut options, dialect, asked),
             options,
@@ -137,9 +139,10 @@ impl Search {
     /// late records.
     fn timeout_s(&self, defaults: &Defaults) -> u64 {
         let is_whole = !self.results.asked.reading.follow && self.options.checkpoint.is_none();
-        let usual_s = match is_whole {
-            true => defaults.whole_s,
-            false => defaults.timeout_s,
+        let usual_s = if is_whole {
+            defaults.whole_s
+        } else {
+            defaults.timeout_s
         };
         self.options.timeout_s.unwrap_or(usual_s)
     }
@@ -159,6 +162,7 @@ impl Search {
                 Err(status) => return Ok(status),
             }
         }
+
         let mut input = match Input::find(
             &self.options.inputs,
             self.options.use_logs,
@@ -171,23 +175,28 @@ impl Search {
                 return Ok(NOTHING);
             }
         };
+
         if let Some(checkpoint) = &self.results.checkpoint {
             if let Err(status) = input.since(checkpoint) {
                 return Ok(status);
             }
         }
+
         if self.results.asked.reading.build_index {
             return index::build_all(&input);
         }
+
         let is_watched = !self.dialect.is_compat() && !self.results.asked.reading.follow;
         let progress = is_watched.then(|| Progress::of(&input)).transpose()?;
         if let Some(status) = self.search(&input, timeout_s)? {
             return Ok(status);
         }
+
         let is_found = self.results.end()?;
         if let Some(status) = progress.and_then(Progress::end) {
             return Ok(status);
         }
+
         let missing = self
             .results
             .checkpoint
@@ -196,6 +205,7 @@ impl Search {
         if let Some(status) = self.results.ended().or(missing) {
             return Ok(status);
         }
+
         if let Some(status) = self.save(&input) {
             return Ok(status);
         }
@@ -205,9 +215,11 @@ impl Search {
         if is_found {
             return Ok(0);
         }
+
         if self.options.output.format != Format::Raw {
             report!("<no matches>");
         }
+
         Ok(NOTHING)
     }
 
@@ -308,8 +320,8 @@ impl Search {
     fn read(&mut self, input: &Input, assembler: &mut Assembler) -> Result<Option<u8>> {
         let end = input.read(assembler, |assembler, step| {
             match step {
-                Step::Line => {}
-                Step::End {
+                ReadStep::Line => {}
+                ReadStep::End {
                     number, is_last, ..
                 } => {
                     self.source = number;
@@ -322,6 +334,7 @@ impl Search {
             self.say_bad_times(assembler);
             Ok(taken)
         })?;
+
         self.ended(end)
     }
 

@@ -45,7 +45,7 @@ pub(crate) struct OutputOptions {
 }
 
 /// Reply instead of a search.
-pub(crate) enum Instead {
+pub(crate) enum SearchExit {
     /// Say this on standard error, and end with status 1.
     Fail(String),
     /// Write this text on standard error as it is, without a newline behind it, and end with status 1.
@@ -54,16 +54,16 @@ pub(crate) enum Instead {
     Version,
 }
 
-impl From<String> for Instead {
-    fn from(message: String) -> Instead {
-        Instead::Fail(message)
+impl From<String> for SearchExit {
+    fn from(message: String) -> SearchExit {
+        SearchExit::Fail(message)
     }
 }
 
 /// The C library's text of ERANGE.
 const OUT_OF_RANGE: &str = "Numerical result out of range";
 
-type Result<T> = std::result::Result<T, Instead>;
+type Result<T> = std::result::Result<T, SearchExit>;
 
 /// A word of the command line, the words after it, and how many of those were taken.
 struct Words<'w> {
@@ -126,6 +126,7 @@ impl SearchOptions {
             checkpoint: None,
             is_checkpoint_time: false,
         };
+
         let mut at = 0;
         while let Some(option) = words.get(at) {
             let mut word = Words {
@@ -138,9 +139,11 @@ impl SearchOptions {
             }
             at += 1 + word.taken;
         }
+
         if let Some(fault) = options.extra_fault() {
             return Err(fault.to_owned().into());
         }
+
         options.filter.is_interpreted = matches!(
             options.output.format,
             Format::Interpret | Format::Csv | Format::Text
@@ -158,17 +161,19 @@ impl SearchOptions {
     }
 
     /// Adds the error for further columns to another one: ausearch prints both.
-    fn with_extra_fault(&self, instead: Instead) -> Instead {
+    fn with_extra_fault(&self, instead: SearchExit) -> SearchExit {
         match (instead, self.extra_fault()) {
-            (Instead::Fail(message), Some(fault)) => Instead::Fail(format!("{message}\n{fault}")),
+            (SearchExit::Fail(message), Some(fault)) => {
+                SearchExit::Fail(format!("{message}\n{fault}"))
+            }
             (instead, _) => instead,
         }
     }
 
     fn set(&mut self, word: &mut Words<'_>, dialect: Dialect) -> Result<()> {
         match word.option {
-            "-h" | "--help" => return Err(Instead::Help),
-            "-v" | "--version" => return Err(Instead::Version),
+            "-h" | "--help" => return Err(SearchExit::Help),
+            "-v" | "--version" => return Err(SearchExit::Version),
             "-w" | "--word" => self.filter.is_exact = true,
             "--input-logs" => self.use_logs = true,
             "--just-one" => self.just_one = true,
@@ -200,6 +205,7 @@ impl SearchOptions {
                 }
             }
         }
+
         Ok(())
     }
 
@@ -290,6 +296,7 @@ fn set_text(filter: &mut Filter, word: &mut Words<'_>) -> Result<bool> {
         }
         _ => return Ok(false),
     };
+
     *field = word.bytes()?;
     Ok(true)
 }
@@ -335,6 +342,7 @@ fn set_id(filter: &mut Filter, word: &mut Words<'_>, dialect: Dialect) -> Result
         }
         _ => return Ok(false),
     }
+
     Ok(true)
 }
 
@@ -362,7 +370,7 @@ fn user(text: &str, what: &str, dialect: Dialect) -> Result<(u32, Option<Vec<u8>
     }
 }
 
-fn too_large(what: &str, text: &str) -> Instead {
+fn too_large(what: &str, text: &str) -> SearchExit {
     format!("Numeric {what} ID conversion error ({OUT_OF_RANGE}) for {text}").into()
 }
 
@@ -380,9 +388,12 @@ fn set_call(filter: &mut Filter, word: &mut Words<'_>, dialect: Dialect) -> Resu
                 return Err(message.into());
             }
             let is_silent = dialect.is_compat() && starts_with_digit(text);
-            let session = number(text).map_err(|error| match is_silent {
-                true => Instead::FailWith(""),
-                false => error,
+            let session = number(text).map_err(|error| {
+                if is_silent {
+                    SearchExit::FailWith("")
+                } else {
+                    error
+                }
             });
             filter.session = Some(session? as u32);
         }
@@ -407,6 +418,7 @@ fn set_call(filter: &mut Filter, word: &mut Words<'_>, dialect: Dialect) -> Resu
         "--arch" => arch(filter, word, dialect)?,
         _ => return Ok(false),
     }
+
     Ok(true)
 }
 
@@ -418,8 +430,8 @@ fn digits(word: &mut Words<'_>, what: &str, dialect: Dialect) -> Result<u64> {
     }
     leading(text).ok_or_else(|| match (dialect, word.option) {
         (Dialect::Own, _) => format!("{what} {text} is out of range").into(),
-        (_, "-a" | "--event") => Instead::FailWith("Illegal value for audit event ID"),
-        _ => Instead::FailWith(""),
+        (_, "-a" | "--event") => SearchExit::FailWith("Illegal value for audit event ID"),
+        _ => SearchExit::FailWith(""),
     })
 }
 
@@ -445,7 +457,7 @@ fn kinds(text: &str, dialect: Dialect) -> Result<Vec<i32>> {
             return Err(format!("{reason} for {name}\n{}", valid_kinds(dialect)).into());
         }
         match kind::number(name.as_bytes(), dialect) {
-            -1 => return Err(Instead::Fail(valid_kinds(dialect))),
+            -1 => return Err(SearchExit::Fail(valid_kinds(dialect))),
             number => kinds.push(number),
         }
     }
@@ -473,28 +485,32 @@ fn syscall(filter: &mut Filter, word: &mut Words<'_>) -> Result<()> {
         filter.syscall = Some(number as i32);
         return Ok(());
     }
+
     let arch = *filter.arch.get_or_insert(Arch::native());
     match abi::syscall_number(arch, text) {
         Some(number) => filter.syscall = Some(number as i32),
         None => return Err(format!("Syscall {text} not found").into()),
     }
+
     Ok(())
 }
 
 fn arch(filter: &mut Filter, word: &mut Words<'_>, dialect: Dialect) -> Result<()> {
     let text = word.value()?;
     if filter.arch.is_some() {
-        return Err(Instead::Fail(match filter.syscall {
+        return Err(SearchExit::Fail(match filter.syscall {
             Some(_) => "Arch needs to be defined before the syscall".to_owned(),
             None => "Arch is already defined".to_owned(),
         }));
     }
+
     let hex = || {
         let text = text.trim_start_matches("0x");
         u32::from_str_radix(text, 16)
             .ok()
             .and_then(Arch::from_audit_arch)
     };
+
     let bits = Arch::from_bits(&text.to_ascii_lowercase(), Arch::native());
     filter.arch = bits.or_else(|| Arch::from_name(text)).or_else(hex);
     match (filter.arch, dialect) {

@@ -7,7 +7,7 @@ use crate::interrupt::is_interrupted;
 use anyhow::{Context, Result};
 use cli::messages::report;
 use query::report::runs::{Extent, Part, Reading};
-use query::{Event, EventView, Found, InOrder, Sink};
+use query::{Event, EventView, InOrder, PieceEvents, Sink};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -39,6 +39,7 @@ pub(super) fn read(results: &mut Results, input: &Input, reading: Reading) -> Re
     let Some(workers) = workers.collect::<Option<Vec<Worker>>>() else {
         return Ok(Outcome::Again(0));
     };
+
     let queue = Queue::new(&pieces, threads);
     std::thread::scope(|scope| {
         let queue = &queue;
@@ -67,11 +68,14 @@ fn gather(results: &mut Results, queue: &Queue<'_>, reading: Reading) -> Result<
             Some(Err(Failed::Io(error))) => return Err(error).context("cannot read the log"),
             Some(Err(Failed::NotOrdered)) | None => return Ok(Outcome::Again(order.count())),
         };
+
+        // A piece is in order by itself; whether it belongs behind the others shows only here.
         if extent.append(next).is_err() {
             return Ok(Outcome::Again(order.count()));
         }
         order.add(found, results)?;
     }
+
     order.end(results)?;
     Ok(Outcome::Done)
 }
@@ -86,7 +90,7 @@ impl Sink for Results {
     }
 }
 
-type Searched = Result<(Found, Extent), Failed>;
+type Searched = Result<(PieceEvents, Extent), Failed>;
 
 /// The pieces of the logs, and what was found in some of them.
 struct Queue<'p> {
@@ -120,12 +124,18 @@ impl<'p> Queue<'p> {
     /// The next piece to search, and its number.
     fn next(&self) -> Option<(usize, Piece<'p>)> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+
+        // Results that wait for their turn take memory: whoever is far ahead waits.
         let must_wait =
             |state: &mut State| !state.is_over && state.next >= state.taken + self.ahead;
         let waited = self.changed.wait_while(state, must_wait);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
+
         let number = state.next;
-        let piece = self.pieces.get(number).filter(|_| !state.is_over)?;
+        if state.is_over {
+            return None;
+        }
+        let piece = self.pieces.get(number)?;
         state.next += 1;
         Some((number, *piece))
     }
@@ -174,7 +184,7 @@ fn work(queue: &Queue<'_>, mut worker: Worker, reading: Reading) {
     while let Some((number, piece)) = queue.next() {
         let mut search = || {
             let text = piece.read(&mut buffer, reading)?;
-            let mut found = Found::default();
+            let mut found = PieceEvents::default();
             let each = |view: EventView<'_>| worker.event(view, &mut event, &mut found);
             let extent = part.events(text, reading, each)?;
             Ok((found, extent))

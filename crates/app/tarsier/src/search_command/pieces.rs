@@ -120,6 +120,7 @@ impl Piece<'_> {
             // Somebody has cut it meanwhile.
             return Err(Failed::NotOrdered);
         }
+
         let place = |at: u64| {
             let first = at.saturating_sub(before).max(from);
             let last = (at + after).min(to);
@@ -129,10 +130,12 @@ impl Piece<'_> {
             boundary(window, at, is_begin, is_end, reading)
                 .map(|found| (first - from) as usize + found)
         };
+
         let start = place(self.start)?;
-        let end = match self.end == self.file_bytes {
-            true => buffer.len(),
-            false => place(self.end)?,
+        let end = if self.end == self.file_bytes {
+            buffer.len()
+        } else {
+            place(self.end)?
         };
         Ok((start.min(end), end))
     }
@@ -167,6 +170,7 @@ pub(crate) fn read_at(file: &File, start: u64, end: u64, buffer: &mut Vec<u8>) -
             Err(error) => return Err(error),
         }
     }
+
     buffer.truncate(done);
     Ok(())
 }

@@ -3,7 +3,7 @@
 //!
 //! Batches of events are the same whatever the number of threads, and few are in memory.
 
-use super::logs::{Input, ReadEnd, Step};
+use super::logs::{Input, ReadEnd, ReadStep};
 use super::pieces::processors;
 use anyhow::Result;
 use query::{Assembler, Batch};
@@ -52,6 +52,7 @@ pub(crate) fn run<W: Send, T: Send>(
     for _ in 0..batches {
         let _ = free.send(Batch::default());
     }
+
     let waiting = Mutex::new(waiting);
     std::thread::scope(|scope| {
         let reader = scope.spawn(move || read(input, assembler, &pool, &jobs));
@@ -139,8 +140,9 @@ fn read(
             Err(_) => ControlFlow::Break(()),
         }
     };
+
     let end = input.read(&mut assembler, |assembler, step| {
-        if matches!(step, Step::End { is_last: true, .. }) {
+        if matches!(step, ReadStep::End { is_last: true, .. }) {
             assembler.finish();
         }
         while let Some(event) = assembler.pop() {
@@ -152,9 +154,11 @@ fn read(
         }
         Ok(ControlFlow::Continue(()))
     });
+
     if !batch.is_empty() {
         let _ = give(&mut batch);
     }
+
     (end, assembler)
 }
 

@@ -65,6 +65,7 @@ impl Printer {
                     .collect();
             }
         }
+
         Vec::new()
     }
 }

@@ -1,6 +1,6 @@
 //! Takes the events of a log: prints those asked for, and notes them in the checkpoint.
 
-use super::asked::{Asked, OfAll, OfEvents, Seen, Taken};
+use super::asked::{OfAll, OfEvents, SearchArgs, Seen, Taken};
 use super::checkpoint::{Checkpoint, Decision};
 use super::options::{OutputOptions, SearchOptions};
 use super::printer::Printer;
@@ -8,7 +8,9 @@ use super::users;
 use crate::shown;
 use anyhow::Result;
 use cli::messages::report;
-use query::{Assembler, Batch, Dialect, Event, EventView, Found, Interpreter, Matcher, TimeRange};
+use query::{
+    Assembler, Batch, Dialect, Event, EventView, Interpreter, Matcher, PieceEvents, TimeRange,
+};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
@@ -21,7 +23,7 @@ pub(super) struct Results {
     dialect: Dialect,
     printer: Printer,
     output: OutputOptions,
-    pub(super) asked: Asked,
+    pub(super) asked: SearchArgs,
     pub(super) checkpoint: Option<Checkpoint>,
     /// Range of time of events, if the records are not limited to it.
     pub(super) range: Option<TimeRange>,
@@ -39,7 +41,7 @@ pub(super) struct Results {
 
 impl Results {
     /// Takes the filter out of `options`.
-    pub(super) fn new(options: &mut SearchOptions, dialect: Dialect, asked: Asked) -> Results {
+    pub(super) fn new(options: &mut SearchOptions, dialect: Dialect, asked: SearchArgs) -> Results {
         let filter = std::mem::take(&mut options.filter);
         let mut matcher = Matcher::new(filter, dialect, users::user_name);
         asked.add_texts(&mut matcher);
@@ -90,14 +92,18 @@ impl Results {
             let is_printed = self.print(&event, is_match && decision == Decision::Print)?;
             let is_compat = self.dialect.is_compat();
             let is_last = self.just_one && (is_printed || (is_match && is_compat));
-            if let Some(checkpoint) = self.checkpoint.as_mut().filter(|_| !is_last || !is_compat) {
-                checkpoint.note(&event);
+            // ausearch does not note the event at which --just-one ends.
+            if !is_last || !is_compat {
+                if let Some(checkpoint) = &mut self.checkpoint {
+                    checkpoint.note(&event);
+                }
             }
             if is_last {
                 return Ok(ControlFlow::Break(()));
             }
             assembler.recycle(event);
         }
+
         Ok(ControlFlow::Continue(()))
     }
 
@@ -122,16 +128,19 @@ impl Results {
             Taken::Print => self.printer.print(event, self.dialect, &mut self.out),
             Taken::Printed => Vec::new(),
         };
+
         self.is_found = true;
         if self.printed > 0 {
             self.printed -= 1;
             self.out.truncate(start);
             return Ok(true);
         }
+
         messages.iter().for_each(|message| report!("{message}"));
         if self.out.len() >= OUTPUT_BYTES || self.line_buffered {
             self.flush()?;
         }
+
         Ok(true)
     }
 
@@ -187,9 +196,10 @@ impl Results {
         };
         let messages = printed.messages.iter().filter(|(of, _)| *of >= again);
         messages.for_each(|(_, message)| report!("{message}"));
-        match printed.text[start..].is_empty() {
-            true => Ok(()),
-            false => self.put(&printed.text[start..]),
+        if printed.text[start..].is_empty() {
+            Ok(())
+        } else {
+            self.put(&printed.text[start..])
         }
     }
 
@@ -205,9 +215,11 @@ impl Results {
         if self.out.len() >= OUTPUT_BYTES || self.line_buffered || text.len() >= OUTPUT_BYTES {
             self.flush()?;
         }
-        match text.len() < OUTPUT_BYTES {
-            true => Ok(()),
-            false => shown::write(text),
+
+        if text.len() < OUTPUT_BYTES {
+            Ok(())
+        } else {
+            shown::write(text)
         }
     }
 
@@ -266,7 +278,12 @@ pub(super) struct Worker {
 
 impl Worker {
     /// Takes the next event of a piece. `event` is memory that is used again.
-    pub(super) fn event(&mut self, view: EventView<'_>, event: &mut Event, found: &mut Found) {
+    pub(super) fn event(
+        &mut self,
+        view: EventView<'_>,
+        event: &mut Event,
+        found: &mut PieceEvents,
+    ) {
         match self.print(view, event, &mut found.text) {
             Some(messages) => found.print(view.time(), messages),
             None => found.pass(view.time()),

@@ -37,6 +37,7 @@ fn in_parallel<T: Send>(
             found.push((number, work(number, &mut buffer)?));
         }
     };
+
     let parts: Vec<io::Result<Vec<(u64, T)>>> = std::thread::scope(|scope| {
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
         let mut parts = vec![run()];
@@ -48,10 +49,12 @@ fn in_parallel<T: Send>(
         );
         parts
     });
+
     let mut all = Vec::new();
     for part in parts {
         all.extend(part?);
     }
+
     all.sort_unstable_by_key(|(number, _)| *number);
     Ok(all.into_iter().map(|(_, found)| found).collect())
 }
@@ -90,6 +93,7 @@ pub(super) fn hits(
         hit.fetch_add(is_hit.into(), Ordering::Relaxed);
         Ok(Some(is_hit))
     })?;
+
     Ok(found.into_iter().collect())
 }
 
@@ -111,6 +115,7 @@ pub(super) fn blocks(file: &File, length: u64) -> io::Result<Vec<Block>> {
             })
         },
     )?;
+
     let mut starts = vec![0];
     starts.extend(ends.into_iter().flatten());
     starts.push(length);

@@ -61,6 +61,7 @@ pub(crate) fn group_name(id: u32) -> Option<Vec<u8>> {
 /// Protocols by number, as /etc/protocols names them.
 fn protocols() -> &'static HashMap<i32, Vec<u8>> {
     static PROTOCOLS: OnceLock<HashMap<i32, Vec<u8>>> = OnceLock::new();
+
     PROTOCOLS.get_or_init(|| {
         let text = std::fs::read_to_string("/etc/protocols").unwrap_or_default();
         let mut known = HashMap::new();

@@ -48,18 +48,22 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, around: &Around<'_>) {
         Constraint::Length(1),
     ])
     .areas(frame.area());
+
     frame.render_widget(title(model, around), top);
-    let style = match around.has_losses {
-        true => Style::new().fg(Color::Red).add_modifier(Modifier::BOLD),
-        false => Style::new().fg(Color::DarkGray),
+    let style = if around.has_losses {
+        Style::new().fg(Color::Red).add_modifier(Modifier::BOLD)
+    } else {
+        Style::new().fg(Color::DarkGray)
     };
     frame.render_widget(Paragraph::new(Span::styled(around.daemon, style)), second);
     frame.render_widget(Paragraph::new(tabs_line(model)), tabs);
+
     frame.render_widget(Paragraph::new(path), way);
     match model.view() {
         View::Event => events(frame, table, model),
         view => lines(frame, table, model, view),
     }
+
     frame.render_widget(Paragraph::new(footer(model)), bottom);
     if model.shows_help {
         help(frame);
@@ -93,9 +97,10 @@ fn path_line(model: &Model) -> String {
 fn tabs_line(model: &Model) -> Line<'static> {
     let mut spans = Vec::new();
     for (number, view) in VIEWS.iter().enumerate() {
-        let style = match *view == model.view() {
-            true => Style::new().add_modifier(Modifier::REVERSED),
-            false => Style::new().fg(Color::Cyan),
+        let style = if *view == model.view() {
+            Style::new().add_modifier(Modifier::REVERSED)
+        } else {
+            Style::new().fg(Color::Cyan)
         };
         spans.push(Span::styled(
             format!("{} {}", number + 1, view.name()),
@@ -103,25 +108,28 @@ fn tabs_line(model: &Model) -> Line<'static> {
         ));
         spans.push(Span::raw(" "));
     }
+
     if model.failed_only {
         spans.push(Span::styled("failed only ", Style::new().fg(Color::Red)));
     }
     if !model.filter.is_empty() && !model.is_typing {
         spans.push(Span::raw(format!("/{}", model.filter)));
     }
+
     Line::from(spans)
 }
 
 fn footer(model: &Model) -> Line<'static> {
-    match model.is_typing {
-        true => Line::from(format!(
+    if model.is_typing {
+        Line::from(format!(
             "filter: {}_   Enter keeps it, Esc drops it",
             model.filter
-        )),
-        false => Line::from(
+        ))
+    } else {
+        Line::from(
             "Enter down  Esc up  Tab view  s sort  f failed  / text  p pause  h help  q quit",
         )
-        .style(Style::new().fg(Color::DarkGray)),
+        .style(Style::new().fg(Color::DarkGray))
     }
 }
 
@@ -139,6 +147,7 @@ fn lines(frame: &mut Frame<'_>, area: Rect, model: &Model, view: View) {
         )),
     ])
     .style(Style::new().add_modifier(Modifier::UNDERLINED));
+
     let window = window(model.selected(), area.height, model.lines.len());
     let rows = model.lines[window.clone()].iter().map(|line| {
         let failed = match line.failed {
@@ -154,6 +163,7 @@ fn lines(frame: &mut Frame<'_>, area: Rect, model: &Model, view: View) {
             Cell::from(model.events.label(line.label)),
         ])
     });
+
     let widths = [
         Constraint::Length(9),
         Constraint::Length(8),
@@ -178,11 +188,13 @@ fn events(frame: &mut Frame<'_>, area: Rect, model: &Model) {
             .first()
             .map_or("", |label| model.events.label(*label))
     };
+
     let items = model.newest().skip(window.start).take(window.len());
     let rows = items.map(|item| {
-        let style = match item.is_failure {
-            true => Style::new().fg(Color::Red),
-            false => Style::new(),
+        let style = if item.is_failure {
+            Style::new().fg(Color::Red)
+        } else {
+            Style::new()
         };
         Row::new([
             clock(item.time_ms),
@@ -194,6 +206,7 @@ fn events(frame: &mut Frame<'_>, area: Rect, model: &Model) {
         ])
         .style(style)
     });
+
     let widths = [
         Constraint::Length(8),
         Constraint::Length(10),
@@ -202,6 +215,7 @@ fn events(frame: &mut Frame<'_>, area: Rect, model: &Model) {
         Constraint::Percentage(28),
         Constraint::Min(14),
     ];
+
     let table = Table::new(rows, widths)
         .header(header)
         .row_highlight_style(highlight());
@@ -231,9 +245,10 @@ fn clock(time_ms: u64) -> String {
 }
 
 fn cut(text: &str, most: usize) -> String {
-    match text.chars().count() > most {
-        true => text.chars().take(most - 1).chain(['…']).collect(),
-        false => text.to_owned(),
+    if text.chars().count() > most {
+        text.chars().take(most - 1).chain(['…']).collect()
+    } else {
+        text.to_owned()
     }
 }
 

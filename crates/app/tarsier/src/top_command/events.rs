@@ -122,6 +122,7 @@ impl Events {
             .flatten()
             .filter(|key| ***key != *b"(null)");
         labels.extend(keys.take(32).map(|key| self.number(key)));
+
         ends[0] = labels.len() as u8;
         labels.push(self.number(&user(&row)));
         ends[1] = labels.len() as u8;
@@ -136,6 +137,7 @@ impl Events {
                 .take(FILES_MAX)
                 .map(|file| self.number(&file.path)),
         );
+
         ends[4] = labels.len() as u8;
         let kind = u32::try_from(row.kind).ok().and_then(abi::record_type_name);
         let what = row.call.as_deref().or(kind).unwrap_or("(unknown)");
@@ -143,6 +145,7 @@ impl Events {
         self.seen += 1;
         self.failed += u64::from(row.is_failure());
         self.last_ms = self.last_ms.max(row.time_ms);
+
         self.items.push_back(Item {
             time_ms: row.time_ms,
             serial: row.serial,
@@ -151,6 +154,7 @@ impl Events {
             labels: labels.into(),
             ends,
         });
+
         if self.items.len() > self.most {
             self.items.pop_front();
         }
@@ -205,6 +209,7 @@ impl Events {
                 used[*label as usize] = true;
             }
         }
+
         let mut old = std::mem::take(&mut self.labels);
         self.numbers.clear();
         let mut numbers = vec![0; old.len()];
@@ -214,6 +219,7 @@ impl Events {
             self.numbers.insert(label.clone(), numbers[at]);
             self.labels.push(label);
         }
+
         for item in &mut self.items {
             for label in item.labels.iter_mut() {
                 *label = numbers[*label as usize];
@@ -241,9 +247,12 @@ fn process(row: &Row<'_>) -> Option<Vec<u8>> {
 /// Text that a terminal shows as it is: no control characters.
 fn printable(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
-    let shown = |character: char| match character.is_control() {
-        true => '\u{fffd}',
-        false => character,
+    let shown = |character: char| {
+        if character.is_control() {
+            '\u{fffd}'
+        } else {
+            character
+        }
     };
     text.chars().map(shown).collect()
 }

@@ -56,6 +56,7 @@ impl Follower {
             file.seek(SeekFrom::Start(at)).with_context(name)?;
             Text::Plain { file, at }
         };
+
         Ok(Follower {
             path: path.to_owned(),
             text,
@@ -89,6 +90,7 @@ impl Follower {
                 Err(error) => return Err(error).with_context(|| self.path.display().to_string()),
             }
         }
+
         Ok(true)
     }
 
@@ -134,6 +136,7 @@ impl Follower {
             self.partial.clear();
             return Ok(true);
         }
+
         // During a rotation there is no file for a moment.
         let Ok(new) = File::open(&self.path) else {
             return Ok(false);
@@ -142,6 +145,7 @@ impl Follower {
         if (theirs.dev(), theirs.ino()) == (ours.dev(), ours.ino()) {
             return Ok(false);
         }
+
         self.text = Text::Plain { file: new, at: 0 };
         self.partial.clear();
         Ok(true)

@@ -18,9 +18,11 @@ pub(super) fn action(event: &Event, is_typing: bool) -> Option<Action> {
     if key.modifiers.contains(KeyModifiers::CONTROL) {
         return (key.code == KeyCode::Char('c')).then_some(Action::Quit);
     }
-    match is_typing {
-        true => typed(key),
-        false => pressed(key),
+
+    if is_typing {
+        typed(key)
+    } else {
+        pressed(key)
     }
 }
 

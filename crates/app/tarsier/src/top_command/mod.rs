@@ -53,9 +53,11 @@ pub(crate) fn top(args: &TopArgs) -> Result<u8> {
         .clone()
         .unwrap_or_else(|| defaults.log_file.clone());
     let follower = Follower::open(&path, args.all || args.input.is_some())?;
+
     if !std::io::stdout().is_terminal() {
         bail!("top needs a terminal; `tarsier search` and `tarsier report` write text");
     }
+
     let mut top = Top {
         log: path.display().to_string(),
         follower,
@@ -66,6 +68,7 @@ pub(crate) fn top(args: &TopArgs) -> Result<u8> {
         has_losses: false,
         quiet_ticks: 0,
     };
+
     let terminal = ratatui::try_init()?;
     let result = top.run(terminal, &args.run_dir);
     ratatui::restore();
@@ -100,6 +103,7 @@ impl Top {
             terminal.draw(|frame| self.draw(frame))?;
             self.keys(next)?;
         }
+
         Ok(())
     }
 
@@ -138,17 +142,21 @@ impl Top {
             feed.add(line, assembler);
             take_complete(assembler, |event| model.events.add(event));
         })?;
+
         self.quiet_ticks = if lines > 0 { 0 } else { self.quiet_ticks + 1 };
         if !has_more && (!self.follower.is_live() || self.quiet_ticks == QUIET_TICKS) {
             self.assembler.finish();
             take_complete(&mut self.assembler, |event| self.model.events.add(event));
         }
+
         // Rates of a log that is not written end with its last event.
-        let now_ms = match self.follower.is_live() {
-            true => now_ms().max(self.model.events.last_ms),
-            false => self.model.events.last_ms,
+        let now_ms = if self.follower.is_live() {
+            now_ms().max(self.model.events.last_ms)
+        } else {
+            self.model.events.last_ms
         };
         self.model.refresh(now_ms);
+
         Ok(has_more)
     }
 
@@ -177,9 +185,11 @@ fn said(status: &Status) -> (String, bool) {
         "daemon: {} rules, {} events recorded, {lost} lost",
         status.rules, status.events_recorded
     );
+
     if lost > 0 {
         text.push_str(&format!(" ({})", causes.join(", ")));
     }
+
     (text, lost > 0)
 }
 

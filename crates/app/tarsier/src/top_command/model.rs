@@ -145,6 +145,7 @@ impl Model {
             self.shows_help = false;
             return true;
         }
+
         match action {
             Action::Up(by) => self.select(self.selected().saturating_sub(by)),
             Action::Down(by) => self.select(self.selected().saturating_add(by)),
@@ -171,6 +172,7 @@ impl Model {
             }
             Action::Quit => self.has_quit = true,
         }
+
         self.refresh(self.now_ms);
         true
     }
@@ -282,6 +284,7 @@ impl Model {
                 line.last_ms = line.last_ms.max(item.time_ms);
             }
         }
+
         let has_text = |line: &Line| self.events.label(line.label).contains(&self.filter);
         let mut lines: Vec<_> = lines.into_values().filter(has_text).collect();
         lines.sort_by(|a, b| self.order(a, b));

@@ -123,9 +123,10 @@ fn forms(dir: &Path, text: &[String]) -> Vec<String> {
     let mut forms = vec![whole.clone()];
     for (program, name) in [("gzip", "log.gz"), ("zstd", "log.zst"), ("xz", "log.xz")] {
         let path = dir.join(name);
-        match compressed(program, &whole, &path) {
-            true => forms.push(path),
-            false => println!("skipped: logs of {program}: no {program}(1)"),
+        if compressed(program, &whole, &path) {
+            forms.push(path)
+        } else {
+            println!("skipped: logs of {program}: no {program}(1)")
         }
     }
     let set = dir.join("set");

@@ -8,7 +8,7 @@ use crate::attach::probes::{self, At, CallProbes, Probed, Probes, CALL_PROBE};
 use crate::attach::processes;
 use crate::attach::programs::Programs;
 use crate::attach::trampoline::{self, Hook};
-use crate::attach::uring::{self, UringHooks, Wanted};
+use crate::attach::uring::{self, UringHooks, WantedHooks};
 use crate::check::canary;
 use crate::error::missing;
 use crate::error::CaptureError;
@@ -35,6 +35,8 @@ impl Hooks {
             ..
         } = &mut self.programs;
         let pins = pins.as_ref();
+
+        // A hook that rests is used again; else one that an earlier daemon has left.
         let there = |program: &str| {
             if let Some(link) = detach_queue.take_object(program) {
                 return Ok(Some(link));
@@ -46,6 +48,7 @@ impl Hooks {
             inherited.extend(found.iter().filter_map(trampoline::program_of));
             Ok(found)
         };
+
         self.vfs.arm(object, plan, pins, there)
     }
 
@@ -53,37 +56,47 @@ impl Hooks {
     pub(crate) fn arm(&mut self, plan: &Plan) -> Result<Armed, CaptureError> {
         let mut added = BTreeMap::new();
         let hooks = &plan.hooks;
+
+        // Everything new is collected first: if one attachment fails, dropping the others detaches them, and
+        // what was armed stays.
         for nr in canary::per_syscall(plan) {
             if !self.armed.per_syscall.contains_key(&nr) {
                 added.insert(nr, self.programs.attach_call(plan, nr)?);
             }
         }
+
         let functions = self.hook_functions(plan)?;
         let new_probes = self.probe_functions(plan)?;
         let sys_exit = hooks.sys_exit == SysExit::Every;
+
         let new_sys_exit = self
             .programs
             .attach_if(sys_exit && self.armed.sys_exit.is_none(), "sys_exit")?;
         let new_entries = entries::attach(&mut self.programs, plan, &self.armed.entries)?;
+
         let new_exit = if hooks.exit && self.armed.exit.is_empty() {
             self.attach_exit()?
         } else {
             Vec::new()
         };
-        let mut copies_if =
-            |needed: bool, armed: &[Attached], program| match needed && armed.is_empty() {
-                true => self.programs.attach_copies(program),
-                false => Ok(Vec::new()),
-            };
+
+        let mut copies_if = |needed: bool, armed: &[Attached], program| {
+            if !needed || !armed.is_empty() {
+                return Ok(Vec::new());
+            }
+            self.programs.attach_copies(program)
+        };
         let new_task_list = copies_if(hooks.task_list, &self.armed.task_list, "task_made")?;
         let new_fork = copies_if(hooks.fork, &self.armed.fork, "fork_done")?;
         let new_module = copies_if(hooks.module, &self.armed.module, "module_load")?;
+
         let (new_uring, new_operation_probes) = self.attach_uring(plan, new_probes.as_ref())?;
         let new_cgroups = self.attach_cgroups()?;
         let mut new_processes = Vec::new();
         if hooks.processes && self.armed.processes.is_empty() {
             new_processes = processes::attach(&mut self.programs)?;
         }
+
         let mut new_exec = Vec::new();
         if hooks.exec && self.armed.exec.is_empty() {
             for program in ["exec_broken", "exec_done", "exec_entry"] {
@@ -107,6 +120,7 @@ impl Hooks {
             processes: new_processes,
             uring: new_uring,
         });
+
         let uring = self.operations.uring.as_ref();
         Ok(self.armed.take_unneeded(plan, uring))
     }
@@ -134,19 +148,25 @@ impl Hooks {
         else {
             return Ok(added);
         };
+
         for call in canary::functions(plan) {
             for &place in functions.of(call) {
                 if added.contains_key(&place) || self.armed.functions.contains_key(&place) {
                     continue;
                 }
+
+                // A second hook on the function would record each call twice, so the resting one is used.
                 if let Some(hook) = self.detach_queue.take_function(place) {
                     added.insert(place, hook);
                     continue;
                 }
+
                 let gate = gates.get(&place).and_then(Option::as_ref);
                 match trampolines.hook(&functions.all[place], gate) {
                     Ok(hook) => added.insert(place, hook),
                     Err(_) if canary::is_alone(plan, call) => continue,
+
+                    // The hooks made so far are dropped, so their gates become free again.
                     Err(error) => {
                         for hook in added.values() {
                             trampolines.retire(hook);
@@ -168,9 +188,11 @@ impl Hooks {
             return Ok(None);
         };
         let places = probes::places_of_calls(plan, &self.armed.probes);
+
         if places.is_empty() {
             return Ok(None);
         }
+
         let number = self.free_number(None)?;
         let functions: Vec<Probed<'_>> = places
             .iter()
@@ -191,7 +213,7 @@ impl Hooks {
     /// probes attached for the plan's calls.
     fn probe_operations(
         &mut self,
-        wanted: &Wanted<'_>,
+        wanted: &WantedHooks<'_>,
         calls: Option<&CallProbes>,
     ) -> Result<Option<OperationProbes>, CaptureError> {
         let places = operation_probes::places(&self.armed.operation_probes, wanted);
@@ -227,18 +249,21 @@ impl Hooks {
         if plan.hooks.uring.is_none() {
             return Ok(Default::default());
         }
+
+        // Taken out, because `wanted` borrows it while hooks are attached by `self`.
         let uring = self.operations.uring.take();
         let uring = uring.ok_or_else(|| missing("io_uring"))?;
         let wanted = uring.wanted(plan);
         let hooks = self.attach_wanted(&wanted);
         let attached = hooks.and_then(|hooks| Ok((hooks, self.probe_operations(&wanted, calls)?)));
+
         drop(wanted);
         self.operations.uring = Some(uring);
         attached
     }
 
     /// Attaches hooks for ends first: if an operation's submission is seen, so is its end.
-    fn attach_wanted(&mut self, wanted: &Wanted<'_>) -> Result<UringHooks, CaptureError> {
+    fn attach_wanted(&mut self, wanted: &WantedHooks<'_>) -> Result<UringHooks, CaptureError> {
         let mut added = UringHooks::default();
         let programs: Vec<&'static str> = wanted.programs().collect();
         for program in programs {
@@ -247,6 +272,7 @@ impl Hooks {
                 added.programs.insert(program, links);
             }
         }
+
         for (function, part) in wanted.functions() {
             let key = (part, function.btf_id);
             if self.armed.uring.functions.contains_key(&key) {
@@ -272,6 +298,7 @@ impl Hooks {
         let mut links: Vec<Attached> = self.programs.attach_copies("exit_call")?;
         let is_cheap = !self.programs.form.trampoline;
         let at_entry = (is_cheap || !exit_is_seen_early()) && self.programs.events.is_some();
+
         if at_entry {
             for name in ["exit", "exit_group"] {
                 let event = self

@@ -105,13 +105,16 @@ impl Armed {
     pub(crate) fn take_unneeded(&mut self, plan: &Plan, uring: Option<&Uring>) -> Armed {
         let mut old = Armed::default();
         let (hooks, armed) = (&plan.hooks, self);
+
         if hooks.sys_exit != SysExit::Every {
             old.sys_exit = armed.sys_exit.take();
         }
+
         let kept = entries::wanted(plan);
         (armed.entries, old.entries) = std::mem::take(&mut armed.entries)
             .into_iter()
             .partition(|(call, _)| kept.contains(call));
+
         if !hooks.exit {
             old.exit = std::mem::take(&mut armed.exit);
         }
@@ -127,15 +130,18 @@ impl Armed {
         if !hooks.processes {
             old.processes = std::mem::take(&mut armed.processes);
         }
+
         if let Some(uring) = uring {
             let wanted = uring.wanted(plan);
             old.uring = armed.uring.take_unwanted(&wanted);
             let probed = wanted.probed().keys().copied().collect();
             old.operation_probes = probes::take_unneeded(&mut armed.operation_probes, &probed);
         }
+
         if !hooks.exec {
             old.exec = std::mem::take(&mut armed.exec);
         }
+
         let kept = canary::per_syscall(plan);
         let gone: Vec<u32> = armed
             .per_syscall
@@ -147,6 +153,7 @@ impl Armed {
             old.per_syscall
                 .extend(armed.per_syscall.remove(&nr).map(|link| (nr, link)));
         }
+
         let kept = syscall_functions::places_of(&canary::functions(plan));
         old.probes = probes::take_unneeded(&mut armed.probes, &kept);
         let (kept, gone) = std::mem::take(&mut armed.functions)

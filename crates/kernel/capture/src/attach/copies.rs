@@ -33,6 +33,7 @@ pub(crate) fn choose(open: &mut OpenObject, wanted: bool) {
         .filter(|program| !program.autoload())
         .map(|program| program.name().to_string_lossy().into_owned())
         .collect();
+
     for mut program in open.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
         match original(&name) {
@@ -65,22 +66,27 @@ pub(crate) fn is_copy(name: &str) -> bool {
 
 /// The names of a program's copies, if it has any and they are wanted; otherwise the program's own name.
 pub(crate) fn of(program: &str, wanted: bool) -> Vec<String> {
-    match wanted && COPIED.contains(&program) {
-        true => SUFFIXES.map(|suffix| format!("{program}{suffix}")).into(),
-        false => vec![program.to_owned()],
+    if wanted && COPIED.contains(&program) {
+        SUFFIXES.map(|suffix| format!("{program}{suffix}")).into()
+    } else {
+        vec![program.to_owned()]
     }
 }
 
 /// Programs whose missed runs are counted, by their places in the object.
-pub(crate) struct Counted {
+pub(crate) struct CountedPrograms {
     /// What stands for each other: the copies of a program, or one program.
     groups: Vec<Vec<usize>>,
 }
 
-impl Counted {
+impl CountedPrograms {
     /// The programs of a loaded object for which `counts` holds. An execve that all copies missed is recorded by the
     /// probe at the end of its function, and does not count where `form` has probes.
-    pub(crate) fn of(object: &Object, form: Form, counts: impl Fn(&str) -> bool) -> Counted {
+    pub(crate) fn of(
+        object: &Object,
+        form: Form,
+        counts: impl Fn(&str) -> bool,
+    ) -> CountedPrograms {
         let mut groups: Vec<(String, Vec<usize>)> = Vec::new();
         for (place, program) in object.progs().enumerate() {
             let name = program.name().to_string_lossy().into_owned();
@@ -89,12 +95,14 @@ impl Counted {
             if !program.autoload() || !counts(&name) || is_made_good {
                 continue;
             }
+
             match groups.iter_mut().find(|(original, _)| original == of) {
                 Some((_, places)) => places.push(place),
                 None => groups.push((of.to_owned(), vec![place])),
             }
         }
-        Counted {
+
+        CountedPrograms {
             groups: groups.into_iter().map(|(_, places)| places).collect(),
         }
     }

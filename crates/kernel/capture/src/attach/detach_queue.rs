@@ -70,9 +70,11 @@ impl DetachQueue {
         let Some(leaving) = self.leaving.take() else {
             return;
         };
+
         // They have rested already.
         let now = Instant::now();
         let since = now.checked_sub(REST).unwrap_or(now);
+
         for hook in leaving.end() {
             match hook {
                 Departing::Function(place, hook, missed) => {
@@ -116,16 +118,19 @@ impl DetachQueue {
         if self.leaving.as_ref().is_some_and(is_busy) {
             return;
         }
+
         self.leaving = None;
         let departing = self.expired(trampolines);
         if departing.is_empty() {
             return;
         }
+
         let left = Arc::new(Mutex::new(departing));
         let leave = {
             let left = Arc::clone(&left);
             move || while remove_one(&left) {}
         };
+
         // If the thread cannot be created, the hooks are removed here, when the closure is dropped.
         let thread = std::thread::Builder::new().name("tarsier-unhook".to_owned());
         let leaving = |thread| Leaving { left, thread };
@@ -139,10 +144,12 @@ impl DetachQueue {
             let missed = trampolines.as_mut().map(|all| all.retire(&hook));
             departing.push(Departing::Function(place, hook, missed.unwrap_or(0)));
         }
+
         for (key, hook) in expired(&mut self.operations) {
             let missed = trampolines.as_mut().map(|all| all.count(&hook));
             departing.push(Departing::Operation(key, hook, missed.unwrap_or(0)));
         }
+
         let objects = expired(&mut self.objects).into_iter();
         departing.extend(objects.map(|(program, link)| Departing::Object(program, link)));
         let probes = self.probes.drain(..);

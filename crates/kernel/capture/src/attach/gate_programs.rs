@@ -2,7 +2,7 @@
 //! programs (`GATE` of bpf/tarsier.bpf.c) contain the code of the fact, and compare it with what the gate has.
 //! `call_gate` interprets any gate but those on ids.
 
-use crate::kernel::syscall_functions::Function;
+use crate::kernel::syscall_functions::KernelFunction;
 use bpf::shared;
 use libbpf_rs::OpenObject;
 use plan::{Fact, Gate};
@@ -78,12 +78,12 @@ fn is_wide(gate: &Gate) -> bool {
 }
 
 /// Name of a hook's pin.
-pub(crate) fn pin_of(function: &Function, at_gate: AtGate) -> String {
+pub(crate) fn pin_of(function: &KernelFunction, at_gate: AtGate) -> String {
     let AtGate { place, program } = at_gate;
     format!("{PIN}{}-{place}-{program}", function.name)
 }
 
-/// Function and gate of the hook with this pin.
+/// KernelFunction and gate of the hook with this pin.
 pub(crate) fn pinned(name: &str) -> Option<(String, AtGate)> {
     let (name, program) = name.strip_prefix(PIN)?.rsplit_once('-')?;
     let (function, place) = name.rsplit_once('-')?;
@@ -95,7 +95,7 @@ pub(crate) fn pinned(name: &str) -> Option<(String, AtGate)> {
 }
 
 /// What the pins of hooks on the function begin with.
-pub(crate) fn predecessor_of(function: &Function) -> String {
+pub(crate) fn predecessor_of(function: &KernelFunction) -> String {
     format!("{PIN}{}-", function.name)
 }
 
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_pin_tells_function_and_gate_of_its_hook() {
-        let function = Function {
+        let function = KernelFunction {
             name: "__x64_sys_read".to_owned(),
             btf_id: 1,
             prototype: 0,

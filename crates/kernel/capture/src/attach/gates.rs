@@ -18,16 +18,20 @@ pub(crate) fn of(plan: &Plan) -> Gates {
     let Some(functions) = syscall_functions::of_this_kernel() else {
         return gates;
     };
+
     let classes = plan.object_classes();
     for call in canary::functions(plan) {
         const OPENS: [u8; 2] = [ObjectClass::Open as u8, ObjectClass::OpenChanges as u8];
         let has_objects = |class: &u8| *class != 0 && !OPENS.contains(class);
+
         let classes = classes.get(call.0 as usize);
         let has_objects = classes
             .and_then(|classes| classes.get(call.1 as usize))
             .is_some_and(has_objects);
         let gate = canary::gate(plan, call)
             .filter(|gate| !(gate.asks_workload() || has_objects && gate.asks_result()));
+
+        // Several calls may have one function: it is gated only if they agree.
         for &place in functions.of(call) {
             gates
                 .entry(place)

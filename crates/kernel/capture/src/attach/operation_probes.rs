@@ -2,7 +2,7 @@
 
 use crate::attach::probes::{to_probe, At, Probes, OPERATION_BEGINS, OPERATION_ENDS};
 use crate::attach::programs::Programs;
-use crate::attach::uring::{OperationHook, Wanted};
+use crate::attach::uring::{OperationHook, WantedHooks};
 use crate::error::CaptureError;
 use std::collections::BTreeSet;
 
@@ -10,7 +10,10 @@ use std::collections::BTreeSet;
 pub(crate) type OperationProbes = Probes<OperationHook>;
 
 /// The functions of wanted operations that need a new link beside those of `armed`.
-pub(crate) fn places(armed: &[OperationProbes], wanted: &Wanted<'_>) -> BTreeSet<OperationHook> {
+pub(crate) fn places(
+    armed: &[OperationProbes],
+    wanted: &WantedHooks<'_>,
+) -> BTreeSet<OperationHook> {
     let probed: BTreeSet<OperationHook> = wanted.probed().keys().copied().collect();
     to_probe(armed, &probed)
 }
@@ -18,7 +21,7 @@ pub(crate) fn places(armed: &[OperationProbes], wanted: &Wanted<'_>) -> BTreeSet
 /// Probes these functions of wanted operations, with links of this number.
 pub(crate) fn attach(
     programs: &Programs,
-    wanted: &Wanted<'_>,
+    wanted: &WantedHooks<'_>,
     places: BTreeSet<OperationHook>,
     number: u32,
 ) -> Result<OperationProbes, CaptureError> {

@@ -33,6 +33,7 @@ pub(crate) fn open_tracepoint(event: u64) -> rustix::io::Result<OwnedFd> {
         wakeup_events: 1,
         ..Attr::default()
     };
+
     // SAFETY: `attr` is a valid perf_event_attr of the size it states and outlives the call. A
     // program attached to the event runs on every CPU, although the event names one.
     let fd = unsafe {
@@ -45,12 +46,14 @@ pub(crate) fn open_tracepoint(event: u64) -> rustix::io::Result<OwnedFd> {
             PERF_FLAG_FD_CLOEXEC,
         )
     };
+
     if fd < 0 {
         let errno = std::io::Error::last_os_error()
             .raw_os_error()
             .unwrap_or(libc::EIO);
         return Err(Errno::from_raw_os_error(errno));
     }
+
     // SAFETY: the kernel has just made this descriptor for us.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }

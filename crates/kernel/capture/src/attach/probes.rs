@@ -9,7 +9,7 @@
 use crate::check::canary;
 use crate::error::{system, CaptureError};
 use crate::kernel::kernel_btf::{self, Types};
-use crate::kernel::syscall_functions::{self, Function};
+use crate::kernel::syscall_functions::{self, KernelFunction};
 use crate::own_programs::own_programs;
 use crate::pins::{info_of, Attached, Pins};
 use crate::tracing;
@@ -84,13 +84,11 @@ impl<P> Probes<P> {
 
 /// The functions of the plan's calls that need a new link beside those of `armed`; empty if its engine does not probe.
 pub(crate) fn places_of_calls(plan: &Plan, armed: &[CallProbes]) -> BTreeSet<usize> {
-    match plan.form().probes {
-        true => {
-            let wanted = syscall_functions::places_of(&canary::functions(plan));
-            to_probe(armed, &wanted)
-        }
-        false => BTreeSet::new(),
+    if !plan.form().probes {
+        return BTreeSet::new();
     }
+    let wanted = syscall_functions::places_of(&canary::functions(plan));
+    to_probe(armed, &wanted)
 }
 
 /// Numbers, as bits, of the links that are pinned.
@@ -113,8 +111,10 @@ pub(crate) fn pin_of(program: &str, number: u32) -> String {
 /// The number of the link with this pin.
 fn number_of(pin: &str) -> Option<u32> {
     let (program, number) = pin.rsplit_once('-')?;
-    let is_probe = [CALL_PROBE, OPERATION_BEGINS, OPERATION_ENDS].contains(&program);
-    let number = number.parse().ok().filter(|_| is_probe);
+    if ![CALL_PROBE, OPERATION_BEGINS, OPERATION_ENDS].contains(&program) {
+        return None;
+    }
+    let number = number.parse().ok();
     number.filter(|number| *number < PROBE_LINKS_MAX)
 }
 
@@ -126,9 +126,10 @@ fn number_of(pin: &str) -> Option<u32> {
 pub(crate) fn to_probe<P: Ord + Copy>(armed: &[Probes<P>], wanted: &BTreeSet<P>) -> BTreeSet<P> {
     let probed: BTreeSet<P> = armed.iter().flat_map(|p| &p.places).copied().collect();
     let missing: BTreeSet<P> = wanted.difference(&probed).copied().collect();
-    match missing.is_empty() || armed.len() < LINKS_MAX {
-        true => missing,
-        false => wanted.clone(),
+    if missing.is_empty() || armed.len() < LINKS_MAX {
+        missing
+    } else {
+        wanted.clone()
     }
 }
 
@@ -137,6 +138,7 @@ pub(crate) fn take_unneeded<P: Ord + Copy>(
     probes: &mut Vec<Probes<P>>,
     wanted: &BTreeSet<P>,
 ) -> Vec<Probes<P>> {
+    // The latest probes are kept first: `to_probe` makes them cover the places of older ones.
     let mut unseen = wanted.clone();
     let latest_first = std::mem::take(probes).into_iter().rev();
     let (mut kept, gone): (Vec<_>, _) = latest_first.partition(|probes| {
@@ -150,7 +152,7 @@ pub(crate) fn take_unneeded<P: Ord + Copy>(
 }
 
 /// A function, and the cookie for a program on it.
-pub(crate) type Probed<'a> = (&'a Function, u64);
+pub(crate) type Probed<'a> = (&'a KernelFunction, u64);
 
 /// Attaches a program to functions.
 pub(crate) fn attach(
@@ -168,6 +170,7 @@ pub(crate) fn attach(
         }
         _ => 1,
     };
+
     let count = functions.len() * times;
     let often = functions.iter().cycle().take(count);
     let cookies: Vec<u64> = often.clone().map(|(_, cookie)| *cookie).collect();
@@ -177,6 +180,7 @@ pub(crate) fn attach(
         .map(|(function, _)| CString::new(function.name.as_str()).unwrap_or_default())
         .collect();
     let mut names: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
+
     let mut options = bpf_link_create_opts {
         sz: std::mem::size_of::<bpf_link_create_opts>() as _,
         ..Default::default()
@@ -192,6 +196,7 @@ pub(crate) fn attach(
     } else {
         options.__bindgen_anon_1.kprobe_multi.syms = names.as_mut_ptr();
     }
+
     // SAFETY: the options and the arrays they point to, `count` long each, outlive the call, which only reads them.
     let fd = unsafe { bpf_link_create(program.as_raw_fd(), 0, BPF_TRACE_KPROBE_MULTI, &options) };
     tracing::new_fd(fd)
@@ -221,12 +226,13 @@ pub(crate) fn work() -> bool {
 
 fn try_to_attach(types: &Types) -> Result<(), Errno> {
     let known = types.functions().get(TRIAL).ok_or(Errno::NOENT)?;
-    let function = Function {
+    let function = KernelFunction {
         name: TRIAL.to_owned(),
         btf_id: known.btf_id,
         prototype: 0,
         address: 0,
     };
+
     let mut instructions = [bpf_insn::default(); 2];
     instructions[0].code = 0xb7; // r0 = 0
     instructions[1].code = 0x95; // exit
@@ -236,6 +242,7 @@ fn try_to_attach(types: &Types) -> Result<(), Errno> {
         // SAFETY: integers and pointers, all of which may be zero.
         ..unsafe { std::mem::zeroed() }
     };
+
     let loading = own_programs().load();
     // SAFETY: the instructions, the names and the options outlive the call, which only reads them.
     let fd = unsafe {
@@ -248,6 +255,7 @@ fn try_to_attach(types: &Types) -> Result<(), Errno> {
             &mut options,
         )
     };
+
     let program = tracing::new_fd(fd)?;
     own_programs().note(program.as_fd());
     drop(loading);
@@ -265,7 +273,8 @@ pub(crate) fn attach_object(
     if let Some(pins) = pins {
         pins.wait_for_end_of(&name);
     }
-    let function = Function {
+
+    let function = KernelFunction {
         name: function.to_owned(),
         btf_id: 0,
         prototype: 0,

@@ -1,6 +1,6 @@
 //! The loaded programs: attaches them, or finds those that an earlier daemon attached.
 
-use crate::attach::copies::{self, Counted};
+use crate::attach::copies::{self, CountedPrograms};
 use crate::attach::perf;
 use crate::attach::probes::{self, At, Probed};
 use crate::attach::trampoline;
@@ -32,15 +32,15 @@ pub(crate) struct Programs {
     pub(crate) inherited: Vec<OwnedFd>,
     /// The tracepoints of single calls, if tracefs is available.
     pub(crate) events: Option<SyscallEvents>,
-    calls: Counted,
-    changes: Counted,
+    calls: CountedPrograms,
+    changes: CountedPrograms,
 }
 
 /// Programs that were loaded later.
 pub(crate) struct More {
     object: Object,
-    calls: Counted,
-    changes: Counted,
+    calls: CountedPrograms,
+    changes: CountedPrograms,
 }
 
 fn is_of_call(program: &str) -> bool {
@@ -55,8 +55,8 @@ impl Programs {
         pins: Option<&Arc<Pins>>,
     ) -> Programs {
         Programs {
-            calls: Counted::of(&object, form, is_of_call),
-            changes: Counted::of(&object, form, copies::is_of_processes),
+            calls: CountedPrograms::of(&object, form, is_of_call),
+            changes: CountedPrograms::of(&object, form, copies::is_of_processes),
             object,
             more: Vec::new(),
             left_out,
@@ -82,8 +82,8 @@ impl Programs {
     /// Adds programs that a later plan needs.
     pub(crate) fn add(&mut self, object: Object) {
         self.more.push(More {
-            calls: Counted::of(&object, self.form, is_of_call),
-            changes: Counted::of(&object, self.form, copies::is_of_processes),
+            calls: CountedPrograms::of(&object, self.form, is_of_call),
+            changes: CountedPrograms::of(&object, self.form, copies::is_of_processes),
             object,
         });
     }
@@ -133,6 +133,7 @@ impl Programs {
         if let Some(found) = self.find_pinned(program)? {
             return Ok(Some(found));
         }
+
         let found = self.program_mut(program);
         let program_mut = found.ok_or_else(|| missing(program))?;
         if !program_mut.autoload() {
@@ -147,10 +148,12 @@ impl Programs {
         let Some(pins) = &self.pins else {
             return Ok(None);
         };
+
         let found = Attached::find(pins, name)?;
-        let calls = found.iter().filter(|_| !copies::is_of_processes(name));
-        self.inherited
-            .extend(calls.filter_map(trampoline::program_of));
+        if !copies::is_of_processes(name) {
+            let programs = found.iter().filter_map(trampoline::program_of);
+            self.inherited.extend(programs);
+        }
         Ok(found)
     }
 
@@ -177,9 +180,12 @@ impl Programs {
         if let Some(found) = self.find_pinned(&pin)? {
             return Ok(found);
         }
+
         let event = event.ok_or_else(|| missing(&format!("tracepoint {name}")))?;
         let perf = perf::open_tracepoint(event)
             .map_err(system(format!("perf_event_open for tracepoint {name}")))?;
+
+        // Attached only after the link that had this pin has ended: two would record each call twice.
         if let Some(pins) = &self.pins {
             pins.wait_for_end_of(&pin);
         }
@@ -201,10 +207,12 @@ impl Programs {
         let mut loaded = self.objects().flat_map(Object::progs);
         let found = loaded.find(|found| found.name() == program && found.autoload());
         let found = found.ok_or_else(|| missing(program))?;
+
         let pin = probes::pin_of(program, number);
         if let Some(pins) = &self.pins {
             pins.wait_for_end_of(&pin);
         }
+
         let link = probes::attach(found.as_fd(), functions, at).map_err(system(what))?;
         Attached::new(link, self.pins.as_ref(), &pin)
     }
@@ -218,6 +226,7 @@ pub(crate) fn attach_trace(
     if let Some(pins) = pins {
         pins.wait_for_end_of(&program.name().to_string_lossy());
     }
+
     let what = || format!("hook {}", program.name().to_string_lossy());
     let link = program.attach_trace().map_err(refused(what()))?;
     link.as_fd()

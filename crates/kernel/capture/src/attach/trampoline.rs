@@ -3,10 +3,10 @@
 
 use crate::attach::gate_programs::{self, pin_of, pinned, AtGate};
 use crate::error::{system, CaptureError};
-use crate::kernel::syscall_functions::{Function, Functions, PROTOTYPES};
+use crate::kernel::syscall_functions::{Functions, KernelFunction, PROTOTYPES};
 use crate::own_programs::{info_of_program, own_programs};
 use crate::pins::{Attached, Pins};
-use crate::shared::gate_cells::{Gates, PLACES};
+use crate::shared::gate_cells::{GateCells, PLACES};
 use crate::shared::map_access::MapAccess;
 use crate::tracing::{link, load, new_fd};
 use bpf::load::refused;
@@ -35,9 +35,9 @@ pub(crate) struct Trampolines {
     programs: BTreeMap<&'static str, Vec<bpf_insn>>,
     bodies: [i32; PROTOTYPES],
     gates_fd: i32,
-    gates: Gates,
+    gates: GateCells,
     free: Vec<usize>,
-    /// Gates of hooks that an earlier daemon made, by function.
+    /// GateCells of hooks that an earlier daemon made, by function.
     left: BTreeMap<String, AtGate>,
     pins: Option<Arc<Pins>>,
     /// Number of calls missed by hooks that are gone.
@@ -81,7 +81,7 @@ impl AtFunction {
     /// with `predecessor` have ended.
     pub(crate) fn attach(
         edge: Edge,
-        function: &Function,
+        function: &KernelFunction,
         instructions: &[bpf_insn],
         pins: Option<&Arc<Pins>>,
         pin: &str,
@@ -90,9 +90,11 @@ impl AtFunction {
         let what = |step: &str| format!("{step} for the {edge} of function {}", function.name);
         let program = load(instructions, function.btf_id, edge.kind());
         let program = program.map_err(system(what("program")))?;
+
         if let Some(pins) = pins {
             pins.wait_for_end_of(predecessor);
         }
+
         let link = link(program.as_fd(), 0, edge.kind()).map_err(system(what("hook")))?;
         Ok(AtFunction {
             link: Attached::new(link, pins, pin)?,
@@ -154,6 +156,7 @@ pub(crate) fn choose_targets(
                 None => continue,
             },
         };
+
         match functions.and_then(|functions| functions.of_prototype(prototype)) {
             Some(function) => program
                 .set_attach_target(0, Some(function.name.clone()))
@@ -188,10 +191,15 @@ impl Trampolines {
                 .put(&0u32.to_ne_bytes(), &program.to_ne_bytes())
                 .map_err(refused(format!("body {body}")))?;
         }
+
+        // The copies are made of the instructions as loaded: relocated, and with the descriptors of this
+        // object's maps.
         let copied = object.progs().filter_map(|program| {
             let name = program.name().to_str().and_then(gate_programs::known)?;
             Some((name, program.insns().to_vec()))
         });
+
+        // GateCells of an earlier daemon's hooks stay theirs, since the hooks are still attached.
         let gates = map_of(object, ".bss.gates")?;
         let links = pins.map(|pins| pins.links()).unwrap_or_default();
         let left: BTreeMap<String, AtGate> = links.iter().filter_map(|name| pinned(name)).collect();
@@ -200,7 +208,7 @@ impl Trampolines {
             programs: copied.collect(),
             bodies,
             gates_fd: gates.as_fd().as_raw_fd(),
-            gates: Gates::map(&gates)?,
+            gates: GateCells::map(&gates)?,
             free: (0..PLACES).rev().filter(is_free).collect(),
             left,
             pins: pins.cloned(),
@@ -211,19 +219,23 @@ impl Trampolines {
     /// Attaches a program to the end of a function. Its gate, which is meant for `gate`, is still open.
     pub(crate) fn hook(
         &mut self,
-        function: &Function,
+        function: &KernelFunction,
         gate: Option<&Gate>,
     ) -> Result<Hook, CaptureError> {
         if let Some(hook) = self.inherit(function)? {
             return Ok(hook);
         }
+
         let place = self
             .free
             .pop()
             .ok_or_else(|| crate::error::missing("a free gate for one more function"))?;
+
+        // Open until the tables of its rules are in force.
         self.gates.open(place);
         let program = gate_programs::of(gate);
         let hooked = self.attach(function, AtGate { place, program });
+
         if hooked.is_err() {
             self.free.push(place);
         }
@@ -231,13 +243,17 @@ impl Trampolines {
     }
 
     /// Loads the program for a function, as [`Trampolines::hook`] does, and attaches it to nothing.
-    pub(crate) fn load(&self, function: &Function, gate: Option<&Gate>) -> Result<OwnedFd, Errno> {
+    pub(crate) fn load(
+        &self,
+        function: &KernelFunction,
+        gate: Option<&Gate>,
+    ) -> Result<OwnedFd, Errno> {
         let program = gate_programs::of(gate);
         let instructions = self.instructions_for(function, AtGate { place: 0, program });
         load(&instructions, function.btf_id, Edge::Exit.kind())
     }
 
-    fn attach(&self, function: &Function, at_gate: AtGate) -> Result<Hook, CaptureError> {
+    fn attach(&self, function: &KernelFunction, at_gate: AtGate) -> Result<Hook, CaptureError> {
         let instructions = self.instructions_for(function, at_gate);
         let predecessor = gate_programs::predecessor_of(function);
         let pin = pin_of(function, at_gate);
@@ -253,7 +269,7 @@ impl Trampolines {
     }
 
     /// The hook on a function that an earlier daemon made.
-    fn inherit(&mut self, function: &Function) -> Result<Option<Hook>, CaptureError> {
+    fn inherit(&mut self, function: &KernelFunction) -> Result<Option<Hook>, CaptureError> {
         let Some(at_gate) = self.left.remove(&function.name) else {
             return Ok(None);
         };
@@ -272,12 +288,13 @@ impl Trampolines {
 
     /// A copy of the program in which the address of the first gate is replaced with that of its own gate. Without
     /// the program, whose copy the kernel would refuse, it is empty.
-    fn instructions_for(&self, function: &Function, at_gate: AtGate) -> Vec<bpf_insn> {
+    fn instructions_for(&self, function: &KernelFunction, at_gate: AtGate) -> Vec<bpf_insn> {
         let mut copy = self
             .programs
             .get(at_gate.program)
             .cloned()
             .unwrap_or_default();
+
         let offset = at_gate.place * size_of::<shared::gate>();
         for i in 0..copy.len().saturating_sub(1) {
             if copy[i].code != LOAD_ADDRESS {

@@ -6,8 +6,8 @@ use crate::attach::probes::{At, Probed, OPERATION_BEGINS, OPERATION_ENDS};
 use crate::attach::trampoline::{AtFunction, Edge};
 use crate::error::CaptureError;
 use crate::kernel::kernel_btf;
-use crate::kernel::syscall_functions::Function;
-use crate::kernel::uring_functions::{self, Operation, Operations};
+use crate::kernel::syscall_functions::KernelFunction;
+use crate::kernel::uring_functions::{self, Operation, OperationFunctions};
 use crate::pins::{Attached, Pins};
 use crate::shared::map_access::MapAccess;
 use bpf::load::refused;
@@ -40,7 +40,7 @@ const TRACEPOINTS: [&str; 6] = [
 const LINK_FAILED: &str = "uring_link_failed";
 /// The program on the function through which operations fail.
 const FAILED: &str = "uring_failed";
-/// Operations that are complete when the kernel's function for them returns 0. Others may complete later, or
+/// OperationFunctions that are complete when the kernel's function for them returns 0. Others may complete later, or
 /// several times.
 #[rustfmt::skip]
 const END_WHEN_ISSUED: [&str; 35] = [
@@ -56,7 +56,7 @@ pub(crate) type OperationBits = [u64; plan::uring::OPERATIONS / 64];
 
 /// A part of an operation, at one of its two functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Part {
+pub(crate) enum OperationPart {
     /// The end of the operation.
     Issue,
     /// The beginning of the operation's execution.
@@ -66,47 +66,51 @@ pub(crate) enum Part {
 }
 
 /// The part of an operation, and the BTF id of the function that is hooked for it.
-pub(crate) type OperationHook = (Part, u32);
+pub(crate) type OperationHook = (OperationPart, u32);
 
-impl Part {
-    const ALL: [Part; 3] = [Part::Issue, Part::Begin, Part::Prep];
+impl OperationPart {
+    const ALL: [OperationPart; 3] = [
+        OperationPart::Issue,
+        OperationPart::Begin,
+        OperationPart::Prep,
+    ];
 
     /// The program that is copied for each function.
     fn program(self) -> &'static str {
         match self {
-            Part::Issue => "uring_issue_gate",
-            Part::Begin => "uring_issue_begins",
-            Part::Prep => "uring_prep_gate",
+            OperationPart::Issue => "uring_issue_gate",
+            OperationPart::Begin => "uring_issue_begins",
+            OperationPart::Prep => "uring_prep_gate",
         }
     }
 
     /// The body that the copies jump to, and the array for the jump.
     fn body(self) -> Option<(&'static str, &'static str)> {
         match self {
-            Part::Issue => Some(("uring_issue_body", "uring_issue_bodies")),
-            Part::Begin => None,
-            Part::Prep => Some(("uring_prep_body", "uring_prep_bodies")),
+            OperationPart::Issue => Some(("uring_issue_body", "uring_issue_bodies")),
+            OperationPart::Begin => None,
+            OperationPart::Prep => Some(("uring_prep_body", "uring_prep_bodies")),
         }
     }
 
-    fn of(self, operation: &Operation) -> &Function {
+    fn of(self, operation: &Operation) -> &KernelFunction {
         match self {
-            Part::Issue | Part::Begin => &operation.issue,
-            Part::Prep => &operation.prep,
+            OperationPart::Issue | OperationPart::Begin => &operation.issue,
+            OperationPart::Prep => &operation.prep,
         }
     }
 
     fn edge(self) -> Edge {
         match self {
-            Part::Issue | Part::Prep => Edge::Exit,
-            Part::Begin => Edge::Entry,
+            OperationPart::Issue | OperationPart::Prep => Edge::Exit,
+            OperationPart::Begin => Edge::Entry,
         }
     }
 
-    fn pin(self, function: &Function) -> String {
+    fn pin(self, function: &KernelFunction) -> String {
         match self {
-            Part::Issue | Part::Prep => format!("uring-{}", function.btf_id),
-            Part::Begin => format!("uring-begin-{}", function.btf_id),
+            OperationPart::Issue | OperationPart::Prep => format!("uring-{}", function.btf_id),
+            OperationPart::Begin => format!("uring-begin-{}", function.btf_id),
         }
     }
 }
@@ -118,7 +122,7 @@ pub(crate) struct Uring {
     /// Programs that see completions.
     completions: Vec<&'static str>,
     /// Functions of operations, if these are hooked or probed.
-    functions: Option<Operations>,
+    functions: Option<OperationFunctions>,
     /// Whether the functions are probed, not hooked.
     probes: bool,
     creds_bit: u32,
@@ -137,6 +141,7 @@ impl Uring {
     fn find() -> Option<Uring> {
         let types = kernel_btf::of_this_kernel()?;
         let btf = types.btf();
+
         let submit = if arguments(btf, "io_uring_submit_req").is_some() {
             "uring_submit"
         } else {
@@ -149,6 +154,7 @@ impl Uring {
             6.. => "uring_complete_args",
             _ => return None,
         };
+
         let mut completions = vec![complete];
         if arguments(btf, "io_uring_cqe_overflow").is_some() {
             completions.push("uring_overflow");
@@ -182,39 +188,48 @@ impl Uring {
     }
 
     /// The hooks that a plan needs.
-    pub(crate) fn wanted(&self, plan: &Plan) -> Wanted<'_> {
-        let mut wanted = Wanted::default();
+    pub(crate) fn wanted(&self, plan: &Plan) -> WantedHooks<'_> {
+        let mut wanted = WantedHooks::default();
         if plan.hooks.uring.is_none() {
             return wanted;
         }
-        let Some(Operations { all, failing }) = &self.functions else {
+        let Some(OperationFunctions { all, failing }) = &self.functions else {
             wanted.programs.extend(&self.completions);
             wanted.programs.push(self.submit);
             return wanted;
         };
+
         wanted.programs.push(LINK_FAILED);
-        match self.probes {
-            true => wanted.failing = Some(failing),
-            false => wanted.programs.push(FAILED),
+        if self.probes {
+            wanted.failing = Some(failing);
+        } else {
+            wanted.programs.push(FAILED);
         }
+
         let watched = plan.watched_operations();
         let is_watched = |op: usize| {
             watched
                 .get(op / 64)
                 .is_some_and(|w| w >> (op % 64) & 1 == 1)
         };
+
         let classes = plan.operation_classes();
         for (op, operation) in all.iter().enumerate() {
-            if let Some(operation) = operation.as_ref().filter(|_| classes[op] != 0) {
-                wanted.add(operation, Part::Begin);
-            }
-            let Some(operation) = operation.as_ref().filter(|_| is_watched(op)) else {
+            let Some(operation) = operation else {
                 continue;
             };
-            wanted.add(operation, Part::Prep);
+            if classes[op] != 0 {
+                wanted.add(operation, OperationPart::Begin);
+            }
+            if !is_watched(op) {
+                continue;
+            }
+
+            // An operation that is not complete when its function returns is seen to end at its completion.
+            wanted.add(operation, OperationPart::Prep);
             let name = abi::uring_op_name(op as u32);
             if name.is_some_and(|name| END_WHEN_ISSUED.contains(&name)) {
-                wanted.add(operation, Part::Issue);
+                wanted.add(operation, OperationPart::Issue);
             } else if !wanted.programs.contains(&self.completions[0]) {
                 wanted.programs.extend(&self.completions);
             }
@@ -227,7 +242,11 @@ impl Uring {
         if self.functions.is_none() || self.probes {
             return Ok(());
         }
-        for (body, array) in Part::ALL.into_iter().filter_map(Part::body) {
+
+        for (body, array) in OperationPart::ALL
+            .into_iter()
+            .filter_map(OperationPart::body)
+        {
             let program = object.progs().find(|program| program.name() == body);
             let program = program.ok_or_else(|| crate::error::missing(body))?;
             let map = object.maps().find(|map| map.name() == array);
@@ -261,11 +280,15 @@ impl Uring {
 
     /// The function that a program is verified for; `None` if it is not loaded.
     fn target(&self, program: &str) -> Option<&str> {
-        let functions = self.functions.as_ref().filter(|_| !self.probes)?;
+        if self.probes {
+            return None;
+        }
+        let functions = self.functions.as_ref()?;
         if program == FAILED {
             return Some(&functions.failing.name);
         }
-        let part = Part::ALL.into_iter().find(|part| {
+
+        let part = OperationPart::ALL.into_iter().find(|part| {
             program == part.program() || part.body().is_some_and(|(body, _)| program == body)
         })?;
         let operation = functions.all.iter().flatten().next()?;
@@ -303,16 +326,16 @@ pub(crate) fn choose(open: &mut OpenObject, uring: Option<&Uring>) -> Result<(),
 
 /// The hooks that a plan needs.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct WantedHooks<'a> {
     /// Programs, in the order in which they are attached.
     programs: Vec<&'static str>,
-    functions: BTreeMap<OperationHook, &'a Function>,
+    functions: BTreeMap<OperationHook, &'a KernelFunction>,
     /// The function through which operations fail; `None` if functions are hooked, not probed.
-    failing: Option<&'a Function>,
+    failing: Option<&'a KernelFunction>,
 }
 
-impl<'a> Wanted<'a> {
-    fn add(&mut self, operation: &'a Operation, part: Part) {
+impl<'a> WantedHooks<'a> {
+    fn add(&mut self, operation: &'a Operation, part: OperationPart) {
         let function = part.of(operation);
         self.functions.insert((part, function.btf_id), function);
     }
@@ -322,14 +345,17 @@ impl<'a> Wanted<'a> {
     }
 
     /// Functions to hook; those where operations end come first.
-    pub(crate) fn functions(&self) -> impl Iterator<Item = (&'a Function, Part)> + '_ {
-        let hooks = self.functions.iter().filter(|_| self.failing.is_none());
+    pub(crate) fn functions(
+        &self,
+    ) -> impl Iterator<Item = (&'a KernelFunction, OperationPart)> + '_ {
+        let hooks = self.failing.is_none().then_some(&self.functions);
+        let hooks = hooks.into_iter().flatten();
         hooks.map(|(&(part, _), &function)| (function, part))
     }
 
     /// Functions to probe.
-    pub(crate) fn probed(&self) -> &BTreeMap<OperationHook, &'a Function> {
-        static NONE: BTreeMap<OperationHook, &Function> = BTreeMap::new();
+    pub(crate) fn probed(&self) -> &BTreeMap<OperationHook, &'a KernelFunction> {
+        static NONE: BTreeMap<OperationHook, &KernelFunction> = BTreeMap::new();
         match self.failing {
             Some(_) => &self.functions,
             None => &NONE,
@@ -349,32 +375,39 @@ impl<'a> Wanted<'a> {
             .iter()
             .filter(|(hook, _)| places.contains(hook));
         let by_address = wanted.filter_map(|(&(part, btf_id), &function)| {
-            let is_there = part != Part::Begin || at == At::Entry;
+            let is_there = part != OperationPart::Begin || at == At::Entry;
             let part = match part {
-                Part::Prep => URING_PREP,
-                Part::Issue | Part::Begin => URING_ISSUE,
+                OperationPart::Prep => URING_PREP,
+                OperationPart::Issue | OperationPart::Begin => URING_ISSUE,
             };
             is_there.then_some((btf_id, (function, cookie(part))))
         });
+
         // The beginning and the end of an operation's execution are in the same function.
         let functions: BTreeMap<u32, Probed<'a>> = by_address.collect();
-        let failing = self.failing.filter(|_| at == At::Entry);
-        let failing = failing.map(|function| (function, cookie(URING_FAILURE)));
-        functions.into_values().chain(failing).collect()
+        let mut probed: Vec<Probed<'a>> = functions.into_values().collect();
+        if at == At::Entry {
+            let failing = self
+                .failing
+                .map(|function| (function, cookie(URING_FAILURE)));
+            probed.extend(failing);
+        }
+        probed
     }
 }
 
 /// Attaches a copy of the part's program to a function.
 pub(crate) fn hook(
     object: &Object,
-    function: &Function,
-    part: Part,
+    function: &KernelFunction,
+    part: OperationPart,
     pins: Option<&Arc<Pins>>,
 ) -> Result<AtFunction, CaptureError> {
     let pin = part.pin(function);
     if let Some(found) = AtFunction::find(pins, &pin)? {
         return Ok(found);
     }
+
     let copied = part.program();
     let program = object.progs().find(|program| program.name() == copied);
     let program = program.ok_or_else(|| crate::error::missing(copied))?;
@@ -402,11 +435,12 @@ impl UringHooks {
     }
 
     /// Takes out the hooks that are not wanted.
-    pub(crate) fn take_unwanted(&mut self, wanted: &Wanted<'_>) -> UringHooks {
+    pub(crate) fn take_unwanted(&mut self, wanted: &WantedHooks<'_>) -> UringHooks {
         let (kept, programs) = std::mem::take(&mut self.programs)
             .into_iter()
             .partition(|(program, _)| wanted.programs.contains(program));
         self.programs = kept;
+
         let (kept, functions) = std::mem::take(&mut self.functions)
             .into_iter()
             .partition(|(hook, _)| wanted.functions.contains_key(hook));

@@ -59,7 +59,7 @@ struct ToldMap {
     map: MapHandle,
     name: &'static str,
     /// Values, by slot.
-    values: Vec<Value>,
+    values: Vec<SlotValue>,
 }
 
 struct ToldNames {
@@ -68,7 +68,7 @@ struct ToldNames {
     told: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
-struct Value {
+struct SlotValue {
     /// The value as the kernel returns it; for a map or program, its id.
     told: Option<Vec<u8>>,
     /// Keeps the table, which nothing else holds if it is replaced.
@@ -82,6 +82,7 @@ impl Integrity {
             let map = programs.map(name)?;
             Ok(MapHandle::try_from(&map).map_err(refused(format!("map {name}")))?)
         };
+
         let map = |name| {
             Ok(ToldMap {
                 map: handle(name)?,
@@ -89,6 +90,7 @@ impl Integrity {
                 values: Vec::new(),
             })
         };
+
         let names = |name| {
             Ok(ToldNames {
                 map: handle(name)?,
@@ -96,6 +98,7 @@ impl Integrity {
                 told: BTreeMap::new(),
             })
         };
+
         let (maps, names) = (MAPS.into_iter().map(map), NAMES.into_iter().map(names));
         Ok(Integrity {
             maps: maps.collect::<Result<_, CaptureError>>()?,
@@ -110,14 +113,15 @@ impl Integrity {
             let (map, name) = (&known.map, known.name);
             let value = |slot| {
                 let told = lookup(map, slot);
-                let id = told.as_deref().filter(|_| name == TABLES);
-                Value {
-                    table: id.and_then(|id| object(map, id)),
-                    told,
+                let mut table = None;
+                if name == TABLES {
+                    table = told.as_deref().and_then(|id| object(map, id));
                 }
+                SlotValue { told, table }
             };
             known.values = (0..map.max_entries()).map(value).collect();
         }
+
         for known in &mut self.names {
             known.told = known.map.contents().unwrap_or_default();
         }
@@ -136,6 +140,7 @@ impl Integrity {
         let control = read.control.restore().into_iter();
         let control = control.map(|member| breach(format!("control.{member}"), true));
         self.before.extend(control);
+
         let maps = self.restore_maps().into_iter();
         let names = self.names.iter();
         let names = names.filter_map(|names| Some((names.name, names.restore()?)));
@@ -143,9 +148,11 @@ impl Integrity {
             .chain(names)
             .map(|(name, is_mended)| breach(format!("map {name}"), is_mended));
         self.before.extend(maps);
+
         if read.trampolines.is_some_and(Trampolines::restore_gates) {
             self.before.push(breach("map gates".to_owned(), true));
         }
+
         if read.probes && is_ftrace_off() {
             let is_mended = std::fs::write(FTRACE_ENABLED, "1").is_ok() && !is_ftrace_off();
             self.before
@@ -189,14 +196,17 @@ impl ToldNames {
     }
 }
 
-impl Value {
+impl SlotValue {
     /// Writes the value again. Returns whether the map has it now.
     fn restore(&self, map: &MapHandle, slot: u32) -> bool {
         let key = slot.to_ne_bytes();
-        let found = self.told.as_deref().filter(|_| self.table.is_none());
-        let found = found.and_then(|id| object(map, id));
-        let fd = self.table.as_ref().or(found.as_ref());
-        let fd = fd.map(|fd| fd.as_raw_fd().to_ne_bytes());
+        let mut opened = None;
+        if self.table.is_none() {
+            opened = self.told.as_deref().and_then(|id| object(map, id));
+        }
+        let object = self.table.as_ref().or(opened.as_ref());
+        let fd = object.map(|object| object.as_raw_fd().to_ne_bytes());
+
         let written = match (&self.told, &fd) {
             (Some(_), Some(fd)) => map.put(&key, fd),
             (Some(value), None) => map.put(&key, value),

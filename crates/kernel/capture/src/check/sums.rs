@@ -28,13 +28,17 @@ impl Sums {
     pub(crate) fn compare(&mut self, counted: u64) -> Option<i64> {
         let more = counted.wrapping_sub(self.taken);
         let before = *self.more.get_or_insert(more);
+
         if more == before {
             self.suspect = None;
             return None;
         }
+
+        // A program counts an event after the ring has it, so a difference counts if it stays.
         if self.suspect.replace(more) != Some(more) {
             return None;
         }
+
         self.suspect = None;
         self.more = Some(more);
         Some(more.wrapping_sub(before) as i64)

@@ -154,7 +154,7 @@ pub struct Type<'a, 'b> {
 
 /// A named entry of a type: a member or an enumerator.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry<'a> {
+pub struct TypeEntry<'a> {
     /// Name of the entry; empty if it has none.
     pub name: &'a str,
     /// Id of the member's type.
@@ -171,15 +171,18 @@ impl<'a> Btf<'a> {
         if all.u16(0) != Some(MAGIC) {
             return Err(malformed("the magic number of BTF", 0));
         }
+
         let word = |offset| {
             let word = all.u32(offset).map(|word| word as usize);
             word.ok_or(malformed("the header of BTF", offset))
         };
+
         let header = word(4)?;
         let (first, len) = (header.saturating_add(word(8)?), word(12)?);
         let strings = all.part(header.saturating_add(word(16)?), word(20)?);
         let strings = strings.ok_or(malformed("the section of strings", 16))?;
         let end = first.saturating_add(len);
+
         let mut btf = Btf {
             all: all
                 .part(0, end)
@@ -187,6 +190,7 @@ impl<'a> Btf<'a> {
             strings,
             places: Vec::new(),
         };
+
         let mut place = first;
         while place < end {
             let malformed = malformed("a type", place);
@@ -290,6 +294,7 @@ impl<'a, 'b> Type<'a, 'b> {
             Pointer | Function | Prototype | Variable | DeclTag => &[8],
             _ => &[],
         };
+
         let has_ids = self.kind.is_composite() || self.kind == Prototype;
         let place = self.place;
         let entries = self.entries().filter(move |_| has_ids);
@@ -298,16 +303,17 @@ impl<'a, 'b> Type<'a, 'b> {
     }
 
     /// Members of a structure or union, enumerators of an enumeration, or arguments of a prototype.
-    pub fn entries(&self) -> impl Iterator<Item = Entry<'a>> + 'b {
+    pub fn entries(&self) -> impl Iterator<Item = TypeEntry<'a>> + 'b {
         let size = self.kind.extra(1);
         let has_entries = self.kind.is_composite()
             || self.kind.is_enumeration()
             || self.kind == TypeKind::Prototype;
         let count = if has_entries { self.entries } else { 0 };
+
         let (btf, first) = (self.btf, self.place + 12);
         (0..count).filter_map(move |i| {
             let name_place = first + i * size;
-            Some(Entry {
+            Some(TypeEntry {
                 name: btf.text(btf.all.u32(name_place)?),
                 ty: btf.all.u32(name_place + 4)?,
                 name_place,

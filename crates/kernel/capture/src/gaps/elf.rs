@@ -18,7 +18,7 @@ pub(crate) struct Section<'a> {
 
 /// A program, or a function that programs call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Function<'a> {
+pub(crate) struct ElfFunction<'a> {
     pub(crate) name: &'a str,
     pub(crate) section: &'a str,
     /// Offset of its first byte in its section.
@@ -36,6 +36,7 @@ impl<'a> Elf<'a> {
         if !object.starts_with(&MAGIC) {
             return Err(malformed("the magic number of ELF", 0));
         }
+
         let bytes = Bytes(object);
         let header = || {
             let first = usize::try_from(bytes.u64(0x28)?).ok()?;
@@ -43,6 +44,7 @@ impl<'a> Elf<'a> {
             Some((first, usize::from(count), usize::from(names)))
         };
         let (first, count, names) = header().ok_or(malformed("the header of ELF", 0x28))?;
+
         let place = |section: usize| first.saturating_add(section * SECTION_HEADER);
         let contents = |section: usize| {
             let at = place(section);
@@ -53,6 +55,7 @@ impl<'a> Elf<'a> {
             };
             bytes.part(usize::try_from(bytes.u64(at + 24)?).ok()?, len)
         };
+
         let section_names = contents(names).ok_or(malformed("the names of sections", 0x3e))?;
         let section = |number: usize| {
             let at = place(number);
@@ -62,6 +65,7 @@ impl<'a> Elf<'a> {
                 link: bytes.u32(at + 40)? as usize,
             })
         };
+
         let sections = (0..count).map(|n| section(n).ok_or(malformed("a section", place(n))));
         Ok(Elf {
             sections: sections.collect::<Result<_, _>>()?,
@@ -77,23 +81,27 @@ impl<'a> Elf<'a> {
     }
 
     /// All functions in the symbol table.
-    pub(crate) fn functions(&self) -> Result<Vec<Function<'a>>, Malformed> {
+    pub(crate) fn functions(&self) -> Result<Vec<ElfFunction<'a>>, Malformed> {
         let table = self.section(".symtab")?;
         let names = self.sections.get(table.link).ok_or(Malformed {
             what: "the names of symbols",
             offset: 0,
         })?;
+
         let function = |at: usize| {
             let kind = *table.bytes.0.get(at + 4)?;
+            if kind & 0xf != STT_FUNC {
+                return None;
+            }
             let section = table.bytes.u16(at + 6)?;
-            Some(Function {
+            Some(ElfFunction {
                 name: names.bytes.text(table.bytes.u32(at)? as usize)?,
                 section: self.sections.get(usize::from(section))?.name,
                 start: table.bytes.u64(at + 8)?,
                 size: table.bytes.u64(at + 16)?,
             })
-            .filter(|_| kind & 0xf == STT_FUNC)
         };
+
         let places = (0..table.bytes.0.len()).step_by(SYMBOL);
         Ok(places.filter_map(function).collect())
     }

@@ -8,7 +8,9 @@ pub mod relocations;
 
 use crate::attach::vfs_hooks;
 use crate::gaps::btf::{Btf, Malformed, Type, TypeKind};
-use crate::gaps::relocations::{plain_name, Form, Member, Place, Relocation, Step};
+use crate::gaps::relocations::{
+    plain_name, AccessStep, AttachTarget, Member, MemberForm, Relocation,
+};
 use crate::kernel::kernel_btf::{self, Types};
 use features::{Feature, Need};
 use plan::Gap;
@@ -19,13 +21,13 @@ use std::sync::OnceLock;
 const DEPTH_MAX: usize = 16;
 
 /// A gap, and how much depends on it.
-pub(crate) struct Found {
+pub(crate) struct RatedGap {
     gap: Gap,
     need: Need,
 }
 
 /// Gaps of the running kernel, for any engine.
-static FOUND: OnceLock<Result<Vec<Found>, Malformed>> = OnceLock::new();
+static FOUND: OnceLock<Result<Vec<RatedGap>, Malformed>> = OnceLock::new();
 
 /// The gaps of the running kernel that matter to the engine, essential ones first; none if its types cannot be
 /// read.
@@ -33,49 +35,58 @@ pub(crate) fn of_this_kernel(trampoline: bool) -> Result<Vec<Gap>, Malformed> {
     let Some(types) = kernel_btf::of_this_kernel() else {
         return Ok(Vec::new());
     };
-    let found = FOUND.get_or_init(|| of(&types)).as_ref();
-    let found = found.map_err(|malformed| *malformed)?.iter();
-    let matters = |found: &&Found| trampoline || found.need != Need::Trampoline;
-    let mut gaps: Vec<Gap> = found.filter(matters).map(|f| f.gap.clone()).collect();
+    let of_any_engine = FOUND.get_or_init(|| of(&types)).as_ref();
+    let of_any_engine = of_any_engine.map_err(|malformed| *malformed)?;
+    let matters = |rated: &&RatedGap| trampoline || rated.need != Need::Trampoline;
+    let mut gaps: Vec<Gap> = of_any_engine
+        .iter()
+        .filter(matters)
+        .map(|rated| rated.gap.clone())
+        .collect();
+
+    // Only the trampoline engine hooks functions.
     if trampoline {
-        let places = relocations::places_of_programs()?;
-        let functions = places.iter().filter(|place| !place.is_tracepoint());
-        let missing = missing_names(functions, |place| {
-            vfs_hooks::is_there(&types, place.program)
+        let targets = relocations::targets_of_programs()?;
+        let functions = targets.iter().filter(|target| !target.is_tracepoint());
+        let missing = missing_names(functions, |target| {
+            vfs_hooks::is_there(&types, target.program)
         });
-        let missing = missing.into_iter().filter(|name| has_call(&types, name));
-        let missing = missing.map(|name| {
+        for name in missing.into_iter().filter(|name| has_call(&types, name)) {
             let feature = features::of_function(name);
-            found_gap(format!("function {name}"), feature).gap
-        });
-        gaps.extend(missing);
+            gaps.push(rated_gap(format!("function {name}"), feature).gap);
+        }
     }
+
     gaps.sort_by_key(|gap| !gap.essential);
     Ok(gaps)
 }
 
 /// The members, tracepoints and enumerators that a kernel with these types lacks, for any engine.
-pub(crate) fn of(types: &Types) -> Result<Vec<Found>, Malformed> {
+pub(crate) fn of(types: &Types) -> Result<Vec<RatedGap>, Malformed> {
     let relocations = relocations::distinct_of_programs()?;
-    let kernel = Kernel::of(Btf::parse(types.bytes())?, &relocations);
-    let members = Members::of(&relocations, &kernel).missing();
-    let members = members
-        .iter()
-        .filter(|m| has_call(types, m.kernel_type()))
-        .map(|m| found_gap(m.to_string(), of_member(m)));
-    let places = relocations::places_of_programs()?;
-    let tracepoints = places.iter().filter(|place| place.is_tracepoint());
-    let tracepoints = missing_names(tracepoints, |place| types.has_tracepoint(place.name));
-    let tracepoints = tracepoints.into_iter().filter(|name| has_call(types, name));
-    let tracepoints = tracepoints.map(|name| {
+    let kernel = IndexedTypes::of(Btf::parse(types.bytes())?, &relocations);
+    let mut gaps = Vec::new();
+
+    for member in ReadMembers::of(&relocations, &kernel).missing() {
+        if has_call(types, member.kernel_type()) {
+            gaps.push(rated_gap(member.to_string(), of_member(&member)));
+        }
+    }
+
+    let targets = relocations::targets_of_programs()?;
+    let tracepoints = targets.iter().filter(|target| target.is_tracepoint());
+    let missing = missing_names(tracepoints, |target| types.has_tracepoint(target.name));
+    for name in missing.into_iter().filter(|name| has_call(types, name)) {
         let feature = features::of_tracepoint(name);
-        found_gap(format!("tracepoint {name}"), feature)
-    });
-    let enumerators = features::ENUMERATORS.iter();
-    let enumerators = enumerators.filter(|(name, _)| !kernel.has_enumerator(name));
-    let enumerators =
-        enumerators.map(|(name, feature)| found_gap((*name).to_owned(), Some(*feature)));
-    Ok(members.chain(tracepoints).chain(enumerators).collect())
+        gaps.push(rated_gap(format!("tracepoint {name}"), feature));
+    }
+
+    for (name, feature) in features::ENUMERATORS {
+        if !kernel.has_enumerator(name) {
+            gaps.push(rated_gap(name.to_owned(), Some(feature)));
+        }
+    }
+    Ok(gaps)
 }
 
 /// Whether the kernel has the call that a function, tracepoint or type is for, if it is for one.
@@ -85,8 +96,8 @@ fn has_call(types: &Types, name: &str) -> bool {
 
 /// Names of places that do not exist under any of their names.
 fn missing_names<'a>(
-    places: impl Iterator<Item = &'a Place<'static>> + Clone,
-    is_there: impl Fn(&Place<'_>) -> bool,
+    places: impl Iterator<Item = &'a AttachTarget<'static>> + Clone,
+    is_there: impl Fn(&AttachTarget<'_>) -> bool,
 ) -> BTreeSet<&'static str> {
     let there = places.clone().filter(|place| is_there(place));
     let there: BTreeSet<&str> = there.map(|place| place.name).collect();
@@ -100,11 +111,11 @@ pub(crate) fn members_in_use() -> Result<BTreeSet<Member>, Malformed> {
         return Ok(BTreeSet::new());
     };
     let relocations = relocations::of_programs()?;
-    let kernel = Kernel::of(Btf::parse(types.bytes())?, &relocations);
-    Ok(Members::of(&relocations, &kernel).present)
+    let kernel = IndexedTypes::of(Btf::parse(types.bytes())?, &relocations);
+    Ok(ReadMembers::of(&relocations, &kernel).present)
 }
 
-fn found_gap(name: String, feature: Option<Feature>) -> Found {
+fn rated_gap(name: String, feature: Option<Feature>) -> RatedGap {
     // A test checks that everything has an entry.
     let (feature, need) = feature.unwrap_or(("a part of the records", Need::Useful));
     let essential = need == Need::Essential;
@@ -113,7 +124,7 @@ fn found_gap(name: String, feature: Option<Feature>) -> Found {
         feature,
         essential,
     };
-    Found { gap, need }
+    RatedGap { gap, need }
 }
 
 /// Whether the kernel has a tracepoint that `tp_btf` programs can be attached to.
@@ -127,14 +138,15 @@ fn of_member(member: &Member) -> Option<Feature> {
 }
 
 /// The kernel's types, indexed by the names that are needed.
-struct Kernel<'a> {
+struct IndexedTypes<'a> {
     btf: Btf<'a>,
     names: HashMap<&'a str, Vec<u32>>,
 }
 
-impl<'a> Kernel<'a> {
-    fn of(btf: Btf<'a>, relocations: &[Relocation]) -> Kernel<'a> {
+impl<'a> IndexedTypes<'a> {
+    fn of(btf: Btf<'a>, relocations: &[Relocation]) -> IndexedTypes<'a> {
         let wanted: HashSet<&str> = relocations.iter().map(|r| plain_name(&r.ty)).collect();
+
         let mut names: HashMap<&str, Vec<u32>> = HashMap::new();
         for ty in btf.types() {
             let has_members = ty.kind.is_composite() || ty.kind.is_enumeration();
@@ -142,7 +154,7 @@ impl<'a> Kernel<'a> {
                 names.entry(ty.name()).or_default().push(ty.id);
             }
         }
-        Kernel { btf, names }
+        IndexedTypes { btf, names }
     }
 
     fn named(&self, kind: TypeKind, name: &str) -> impl Iterator<Item = Type<'a, '_>> {
@@ -159,15 +171,19 @@ impl<'a> Kernel<'a> {
     }
 
     /// The type of the member with this name and a matching form; members of unnamed members are included.
-    fn member(&self, ty: Type<'a, '_>, name: &str, form: &Form, depth: usize) -> Option<u32> {
+    fn member(&self, ty: Type<'a, '_>, name: &str, form: &MemberForm, depth: usize) -> Option<u32> {
         if depth == 0 {
             return None;
         }
+
         for entry in ty.entries() {
             if entry.name == name {
-                let fits = Form::of(&self.btf, entry.ty).is_some_and(|found| form.fits(&found));
+                let fits =
+                    MemberForm::of(&self.btf, entry.ty).is_some_and(|found| form.fits(&found));
                 return fits.then_some(entry.ty);
             }
+
+            // ReadMembers of an unnamed member are named as if they were the outer type's.
             if entry.name.is_empty() {
                 let inner = self.btf.plain(entry.ty);
                 let inner = inner.filter(|inner| inner.kind.is_composite());
@@ -184,11 +200,12 @@ impl<'a> Kernel<'a> {
         let mut ty = root.id;
         for (done, step) in relocation.steps.iter().enumerate() {
             let next = self.btf.plain(ty).and_then(|plain| match step {
-                Step::Element => plain.element(),
-                Step::Member { member, form } => {
+                AccessStep::Element => plain.element(),
+                AccessStep::Member { member, form } => {
                     self.member(plain, &member.member, form, DEPTH_MAX)
                 }
             });
+
             match next {
                 Some(next) => ty = next,
                 None => return done,
@@ -201,21 +218,22 @@ impl<'a> Kernel<'a> {
 /// The members that programs read, divided into those that the kernel has and those that it lacks, without
 /// flavours; and those that it has, with their flavours.
 #[derive(Default)]
-struct Members {
+struct ReadMembers {
     missing: BTreeSet<Member>,
     present: BTreeSet<Member>,
     flavours: BTreeSet<Member>,
 }
 
-impl Members {
-    fn of(relocations: &[Relocation], kernel: &Kernel<'_>) -> Members {
-        let mut members = Members::default();
+impl ReadMembers {
+    fn of(relocations: &[Relocation], kernel: &IndexedTypes<'_>) -> ReadMembers {
+        let mut members = ReadMembers::default();
         // Most accesses are made in many places.
         let mut paths = HashSet::new();
         for relocation in relocations {
             if !paths.insert(relocation.to_string()) {
                 continue;
             }
+
             let roots = kernel.named(relocation.kind, plain_name(&relocation.ty));
             if let Some(enumerator) = &relocation.enumerator {
                 let mut roots = roots;
@@ -223,10 +241,13 @@ impl Members {
                 members.add(&Member::new(&relocation.ty, enumerator), is_there);
                 continue;
             }
+
+            // The first step that the kernel cannot follow names a member that it lacks; those after it are
+            // unknown.
             let done = roots.map(|root| kernel.steps_of(relocation, root)).max();
             let done = done.unwrap_or(0);
             for (i, step) in relocation.steps.iter().enumerate().take(done + 1) {
-                if let Step::Member { member, .. } = step {
+                if let AccessStep::Member { member, .. } = step {
                     members.add(member, i < done);
                 }
             }
@@ -236,6 +257,7 @@ impl Members {
 
     fn add(&mut self, member: &Member, is_there: bool) {
         let plain = Member::new(member.kernel_type(), &member.member);
+
         if !is_there {
             self.missing.insert(plain);
             return;
@@ -282,7 +304,7 @@ mod tests {
             without.is_empty(),
             "no entry in gaps/features.rs: {without:?}"
         );
-        for Place { kind, name, .. } in relocations::places_of_programs().unwrap() {
+        for AttachTarget { kind, name, .. } in relocations::targets_of_programs().unwrap() {
             let feature = match kind {
                 "tp_btf" => features::of_tracepoint(name),
                 _ => features::of_function(name),
@@ -314,12 +336,12 @@ mod tests {
             return;
         };
         let relocations = relocations::of_programs().unwrap();
-        let asked = relocations::Asked::by(&bpf::TARSIER).unwrap();
+        let asked = relocations::NeededTypes::of(&bpf::TARSIER).unwrap();
         let all = Btf::parse(types.bytes()).unwrap();
         let reduced = reduced::Reduced::of(&all, &asked.names);
         let answers = |bytes: &[u8]| {
-            let kernel = Kernel::of(Btf::parse(bytes).unwrap(), &relocations);
-            let members = Members::of(&relocations, &kernel);
+            let kernel = IndexedTypes::of(Btf::parse(bytes).unwrap(), &relocations);
+            let members = ReadMembers::of(&relocations, &kernel);
             [members.missing, members.present, members.flavours]
         };
         assert_eq!(answers(types.bytes()), answers(reduced.bytes()));

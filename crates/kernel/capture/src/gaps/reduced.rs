@@ -27,11 +27,13 @@ impl Reduced {
             texts: vec![0],
             places: HashMap::new(),
         };
+
         for ty in kernel.types().filter(may_be_named) {
             if names.contains(ty.name()) {
                 copy.id_of(ty);
             }
         }
+
         // This adds the types of members.
         let mut written = 0;
         while let Some(id) = copy.kernel_ids.get(written) {
@@ -40,6 +42,7 @@ impl Reduced {
             }
             written += 1;
         }
+
         copy.finish()
     }
 
@@ -92,6 +95,7 @@ impl Copy<'_, '_> {
         for place in ty.places_of_names() {
             change(&mut bytes, place, |name| self.place_of(name));
         }
+
         if ty.kind == TypeKind::Pointer {
             change(&mut bytes, TARGET, |_| 0);
         } else {
@@ -102,6 +106,7 @@ impl Copy<'_, '_> {
                 });
             }
         }
+
         self.types.extend(bytes);
     }
 

@@ -2,7 +2,7 @@
 //! its access by names. For the encoding of accesses see libbpf's relo_core.c, `bpf_core_parse_spec()`.
 
 use crate::gaps::btf::{Btf, Bytes, Malformed, Type, TypeKind};
-use crate::gaps::elf::{Elf, Function};
+use crate::gaps::elf::{Elf, ElfFunction};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 
@@ -48,16 +48,16 @@ impl Question {
 
 /// The type of a member without its typedefs, as far as a kernel's member has to match it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum MemberForm {
     Composite,
     /// An enumeration with this name, or a type with this name that is only declared.
     Named(TypeKind, String),
-    Array(Box<Form>),
+    Array(Box<MemberForm>),
     Other(TypeKind),
 }
 
-impl Form {
-    pub(crate) fn of(btf: &Btf<'_>, id: u32) -> Option<Form> {
+impl MemberForm {
+    pub(crate) fn of(btf: &Btf<'_>, id: u32) -> Option<MemberForm> {
         const DIMENSIONS_MAX: usize = 8;
         let mut ty = btf.plain(id)?;
         let mut dimensions = 0;
@@ -68,23 +68,26 @@ impl Form {
                 return None;
             }
         }
+
         let form = match ty.kind {
-            kind if kind.is_composite() => Form::Composite,
-            kind if kind.is_enumeration() => Form::Named(TypeKind::Enum, ty.name().to_owned()),
-            TypeKind::Forward => Form::Named(TypeKind::Forward, ty.name().to_owned()),
-            kind => Form::Other(kind),
+            kind if kind.is_composite() => MemberForm::Composite,
+            kind if kind.is_enumeration() => {
+                MemberForm::Named(TypeKind::Enum, ty.name().to_owned())
+            }
+            TypeKind::Forward => MemberForm::Named(TypeKind::Forward, ty.name().to_owned()),
+            kind => MemberForm::Other(kind),
         };
-        Some((0..dimensions).fold(form, |form, _| Form::Array(Box::new(form))))
+        Some((0..dimensions).fold(form, |form, _| MemberForm::Array(Box::new(form))))
     }
 
     /// Whether libbpf accepts one form in place of the other: `bpf_core_fields_are_compat()`.
-    pub(crate) fn fits(&self, other: &Form) -> bool {
+    pub(crate) fn fits(&self, other: &MemberForm) -> bool {
         match (self, other) {
-            (Form::Named(kind, name), Form::Named(other_kind, other)) => {
+            (MemberForm::Named(kind, name), MemberForm::Named(other_kind, other)) => {
                 let is_one = plain_name(name) == plain_name(other);
                 kind == other_kind && (is_one || name.is_empty() || other.is_empty())
             }
-            (Form::Array(element), Form::Array(other)) => element.fits(other),
+            (MemberForm::Array(element), MemberForm::Array(other)) => element.fits(other),
             (one, other) => one == other,
         }
     }
@@ -92,8 +95,8 @@ impl Form {
 
 /// A step of an access, from a type towards what the relocation asks about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    Member { member: Member, form: Form },
+pub(crate) enum AccessStep {
+    Member { member: Member, form: MemberForm },
     Element,
 }
 
@@ -146,7 +149,7 @@ pub struct Relocation {
     /// Name of the type where the access starts, with its flavour.
     pub ty: String,
     pub(crate) kind: TypeKind,
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<AccessStep>,
     /// Name of the enumerator, for relocations on enumerators only.
     pub enumerator: Option<String>,
 }
@@ -155,8 +158,8 @@ impl Relocation {
     /// The members on the access path, or the enumerator if the relocation is about one.
     pub fn members(&self) -> impl Iterator<Item = Member> + '_ {
         let steps = self.steps.iter().filter_map(|step| match step {
-            Step::Member { member, .. } => Some(member.clone()),
-            Step::Element => None,
+            AccessStep::Member { member, .. } => Some(member.clone()),
+            AccessStep::Element => None,
         });
         let enumerator = self.enumerator.iter();
         steps.chain(enumerator.map(|name| Member::new(&self.ty, name)))
@@ -169,8 +172,8 @@ impl fmt::Display for Relocation {
         f.write_str(&self.ty)?;
         for step in &self.steps {
             match step {
-                Step::Member { member, .. } => write!(f, ".{}", member.member)?,
-                Step::Element => f.write_str("[]")?,
+                AccessStep::Member { member, .. } => write!(f, ".{}", member.member)?,
+                AccessStep::Element => f.write_str("[]")?,
             }
         }
         self.enumerator
@@ -201,6 +204,7 @@ fn chosen(
     let btf = Btf::parse(elf.section(".BTF")?.bytes.0)?;
     let functions = elf.functions()?;
     let ext = elf.section(".BTF.ext")?.bytes;
+
     let mut found = Vec::new();
     each_record(ext, |section, record| {
         if !is_chosen(record) {
@@ -213,19 +217,20 @@ fn chosen(
 }
 
 /// What an object's relocations need of the kernel's types.
-pub(crate) struct Asked {
+pub(crate) struct NeededTypes {
     /// Names of the types where accesses start, without flavours.
     pub(crate) names: BTreeSet<String>,
     /// Indices of the instructions that get ids of types, by the type of their function in the object.
     pub(crate) ids: BTreeMap<u32, Vec<u32>>,
 }
 
-impl Asked {
-    pub(crate) fn by(object: &[u8]) -> Result<Asked, Malformed> {
+impl NeededTypes {
+    pub(crate) fn of(object: &[u8]) -> Result<NeededTypes, Malformed> {
         let elf = Elf::parse(object)?;
         let btf = Btf::parse(elf.section(".BTF")?.bytes.0)?;
         let functions = elf.functions()?;
         let (mut roots, mut ids) = (BTreeSet::new(), Vec::new());
+
         each_record(elf.section(".BTF.ext")?.bytes, |section, record| {
             roots.insert(record.u32(4)?);
             if Question::of(record.u32(12)?)? == Question::TypeId {
@@ -233,22 +238,24 @@ impl Asked {
             }
             Some(())
         })?;
-        let mut asked = Asked {
+
+        let mut needed = NeededTypes {
             names: BTreeSet::new(),
             ids: BTreeMap::new(),
         };
         let roots = roots.iter().filter_map(|id| btf.get(*id));
-        asked
+        needed
             .names
             .extend(roots.map(|ty| plain_name(ty.name()).to_owned()));
+
         for function in btf.types().filter(|ty| ty.kind == TypeKind::Function) {
             let of_function = ids.iter().filter(|r| r.function == function.name());
             let instructions: Vec<u32> = of_function.map(|r| r.instruction).collect();
             if !instructions.is_empty() {
-                asked.ids.insert(function.id, instructions);
+                needed.ids.insert(function.id, instructions);
             }
         }
-        Ok(asked)
+        Ok(needed)
     }
 }
 
@@ -258,8 +265,8 @@ pub fn of_programs() -> Result<Vec<Relocation>, Malformed> {
 }
 
 /// The places that the programs of the eBPF engines are for.
-pub fn places_of_programs() -> Result<Vec<Place<'static>>, Malformed> {
-    places(&bpf::TARSIER)
+pub fn targets_of_programs() -> Result<Vec<AttachTarget<'static>>, Malformed> {
+    targets(&bpf::TARSIER)
 }
 
 /// The distinct members and enumerators on the access paths of relocations.
@@ -269,7 +276,7 @@ pub fn members(relocations: &[Relocation]) -> BTreeSet<Member> {
 
 /// The place that a program is attached to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place<'a> {
+pub struct AttachTarget<'a> {
     /// Name of the program.
     pub program: &'a str,
     /// `tp_btf`, `fentry` or `fexit`.
@@ -278,7 +285,7 @@ pub struct Place<'a> {
     pub name: &'a str,
 }
 
-impl Place<'_> {
+impl AttachTarget<'_> {
     /// Whether this is a tracepoint, not a function.
     pub fn is_tracepoint(&self) -> bool {
         self.kind == "tp_btf"
@@ -286,7 +293,7 @@ impl Place<'_> {
 }
 
 /// The places of the object's programs whose section names one.
-pub(crate) fn places(object: &[u8]) -> Result<Vec<Place<'_>>, Malformed> {
+pub(crate) fn targets(object: &[u8]) -> Result<Vec<AttachTarget<'_>>, Malformed> {
     let functions = Elf::parse(object)?.functions()?;
     Ok(functions
         .into_iter()
@@ -295,7 +302,7 @@ pub(crate) fn places(object: &[u8]) -> Result<Vec<Place<'_>>, Malformed> {
             // Iterators are not attached to a place.
             let kind = Some(kind).filter(|kind| *kind != "iter")?;
             let program = function.name;
-            Some(Place {
+            Some(AttachTarget {
                 program,
                 kind,
                 name,
@@ -313,14 +320,18 @@ fn each_record(
         what: ".BTF.ext",
         offset,
     };
+
     let word = |offset: usize| ext.u32(offset).ok_or(malformed(offset));
     if ext.u16(0) != Some(MAGIC) {
         return Err(malformed(0));
     }
+
+    // A header of an older format has no relocations (libbpf's struct btf_ext_header).
     let header = word(4)?;
     if header < 32 {
         return Ok(());
     }
+
     let mut place = header.saturating_add(word(24)?) as usize;
     let end = place.saturating_add(word(28)? as usize);
     if place == end {
@@ -331,6 +342,7 @@ fn each_record(
     if size < 16 {
         return Err(malformed(place));
     }
+
     while place < end {
         let (section, count) = (word(place)?, word(place + 4)?);
         place += 8;
@@ -345,20 +357,22 @@ fn each_record(
 
 fn relocation(
     btf: &Btf<'_>,
-    functions: &[Function<'_>],
+    functions: &[ElfFunction<'_>],
     section: &str,
     record: Bytes<'_>,
 ) -> Option<Relocation> {
     let offset = record.u32(0)?;
-    let is_in = |f: &&Function<'_>| {
+    let is_in = |f: &&ElfFunction<'_>| {
         let end = f.start.saturating_add(f.size);
         f.section == section && (f.start..end).contains(&u64::from(offset))
     };
+
     let function = functions.iter().find(is_in)?;
     let ty = btf.get(record.u32(4)?)?;
     let question = Question::of(record.u32(12)?)?;
     let access = btf.text(record.u32(8)?).split(':');
     let access: Vec<usize> = access.map(|n| n.parse().ok()).collect::<Option<_>>()?;
+
     let mut steps = Vec::new();
     let mut enumerator = None;
     match question {
@@ -369,6 +383,7 @@ fn relocation(
         }
         Question::TypeId | Question::TypeSize | Question::TypeExists | Question::Local => {}
     }
+
     Some(Relocation {
         function: function.name.to_owned(),
         instruction: (offset - u32::try_from(function.start).ok()?) / INSTRUCTION_BYTES,
@@ -381,7 +396,7 @@ fn relocation(
 }
 
 /// The members on the path that `access` describes. Unnamed members are skipped.
-fn steps(btf: &Btf<'_>, root: Type<'_, '_>, access: &[usize]) -> Option<Vec<Step>> {
+fn steps(btf: &Btf<'_>, root: Type<'_, '_>, access: &[usize]) -> Option<Vec<AccessStep>> {
     let mut owner = root.name().to_owned();
     let mut ty = btf.plain(root.id)?;
     let mut steps = Vec::new();
@@ -389,16 +404,17 @@ fn steps(btf: &Btf<'_>, root: Type<'_, '_>, access: &[usize]) -> Option<Vec<Step
         let next = if ty.kind.is_composite() {
             let entry = ty.entries().nth(index)?;
             if !entry.name.is_empty() {
-                steps.push(Step::Member {
+                steps.push(AccessStep::Member {
                     member: Member::new(&owner, entry.name),
-                    form: Form::of(btf, entry.ty)?,
+                    form: MemberForm::of(btf, entry.ty)?,
                 });
             }
             entry.ty
         } else {
-            steps.push(Step::Element);
+            steps.push(AccessStep::Element);
             ty.element()?
         };
+
         if let Some(name) = type_name(btf, next) {
             owner = name;
         }
@@ -414,12 +430,16 @@ fn type_name(btf: &Btf<'_>, id: u32) -> Option<String> {
     if !plain.name().is_empty() {
         return Some(plain.name().to_owned());
     }
+
     let mut ty = btf.get(id)?;
     for _ in 0..TYPEDEFS_MAX {
         if ty.kind == TypeKind::Typedef {
             return Some(ty.name().to_owned());
         }
-        ty = btf.get(ty.target()).filter(|_| ty.id != plain.id)?;
+        if ty.id == plain.id {
+            return None;
+        }
+        ty = btf.get(ty.target())?;
     }
     None
 }
@@ -455,15 +475,15 @@ mod tests {
         for place in (0..TARSIER.len()).step_by(9973).chain(0..64) {
             let mut changed = TARSIER.to_vec();
             changed[place] ^= 0xff;
-            let _ = (of(&changed), places(&changed));
+            let _ = (of(&changed), targets(&changed));
         }
     }
 
     #[test]
     fn programs_name_their_places() {
-        let places = places(&TARSIER).unwrap();
+        let places = targets(&TARSIER).unwrap();
         let has = |program, kind, name| {
-            let place = Place {
+            let place = AttachTarget {
                 program,
                 kind,
                 name,

@@ -15,9 +15,9 @@ use crate::in_force::leftover;
 use crate::in_force::shared_hooks::{Replacement, SharedHooks};
 use crate::kernel::{entries, kernel_btf};
 use crate::load::object;
-use crate::load::options::{Options, Overload};
+use crate::load::options::{CaptureOptions, Overload};
 use crate::pins::{Handover, Pins};
-use crate::rings::Stream;
+use crate::rings::RingStream;
 use crate::shared::control::{Control, Helpers};
 use crate::shared::counters::{handle, Counters, Counts, RuleCount};
 use crate::shared::doorbell::Doorbell;
@@ -66,7 +66,7 @@ impl EbpfEngine {
     /// with this process.
     pub fn start(
         plan: &Plan,
-        options: &Options,
+        options: &CaptureOptions,
         daemon_pid: u32,
     ) -> Result<EbpfEngine, CaptureError> {
         EbpfEngine::start_in(None, plan, options, daemon_pid)
@@ -78,7 +78,7 @@ impl EbpfEngine {
     pub fn start_pinned(
         pins: &Arc<Pins>,
         plan: &Plan,
-        options: &Options,
+        options: &CaptureOptions,
         daemon_pid: u32,
     ) -> Result<EbpfEngine, CaptureError> {
         EbpfEngine::start_in(Some(pins), plan, options, daemon_pid)
@@ -87,49 +87,62 @@ impl EbpfEngine {
     fn start_in(
         pins: Option<&Arc<Pins>>,
         plan: &Plan,
-        options: &Options,
+        options: &CaptureOptions,
         daemon_pid: u32,
     ) -> Result<EbpfEngine, CaptureError> {
         let cpus = libbpf_rs::num_possible_cpus().map_err(refused("number of CPUs"))?;
         let form = plan.form();
         let gaps = object::gaps_that_leave_enough(form)?;
         let (functions, uring) = object::what_can_be_hooked(form);
+
+        // A capture with the same programs goes on: its maps, rings and links are used.
         let layout = leftover::layout(cpus, form);
         let left = pins.map(|pins| leftover::find_like(pins, layout));
         let left = left.transpose()?.flatten();
-        let from = pins.filter(|_| left.is_some());
+        let from = if left.is_some() { pins } else { None };
         let loaded = object::load(cpus, plan, functions, uring.as_ref(), from);
         let loaded = loaded.map_err(|error| object::without(&gaps, error))?;
         let (object, vfs) = (loaded.object, loaded.vfs);
+
         let trampolines = functions
             .map(|_| Trampolines::new(&object, pins))
             .transpose()?;
         if let Some(uring) = &uring {
             uring.set_bodies(&object)?;
         }
+
+        // Set before `replace` arms the first hook, so that every new hook finds these values.
         let control = Arc::new(Control::map(&object)?);
         control.set_x32(entries::x32_calls());
         control.set_canary(None);
         control.set_dcache(loaded.dcache);
+
         let counts = Counts::open(&object, cpus)?;
-        let stream = Stream::new(match from {
+        let stream = RingStream::new(match from {
             Some(pins) => leftover::rings(pins)?,
             None => object::make_rings(&object, cpus, options)?,
         });
+
         let bell = Doorbell::open(&object)?;
         control.set_daemon(daemon_pid)?;
         object::set_limits(&control, &stream, options, from.is_some());
         control.set_copies(form.copies);
         control.set_muted(options.is_muted && from.is_none());
+
         let uring_requests = handle(&object, "uring_requests")?;
         let (classes, process_classes) = classes(&object)?;
         let budgets = Budgets::new(handle(&object, "budgets")?);
+
         let programs = Programs::new(object, loaded.left_out, form, pins);
         let operations = Operations::new(uring);
         let hooks = Hooks::new(programs, control.clone(), vfs, operations, trampolines)?;
+
+        // Maps and page are pinned before the first link: what is armed belongs to a capture that the next
+        // daemon finds.
         let object = &hooks.programs.object;
         let pinned = pins.map(|pins| Pinned::keep(pins, left, object, layout));
         let pinned = pinned.transpose()?;
+
         let mut engine = EbpfEngine {
             hooks: SharedHooks::new(hooks),
             control,
@@ -146,9 +159,16 @@ impl EbpfEngine {
             gaps,
             started: HookChange::default(),
         };
+
+        // All that hooks use is in place: now they are armed.
         engine.started = engine.replace(plan)?;
+
+        // Hooks of an earlier daemon that `replace` did not take over are not needed.
         engine.drop_unneeded();
         kernel_btf::forget();
+
+        // A start that failed has left the earlier daemon's hooks in force. From here on, hooks that are
+        // dropped are unpinned.
         if let Some(pins) = pins {
             pins.leave(false);
         }
@@ -167,9 +187,10 @@ impl EbpfEngine {
 
     /// Name of the engine: `trampoline` or `tracepoint`.
     pub fn name(&self) -> &'static str {
-        match self.form.trampoline {
-            true => "trampoline",
-            false => "tracepoint",
+        if self.form.trampoline {
+            "trampoline"
+        } else {
+            "tracepoint"
         }
     }
 
@@ -251,16 +272,16 @@ impl EbpfEngine {
     }
 
     /// All rings as one stream.
-    pub fn stream(&mut self) -> &mut Stream {
+    pub fn stream(&mut self) -> &mut RingStream {
         &mut self.intake.stream
     }
 
-    /// [`Stream::drain`], which also shows waiting calls that their events are being read.
+    /// [`RingStream::drain`], which also shows waiting calls that their events are being read.
     pub fn drain(&mut self, now_ns: u64, take: impl FnMut(usize, &[u8]) -> bool) -> usize {
         self.intake.drain(&self.control, now_ns, take)
     }
 
-    /// [`Stream::drain_held`], which also shows waiting calls that their events are being read.
+    /// [`RingStream::drain_held`], which also shows waiting calls that their events are being read.
     pub fn drain_held(
         &mut self,
         now_ns: u64,
@@ -463,6 +484,7 @@ impl Pinned {
 impl Drop for EbpfEngine {
     fn drop(&mut self) {
         // A daemon that panics is treated like one that is killed.
+
         let has_failed = std::thread::panicking() && !self.is_disarmed;
         let is_left = |pins: &Arc<Pins>| pins.is_left() || has_failed;
         match self.pins() {

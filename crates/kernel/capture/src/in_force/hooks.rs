@@ -72,42 +72,70 @@ impl Hooks {
     /// See [`crate::in_force::engine::EbpfEngine::replace`].
     pub(crate) fn replace(&mut self, plan: &Plan) -> Result<HookChange, CaptureError> {
         let table = make_table(&plan.rows)?;
+
+        // Values that others have changed are restored first: `note` below takes what it finds as right.
         self.integrity
             .mend(read(&self.control, &self.trampolines, &self.programs));
+
+        // A hook that is being detached must be gone, or be taken back, before its function is hooked: two
+        // hooks would record each call twice.
         self.detach_queue.recall(self.trampolines.as_mut());
         let before = self.count();
+
+        // New hooks first: until the swap no table has rules for their calls, so they select nothing.
         self.load_for(plan)?;
         let old = self.arm(plan)?;
         let old_objects = self.arm_objects(plan)?;
         self.vfs.set_calls(&self.programs.object, plan)?;
+
+        // Gates open before the swap: the old ones may stop what the new rules ask for.
         let gates = gates::of(plan);
         self.each_gate(&gates, gates::open);
+
+        // The bits of both rule sets: the old rules see their calls until the swap, the new ones from then on.
         let watched = canary::watched(plan);
         self.control.add_watched(&watched);
         self.switch_probes();
         self.operations.watch_too(plan, &self.programs)?;
         let fd = table.as_fd().as_raw_fd() as u32;
         let tables = self.programs.map("tables")?;
+
+        // The names and labels of both rule sets are there until the swap, as the old tables still ask for
+        // theirs.
         let names = &plan.workloads;
         let has_other_names = self.control.workload_epoch() != names.epoch();
         process_classes::announce(plan, has_other_names, &self.programs)?;
         let epoch = workloads::announce(names, &self.programs, &self.control)?;
+
+        // The swap: one write of one slot. Every call sees the old tables or the new ones, never both.
         let put = tables.put(&0u32.to_ne_bytes(), &fd.to_ne_bytes());
         put.map_err(refused("match tables"))
             .inspect_err(|_| self.control.set_workload_epoch(epoch))?;
+
+        // The kernel has waited for programs that still read the old table, so nothing asks for its names and
+        // labels any more.
         workloads::keep_only(names.epoch(), &self.programs)?;
         process_classes::keep_only(plan, has_other_names, &self.programs)?;
+
+        // The exact values: calls of the old rules alone are no longer looked at.
         let is_every = plan.hooks.sys_exit == SysExit::Every;
         self.control.set_every(is_every);
         self.control.set_task_list(plan.task_list);
         self.control.set_watched(&watched);
         let is_seen = self.armed.sees(canary::CALL);
         self.control.set_canary(is_seen.then_some(canary::CALL));
+
+        // Gates close after the swap, which has waited for programs that tested the previous ones.
         self.each_gate(&gates, gates::close);
         self.operations.watch(plan, &self.programs)?;
         self.switch_probes();
+
+        // Old hooks last: until the swap the old rules needed them. They are detached later, as that takes
+        // long and the next rule set may use them again.
         let removed = old.links().count() + old_objects.len();
         self.part_with(old, old_objects);
+
+        // What the maps have now is what later checks expect.
         self.integrity.note();
         Ok(HookChange::between(before, self.count(), removed))
     }
@@ -121,9 +149,12 @@ impl Hooks {
         if wanted.is_empty() {
             return Ok(());
         }
+
+        // Each load keeps descriptors of all maps, so the last one takes everything.
         if self.programs.more.len() + 1 == MORE_MAX {
             wanted.clone_from(left_out);
         }
+
         let loaded = object::load_more(&self.programs.object, &wanted);
         kernel_btf::forget();
         self.programs.add(loaded?);

@@ -2,19 +2,19 @@
 
 use crate::check::integrity::Breach;
 use crate::check::sums::Sums;
-use crate::rings::Stream;
+use crate::rings::RingStream;
 use crate::shared::control::Control;
 use crate::shared::counters::Counts;
 
 /// All rings as one stream, with the number of events taken from it.
 pub(crate) struct Intake {
-    pub(crate) stream: Stream,
+    pub(crate) stream: RingStream,
     sums: Sums,
 }
 
 impl Intake {
     /// An intake that has taken nothing yet.
-    pub(crate) fn new(stream: Stream) -> Intake {
+    pub(crate) fn new(stream: RingStream) -> Intake {
         Intake {
             stream,
             sums: Sums::default(),

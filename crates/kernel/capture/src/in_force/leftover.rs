@@ -4,7 +4,7 @@ use crate::error::{system, CaptureError};
 use crate::load::map_options::map_options;
 use crate::pins::{Handover, Pins};
 use crate::rings::Ring;
-use crate::rings::Stream;
+use crate::rings::RingStream;
 use crate::shared::counters::{self, Counters};
 use crate::shared::map_access::MapAccess;
 use bpf::load::refused;
@@ -33,6 +33,7 @@ pub(crate) fn layout(cpus: usize, form: Form) -> ([u64; 4], u64) {
     hash.update(&(cpus as u64).to_ne_bytes());
     hash.update(&[form.trampoline, form.probes, form.copies].map(u8::from));
     let bytes = hash.finalize();
+
     let mut words = [0; 4];
     for (word, bytes) in words.iter_mut().zip(bytes.as_bytes().chunks_exact(8)) {
         *word = bytes
@@ -121,7 +122,7 @@ pub(crate) fn keep(
 pub struct Leftover {
     pins: Arc<Pins>,
     handover: Arc<Handover>,
-    stream: Stream,
+    stream: RingStream,
 }
 
 impl Leftover {
@@ -137,7 +138,7 @@ impl Leftover {
             Some((handover, rings)) => Ok(Some(Leftover {
                 pins: pins.clone(),
                 handover: Arc::new(handover),
-                stream: Stream::new(rings),
+                stream: RingStream::new(rings),
             })),
             None => {
                 pins.clear();
@@ -192,10 +193,12 @@ impl Leftover {
 
     /// Counters of its programs; zero if their format is unknown.
     pub fn counters(&self) -> Counters {
+        if !self.is_readable() {
+            return Counters::default();
+        }
         let map = find_map(&self.pins, "cpu_states").ok().flatten();
-        let counters = map.filter(|_| self.is_readable());
-        let counters = counters.and_then(|map| counters::read_left(&map).ok());
-        counters.unwrap_or_default()
+        let read = map.and_then(|map| counters::read_left(&map).ok());
+        read.unwrap_or_default()
     }
 
     /// The rule sets that its events may come from, newest first: number, and the text given to
@@ -293,7 +296,7 @@ impl Leftover {
     }
 
     /// The capture's rings.
-    pub fn stream(&mut self) -> &mut Stream {
+    pub fn stream(&mut self) -> &mut RingStream {
         &mut self.stream
     }
 

@@ -87,6 +87,7 @@ impl SharedHooks {
     ) -> Result<Replacement, CaptureError> {
         let (sender, outcome) = channel();
         let hooks = Arc::clone(&self.hooks);
+
         let replace = move || {
             // Without permission it stays that of the reader.
             let _ = rustix::process::setpriority_process(None, nice);
@@ -97,6 +98,7 @@ impl SharedHooks {
             // Nobody waits any more if the engine has ended.
             let _ = sender.send(replaced);
         };
+
         let thread = std::thread::Builder::new().name("tarsier-arm".to_owned());
         match thread.spawn(replace) {
             Ok(_) => Ok(Replacement { outcome }),

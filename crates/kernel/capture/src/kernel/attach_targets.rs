@@ -96,11 +96,10 @@ unsafe extern "C" fn attach(
     // SAFETY: libbpf gives a loaded program, and a place for its link.
     unsafe {
         *link = bpf_program__attach_trace(program);
-        match (*link).is_null() {
-            true => -std::io::Error::last_os_error()
-                .raw_os_error()
-                .unwrap_or(libc::EINVAL),
-            false => 0,
+        if !(*link).is_null() {
+            return 0;
         }
+        let error = std::io::Error::last_os_error();
+        -error.raw_os_error().unwrap_or(libc::EINVAL)
     }
 }

@@ -26,6 +26,7 @@ fn tried(getpid: fn() -> i64) -> Trial {
     if is_filtered() {
         return Trial::Unknown;
     }
+
     // SAFETY: the child calls nothing but async-signal-safe system calls before it ends, so it
     // does not matter which locks other threads held at the fork.
     let status = unsafe {
@@ -49,6 +50,7 @@ fn tried(getpid: fn() -> i64) -> Trial {
         let is_there = child > 0 && libc::waitpid(child, &mut status, 0) == child;
         is_there.then_some(status)
     };
+
     status.map_or(Trial::Unknown, judged)
 }
 

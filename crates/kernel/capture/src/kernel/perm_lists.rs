@@ -35,9 +35,10 @@ fn find() -> PermLists {
         .into_iter()
         .filter_map(|address| peek(address, LEN_MAX * size_of::<u32>()))
         .find_map(|memory| edition(&memory, Arch::native()));
-    listed.unwrap_or(match has_new_call {
-        true => PermLists::Long,
-        false => PermLists::Short,
+    listed.unwrap_or(if has_new_call {
+        PermLists::Long
+    } else {
+        PermLists::Short
     })
 }
 
@@ -52,9 +53,10 @@ fn edition(memory: &[u8], arch: Arch) -> Option<PermLists> {
     if !has("getxattr")? {
         return None;
     }
-    Some(match has("statx")? {
-        true => PermLists::Long,
-        false => PermLists::Short,
+    Some(if has("statx")? {
+        PermLists::Long
+    } else {
+        PermLists::Short
     })
 }
 

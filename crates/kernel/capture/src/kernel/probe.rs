@@ -21,6 +21,7 @@ pub fn ebpf_refusal() -> Option<String> {
     if !bpf::load::has_btf() {
         return Some("the kernel has no BTF (/sys/kernel/btf/vmlinux)".to_owned());
     }
+
     if is_too_old() {
         let release = rustix::system::uname()
             .release()
@@ -28,9 +29,11 @@ pub fn ebpf_refusal() -> Option<String> {
             .into_owned();
         return Some(format!("Linux {release} is older than {OLDEST_KERNEL}"));
     }
+
     if locks_memory() {
         return Some("lockdown=confidentiality hides the kernel's memory from programs".to_owned());
     }
+
     let gaps = gaps(false);
     let gap = gaps.iter().find(|gap| gap.essential)?;
     Some(format!(
@@ -119,11 +122,13 @@ pub fn capabilities(trampoline: bool) -> Capabilities {
             .map(|(nr, _)| nr)
             .collect()
     };
+
     let (io_uring, uring_operations) = io_uring();
     let preemption = preemption::of_this_kernel();
     let is_preempted = preemption != Preemption::Voluntary;
     let preempted_tracepoints = is_preempted && preemption::reaches_tracepoints();
     let probes = is_preempted && (trampoline || preempted_tracepoints) && probes::work();
+
     Capabilities {
         arch,
         compat_entry: compat_entry(),
@@ -139,9 +144,10 @@ pub fn capabilities(trampoline: bool) -> Capabilities {
         preemption,
         probes,
         preempted_tracepoints,
-        unhooked_calls: match trampoline || probes {
-            true => unhooked_calls(),
-            false => BTreeSet::new(),
+        unhooked_calls: if trampoline || probes {
+            unhooked_calls()
+        } else {
+            BTreeSet::new()
         },
         untraced_calls: events.as_ref().map(untraced).unwrap_or_default(),
         cgroup2: cgroup2(),

@@ -25,7 +25,7 @@ pub(crate) const PROTOTYPES: usize = 2;
 
 /// A function that can be hooked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Function {
+pub(crate) struct KernelFunction {
     pub(crate) name: String,
     pub(crate) btf_id: u32,
     /// Index of its prototype among the [`PROTOTYPES`]; 0 for functions of io_uring operations, which have only
@@ -38,7 +38,7 @@ pub(crate) struct Function {
 /// Functions that can be hooked, by the calls that they serve.
 #[derive(Debug, Default)]
 pub(crate) struct Functions {
-    pub(crate) all: Vec<Function>,
+    pub(crate) all: Vec<KernelFunction>,
     /// Indices into `all`.
     calls: BTreeMap<(Entry, u32), Vec<usize>>,
     /// Indices of the functions that answer numbers without a call, by entry.
@@ -54,16 +54,17 @@ pub(crate) fn of_this_kernel() -> Option<&'static Functions> {
 impl Functions {
     fn find() -> Option<Functions> {
         let types = kernel_btf::of_this_kernel()?;
-        let symbols = Symbols::parse(kallsyms::of_this_kernel().ok()?).ok()?;
+        let symbols = CallSymbols::parse(kallsyms::of_this_kernel().ok()?).ok()?;
         let typed = typed_functions(&types);
+
         let mut functions = Functions::default();
         let mut by_name: HashMap<&str, usize> = HashMap::new();
-        let mut places = |all: &mut Vec<Function>, names: Vec<&'_ str>| -> Vec<usize> {
+        let mut places = |all: &mut Vec<KernelFunction>, names: Vec<&'_ str>| -> Vec<usize> {
             let place = |name| {
                 let (name, function) = typed.get_key_value(name)?;
                 Some(*by_name.entry(name).or_insert_with(|| {
                     let address = symbols.addresses.get(name).copied().unwrap_or(0);
-                    all.push(Function {
+                    all.push(KernelFunction {
                         address,
                         ..function.clone()
                     });
@@ -72,6 +73,7 @@ impl Functions {
             };
             names.into_iter().filter_map(place).collect()
         };
+
         let has_x32 = entries::x32_calls();
         for entry in [Entry::Native, Entry::Compat] {
             let Some(arch) = arch_of(entry) else {
@@ -83,10 +85,12 @@ impl Functions {
                     {
                         names.extend(symbols.x32_functions(arch, name, &typed));
                     }
+
                     let places = places(&mut functions.all, names);
                     functions.calls.insert((entry, nr), places);
                 }
             }
+
             let places = places(&mut functions.all, symbols.answering(arch, &typed));
             functions.absent.insert(entry, places);
         }
@@ -122,7 +126,7 @@ impl Functions {
     }
 
     /// A function with this prototype, if there is one.
-    pub(crate) fn of_prototype(&self, prototype: usize) -> Option<&Function> {
+    pub(crate) fn of_prototype(&self, prototype: usize) -> Option<&KernelFunction> {
         self.all.iter().find(|f| f.prototype == prototype)
     }
 
@@ -148,7 +152,7 @@ fn arch_of(entry: Entry) -> Option<Arch> {
 /// Functions whose only argument is `struct pt_regs *`, with the two most frequent prototypes. A name may occur
 /// twice: for a call that the kernel can be built without, there is the real function and the one that answers
 /// without it.
-fn typed_functions(types: &Types) -> HashMap<String, Function> {
+fn typed_functions(types: &Types) -> HashMap<String, KernelFunction> {
     let mut prototypes: BTreeMap<u32, usize> = BTreeMap::new();
     let mut other: BTreeSet<u32> = BTreeSet::new();
     let calls = types.functions().iter();
@@ -159,6 +163,7 @@ fn typed_functions(types: &Types) -> HashMap<String, Function> {
             *count += 1;
             return true;
         }
+
         let takes_registers =
             !other.contains(&prototype) && takes_registers(types.btf(), prototype);
         if takes_registers {
@@ -168,14 +173,17 @@ fn typed_functions(types: &Types) -> HashMap<String, Function> {
         }
         takes_registers
     });
+
+    // Program arrays hold programs of one prototype each, and there are two arrays.
     let mut usual: Vec<(usize, u32)> = prototypes.into_iter().map(|(id, n)| (n, id)).collect();
     usual.sort_unstable_by(|left, right| right.cmp(left));
     usual.truncate(PROTOTYPES);
+
     found
         .into_iter()
         .filter_map(|(name, types)| {
             let prototype = usual.iter().position(|(_, id)| *id == types.prototype)?;
-            let function = Function {
+            let function = KernelFunction {
                 name: name.clone(),
                 btf_id: types.btf_id,
                 prototype,
@@ -194,6 +202,7 @@ fn takes_registers(btf: &Btf<'_>, prototype: u32) -> bool {
         if arguments.next().is_some() {
             return None;
         }
+
         let argument: BtfType<'_> = btf.type_by_id(argument.ty)?;
         let pointer = Ptr::try_from(argument.skip_mods_and_typedefs()).ok()?;
         let target = pointer.referenced_type().skip_mods_and_typedefs();
@@ -220,16 +229,16 @@ fn prefixes(arch: Arch) -> &'static [&'static str] {
     }
 }
 
-/// Symbols of the functions of system calls.
-struct Symbols {
+/// CallSymbols of the functions of system calls.
+struct CallSymbols {
     /// Addresses by name; 0 if the kernel does not reveal them (`kernel.kptr_restrict`).
     addresses: HashMap<String, u64>,
     by_address: HashMap<u64, Vec<String>>,
 }
 
-impl Symbols {
-    fn parse(text: impl BufRead) -> std::io::Result<Symbols> {
-        let mut symbols = Symbols {
+impl CallSymbols {
+    fn parse(text: impl BufRead) -> std::io::Result<CallSymbols> {
+        let mut symbols = CallSymbols {
             addresses: HashMap::new(),
             by_address: HashMap::new(),
         };
@@ -252,7 +261,7 @@ impl Symbols {
         &self,
         arch: Arch,
         call: &str,
-        typed: &'a HashMap<String, Function>,
+        typed: &'a HashMap<String, KernelFunction>,
     ) -> Option<Vec<&'a str>> {
         let mut names: Vec<&str> = Vec::new();
         let points = abi::entry_points(arch, call);
@@ -281,7 +290,7 @@ impl Symbols {
         &self,
         arch: Arch,
         call: &str,
-        typed: &'a HashMap<String, Function>,
+        typed: &'a HashMap<String, KernelFunction>,
     ) -> Vec<&'a str> {
         let points = abi::entry_points(arch, call).into_iter();
         let names = points.filter_map(|point| {
@@ -292,7 +301,11 @@ impl Symbols {
     }
 
     /// Names, as in the type information, of the functions that answer numbers without a call.
-    fn answering<'a>(&self, arch: Arch, typed: &'a HashMap<String, Function>) -> Vec<&'a str> {
+    fn answering<'a>(
+        &self,
+        arch: Arch,
+        typed: &'a HashMap<String, KernelFunction>,
+    ) -> Vec<&'a str> {
         let point = abi::NOT_IMPLEMENTED;
         let names = prefixes(arch).iter().filter_map(|prefix| {
             let address = *self.addresses.get(&format!("{prefix}{point}"))?;
@@ -306,7 +319,7 @@ impl Symbols {
         prefix: &str,
         point: &str,
         address: u64,
-        typed: &'a HashMap<String, Function>,
+        typed: &'a HashMap<String, KernelFunction>,
     ) -> Option<&'a str> {
         let own = format!("{prefix}{point}");
         let without_arguments = if prefix.contains("compat") {
@@ -328,8 +341,8 @@ impl Symbols {
 mod tests {
     use super::*;
 
-    fn typed(names: &[&str]) -> HashMap<String, Function> {
-        let function = |name: &&str| Function {
+    fn typed(names: &[&str]) -> HashMap<String, KernelFunction> {
+        let function = |name: &&str| KernelFunction {
             name: (*name).to_owned(),
             btf_id: 1,
             prototype: 0,
@@ -356,7 +369,7 @@ ffffffff81000080 T __x64_sys_rmdir
 
     #[test]
     fn a_call_is_served_by_the_function_at_the_address_of_its_symbol() {
-        let symbols = Symbols::parse(KERNEL.as_bytes()).unwrap();
+        let symbols = CallSymbols::parse(KERNEL.as_bytes()).unwrap();
         let typed = typed(&[
             "__x64_sys_mkdir",
             "__do_sys_getppid",
@@ -394,7 +407,7 @@ ffff800080000080 T __arm64_sys_ni_syscall
 
     #[test]
     fn calls_of_32_bit_programs_on_arm64_have_functions_of_their_own_or_share_them() {
-        let symbols = Symbols::parse(ARM64_KERNEL.as_bytes()).unwrap();
+        let symbols = CallSymbols::parse(ARM64_KERNEL.as_bytes()).unwrap();
         let names = ARM64_KERNEL
             .lines()
             .filter_map(|line| line.split(' ').nth(2));
@@ -419,7 +432,7 @@ ffff800080000080 T __arm64_sys_ni_syscall
             .lines()
             .map(|line| format!("0000000000000000{}\n", &line[16..]))
             .collect();
-        let symbols = Symbols::parse(hidden.as_bytes()).unwrap();
+        let symbols = CallSymbols::parse(hidden.as_bytes()).unwrap();
         let typed = typed(&["__do_sys_getppid"]);
         let of = |call| symbols.functions(Arch::X86_64, call, &typed);
         assert_eq!(of("getppid").unwrap(), ["__do_sys_getppid"]);

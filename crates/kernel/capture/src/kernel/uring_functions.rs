@@ -4,7 +4,7 @@
 use crate::kernel::kallsyms::{self, Symbol};
 use crate::kernel::kernel_btf::Types;
 use crate::kernel::symbol_names::is_operation;
-use crate::kernel::syscall_functions::Function;
+use crate::kernel::syscall_functions::KernelFunction;
 use crate::own_programs::own_programs;
 use bpf::shared::PEEK_BYTES;
 use libbpf_rs::btf::types::{MemberAttr, Struct};
@@ -26,9 +26,9 @@ const NOT_BUILT: &str = "io_eopnotsupp_prep";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Operation {
     /// Called when the operation is submitted: `int prep(req, sqe)`.
-    pub(crate) prep: Function,
+    pub(crate) prep: KernelFunction,
     /// Called to carry the operation out, several times if necessary: `int issue(req, flags)`.
-    pub(crate) issue: Function,
+    pub(crate) issue: KernelFunction,
 }
 
 /// Functions through which operations fail; a kernel has one of them.
@@ -36,20 +36,21 @@ pub(crate) const FAIL_FUNCTIONS: [&str; 2] = ["io_req_defer_failed", "io_req_com
 
 /// The kernel's functions for operations.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Operations {
-    /// Operations by number; `None` for those that the kernel was built without.
+pub(crate) struct OperationFunctions {
+    /// OperationFunctions by number; `None` for those that the kernel was built without.
     pub(crate) all: Vec<Option<Operation>>,
     /// The function through which operations fail.
-    pub(crate) failing: Function,
+    pub(crate) failing: KernelFunction,
 }
 
 /// The functions of the first `count` operations. `None` if some function cannot be found or hooked, or if the
 /// functions of a kind do not all have the same prototype, which a shared body requires.
-pub(crate) fn of_this_kernel(types: &Types, count: u32) -> Option<Operations> {
-    let symbols = Symbols::parse(kallsyms::of_this_kernel().ok()?).ok()?;
+pub(crate) fn of_this_kernel(types: &Types, count: u32) -> Option<OperationFunctions> {
+    let symbols = UringSymbols::parse(kallsyms::of_this_kernel().ok()?).ok()?;
     let (table, row) = TABLES
         .iter()
         .find_map(|(table, row)| Some((*symbols.tables.get(*table)?, *row)))?;
+
     let row = types.btf().type_by_name::<Struct<'_>>(row)?;
     let place = |name: &str| {
         let found = row
@@ -60,28 +61,32 @@ pub(crate) fn of_this_kernel(types: &Types, count: u32) -> Option<Operations> {
             MemberAttr::BitField { .. } => None,
         }
     };
+
     let (prep, issue) = (place("prep")?, place("issue")?);
     let memory = peek(table, count as usize * row.size())?;
     let names = |row: &[u8], place: usize| {
         let address = u64::from_ne_bytes(row.get(place..place + 8)?.try_into().ok()?);
         Some((address, symbols.functions.get(&address)?))
     };
+
     let typed = types.functions();
     let named = |name: &str, address| {
         let (name, types) = typed.get_key_value(name)?;
-        Some(Function {
+        Some(KernelFunction {
             name: name.clone(),
             btf_id: types.btf_id,
             prototype: 0,
             address,
         })
     };
+
     let function = |row: &[u8], place: usize, prototypes: &mut BTreeSet<u32>| {
         let (address, known) = names(row, place)?;
         let function = known.iter().find_map(|name| named(name, address))?;
         prototypes.insert(typed[&function.name].prototype);
         Some(function)
     };
+
     let failing = FAIL_FUNCTIONS.iter().find_map(|name| {
         let address = symbols
             .functions
@@ -89,6 +94,7 @@ pub(crate) fn of_this_kernel(types: &Types, count: u32) -> Option<Operations> {
             .find(|(_, names)| names.iter().any(|n| n == name));
         named(name, *address?.0)
     })?;
+
     let (mut preps, mut issues) = (BTreeSet::new(), BTreeSet::new());
     let operations: Option<Vec<Option<Operation>>> = memory
         .chunks(row.size())
@@ -102,19 +108,22 @@ pub(crate) fn of_this_kernel(types: &Types, count: u32) -> Option<Operations> {
             }))
         })
         .collect();
-    let all = operations.filter(|_| preps.len() == 1 && issues.len() == 1)?;
-    Some(Operations { all, failing })
+
+    // One body serves all functions of a kind, so they must have one prototype.
+    let all = operations?;
+    let is_sole = preps.len() == 1 && issues.len() == 1;
+    is_sole.then_some(OperationFunctions { all, failing })
 }
 
-/// Symbols of the kernel that concern io_uring.
-struct Symbols {
+/// UringSymbols of the kernel that concern io_uring.
+struct UringSymbols {
     tables: HashMap<String, u64>,
     functions: HashMap<u64, Vec<String>>,
 }
 
-impl Symbols {
-    fn parse(text: impl BufRead) -> std::io::Result<Symbols> {
-        let mut symbols = Symbols {
+impl UringSymbols {
+    fn parse(text: impl BufRead) -> std::io::Result<UringSymbols> {
+        let mut symbols = UringSymbols {
             tables: HashMap::new(),
             functions: HashMap::new(),
         };
@@ -140,6 +149,7 @@ pub(crate) fn peek(address: u64, len: usize) -> Option<Vec<u8>> {
     if len > PEEK_BYTES as usize {
         return None;
     }
+
     let open = ObjectBuilder::default().open_memory(bpf::PEEK).ok()?;
     let object = own_programs().of(|| open.load()).ok()?;
     let mut arguments = [address, len as u64];
@@ -148,9 +158,11 @@ pub(crate) fn peek(address: u64, len: usize) -> Option<Vec<u8>> {
         context_in: Some(arguments.as_mut_bytes()),
         ..ProgramInput::default()
     });
+
     if output.ok()?.return_value != 0 {
         return None;
     }
+
     let copy = object.maps().find(|map| map.name() == ".bss.copy")?;
     let mut bytes = copy.lookup(0u32.as_bytes(), MapFlags::ANY).ok().flatten()?;
     bytes.truncate(len);
@@ -171,7 +183,7 @@ ffffffff82000000 D io_issue_defs
 ffffffff81000020 t io_foreign\t[module]
 ffffffff81000030 t sys_read
 ";
-        let symbols = Symbols::parse(text.as_bytes()).unwrap();
+        let symbols = UringSymbols::parse(text.as_bytes()).unwrap();
         assert_eq!(symbols.tables["io_issue_defs"], 0xffff_ffff_8200_0000);
         assert_eq!(symbols.functions.len(), 1);
         let names = &symbols.functions[&0xffff_ffff_8100_0010];

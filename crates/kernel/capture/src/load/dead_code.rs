@@ -54,7 +54,8 @@ fn shortened(code: &[bpf_insn], starts: &[usize]) -> Option<(Vec<bpf_insn>, Vec<
     if starts.first() != Some(&0) || !starts.is_sorted() {
         return None;
     }
-    let program = Program::parse(code, starts)?;
+
+    let program = ParsedProgram::parse(code, starts)?;
     let mut is_folded = vec![true; starts.len()];
     for _ in 0..PASSES_MAX {
         let kept = program.reached(&is_folded);
@@ -62,8 +63,11 @@ fn shortened(code: &[bpf_insn], starts: &[usize]) -> Option<(Vec<bpf_insn>, Vec<
         if orphans.is_empty() {
             return program.without(kept, &is_folded);
         }
+
+        // A function that has lost its calls needs one: the branches in its callers stay, and the next pass
+        // looks again.
         for at in (0..code.len()).filter(|at| !kept[*at]) {
-            if let Step::Calls(target) = program.steps[at] {
+            if let Flow::Calls(target) = program.steps[at] {
                 if orphans.contains(&target) {
                     is_folded[program.function_of(at)] = false;
                 }
@@ -75,7 +79,7 @@ fn shortened(code: &[bpf_insn], starts: &[usize]) -> Option<(Vec<bpf_insn>, Vec<
 
 /// Contents of a register, as far as they are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Value {
+enum RegisterValue {
     Number(u64),
     /// The address of something that the kernel has: not 0.
     Address,
@@ -83,7 +87,7 @@ enum Value {
 
 /// What an instruction does to the flow of control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum Flow {
     Next,
     /// The second half of an instruction.
     Half,
@@ -98,24 +102,25 @@ enum Step {
     },
 }
 
-struct Program<'a> {
+struct ParsedProgram<'a> {
     code: &'a [bpf_insn],
     starts: &'a [usize],
-    steps: Vec<Step>,
+    steps: Vec<Flow>,
 }
 
-impl<'a> Program<'a> {
-    fn parse(code: &'a [bpf_insn], starts: &'a [usize]) -> Option<Program<'a>> {
+impl<'a> ParsedProgram<'a> {
+    fn parse(code: &'a [bpf_insn], starts: &'a [usize]) -> Option<ParsedProgram<'a>> {
         let mut steps = Vec::with_capacity(code.len());
         while let Some(insn) = code.get(steps.len()) {
-            let step = step_of(insn, steps.len(), code.len())?;
+            let step = flow_of(insn, steps.len(), code.len())?;
             steps.push(step);
             if insn.code == LOAD_ADDRESS {
-                steps.push(Step::Half);
+                steps.push(Flow::Half);
             }
         }
+
         let is_whole = steps.len() == code.len() && starts.iter().all(|start| *start < code.len());
-        let mut program = is_whole.then_some(Program {
+        let mut program = is_whole.then_some(ParsedProgram {
             code,
             starts,
             steps,
@@ -128,27 +133,30 @@ impl<'a> Program<'a> {
     fn find_outcomes(&mut self) {
         let mut is_target = vec![false; self.code.len()];
         for step in &self.steps {
-            if let Step::Jump(target) | Step::Branch { target, .. } = step {
+            if let Flow::Jump(target) | Flow::Branch { target, .. } = step {
                 is_target[*target] = true;
             }
         }
+
         for start in self.starts {
             is_target[*start] = true;
         }
+
+        // Where a jump may come from elsewhere, nothing is known of the registers.
         let mut known = [None; REGISTERS];
         for (at, is_target) in is_target.into_iter().enumerate() {
             if is_target {
                 known = [None; REGISTERS];
             }
             match &mut self.steps[at] {
-                Step::Branch { outcome, .. } => *outcome = outcome_of(&self.code[at], &known),
-                Step::Half => {}
+                Flow::Branch { outcome, .. } => *outcome = outcome_of(&self.code[at], &known),
+                Flow::Half => {}
                 _ if self.code[at].code == LOAD_ADDRESS => {
                     let [low, high] = [at, at + 1].map(|at| self.code[at]);
                     let number = u64::from(high.imm as u32) << 32 | u64::from(low.imm as u32);
                     known[usize::from(low.dst_reg())] = match u32::from(low.src_reg()) {
-                        0 => Some(Value::Number(number)),
-                        BPF_PSEUDO_BTF_ID => Some(Value::Address),
+                        0 => Some(RegisterValue::Number(number)),
+                        BPF_PSEUDO_BTF_ID => Some(RegisterValue::Address),
                         _ => None,
                     };
                 }
@@ -164,7 +172,7 @@ impl<'a> Program<'a> {
     /// Whether a branch has one outcome, and which, if its function's branches are folded.
     fn outcome(&self, at: usize, is_folded: &[bool]) -> Option<bool> {
         match self.steps[at] {
-            Step::Branch { outcome, .. } => outcome.filter(|_| is_folded[self.function_of(at)]),
+            Flow::Branch { outcome, .. } if is_folded[self.function_of(at)] => outcome,
             _ => None,
         }
     }
@@ -177,15 +185,16 @@ impl<'a> Program<'a> {
             if at >= reached.len() || std::mem::replace(&mut reached[at], true) {
                 continue;
             }
+
             match self.steps[at] {
-                Step::Exit => {}
-                Step::Jump(target) => open.push(target),
-                Step::Branch { target, .. } => {
+                Flow::Exit => {}
+                Flow::Jump(target) => open.push(target),
+                Flow::Branch { target, .. } => {
                     let outcome = self.outcome(at, is_folded);
                     open.extend((outcome != Some(false)).then_some(target));
                     open.extend((outcome != Some(true)).then_some(at + 1));
                 }
-                Step::Next | Step::Half | Step::Calls(_) => open.push(at + 1),
+                Flow::Next | Flow::Half | Flow::Calls(_) => open.push(at + 1),
             }
         }
         reached
@@ -195,7 +204,7 @@ impl<'a> Program<'a> {
     fn orphans<'k>(&'k self, kept: &'k [bool]) -> impl Iterator<Item = usize> + 'k {
         let is_called = move |start: usize| {
             let mut steps = self.steps.iter().zip(kept);
-            steps.any(|(step, kept)| *kept && *step == Step::Calls(start))
+            steps.any(|(step, kept)| *kept && *step == Flow::Calls(start))
         };
         let others = self.starts.iter().skip(1).copied();
         others.filter(move |start| !is_called(*start))
@@ -215,17 +224,19 @@ impl<'a> Program<'a> {
         {
             kept[at] = false;
         }
+
         // The next instruction that is kept, from each place on.
         let mut next = len;
         let mut following = vec![len; len + 1];
         for at in (0..len).rev() {
             let target = match self.steps[at] {
-                Step::Jump(target) => Some(target),
-                Step::Branch { target, .. } => {
-                    Some(target).filter(|_| self.outcome(at, is_folded) == Some(true))
+                Flow::Jump(target) => Some(target),
+                Flow::Branch { target, .. } if self.outcome(at, is_folded) == Some(true) => {
+                    Some(target)
                 }
                 _ => None,
             };
+
             let is_idle = target.is_some_and(|target| target > at && following[target] == next);
             kept[at] &= !is_idle;
             if kept[at] {
@@ -233,6 +244,7 @@ impl<'a> Program<'a> {
             }
             following[at] = next;
         }
+
         let mut place = Vec::with_capacity(len);
         let mut count = 0;
         for is_kept in &kept {
@@ -242,6 +254,7 @@ impl<'a> Program<'a> {
         if count == len {
             return None;
         }
+
         let mut shorter = Vec::with_capacity(count);
         for at in (0..len).filter(|at| kept[*at]) {
             shorter.push(self.moved(at, &place, is_folded)?);
@@ -253,11 +266,12 @@ impl<'a> Program<'a> {
     fn moved(&self, at: usize, place: &[usize], is_folded: &[bool]) -> Option<bpf_insn> {
         let mut insn = self.code[at];
         let distance = |target: usize| place[target] as i64 - place[at] as i64 - 1;
+
         match self.steps[at] {
-            Step::Next | Step::Half | Step::Exit => {}
-            Step::Calls(target) => insn.imm = distance(target).try_into().ok()?,
-            Step::Jump(target) => insn.off = distance(target).try_into().ok()?,
-            Step::Branch { target, .. } => {
+            Flow::Next | Flow::Half | Flow::Exit => {}
+            Flow::Calls(target) => insn.imm = distance(target).try_into().ok()?,
+            Flow::Jump(target) => insn.off = distance(target).try_into().ok()?,
+            Flow::Branch { target, .. } => {
                 if self.outcome(at, is_folded) == Some(true) {
                     insn = bpf_insn {
                         code: JUMP | ALWAYS,
@@ -272,26 +286,28 @@ impl<'a> Program<'a> {
 }
 
 /// The step of the instruction at `at`; `None` if it is not understood.
-fn step_of(insn: &bpf_insn, at: usize, len: usize) -> Option<Step> {
+fn flow_of(insn: &bpf_insn, at: usize, len: usize) -> Option<Flow> {
     let to = |distance: i32| {
         let target = at as i64 + 1 + i64::from(distance);
         usize::try_from(target).ok().filter(|target| *target < len)
     };
+
     let class = insn.code & CLASS;
     if insn.code == LOAD_ADDRESS && u32::from(insn.src_reg()) == BPF_PSEUDO_FUNC {
-        return to(insn.imm).map(Step::Calls);
+        return to(insn.imm).map(Flow::Calls);
     }
     if class != JUMP && class != JUMP_32 {
-        return Some(Step::Next);
+        return Some(Flow::Next);
     }
+
     match insn.code & OPERATION {
-        CALL if u32::from(insn.src_reg()) == BPF_PSEUDO_CALL => to(insn.imm).map(Step::Calls),
-        CALL => Some(Step::Next),
-        EXIT => Some(Step::Exit),
+        CALL if u32::from(insn.src_reg()) == BPF_PSEUDO_CALL => to(insn.imm).map(Flow::Calls),
+        CALL => Some(Flow::Next),
+        EXIT => Some(Flow::Exit),
         IF_COUNTED => None,
         ALWAYS if class == JUMP_32 => None,
-        ALWAYS => to(insn.off.into()).map(Step::Jump),
-        _ => to(insn.off.into()).map(|target| Step::Branch {
+        ALWAYS => to(insn.off.into()).map(Flow::Jump),
+        _ => to(insn.off.into()).map(|target| Flow::Branch {
             target,
             outcome: None,
         }),
@@ -299,12 +315,12 @@ fn step_of(insn: &bpf_insn, at: usize, len: usize) -> Option<Step> {
 }
 
 /// Whether a branch is taken, if its registers are known.
-fn outcome_of(insn: &bpf_insn, known: &[Option<Value>; REGISTERS]) -> Option<bool> {
+fn outcome_of(insn: &bpf_insn, known: &[Option<RegisterValue>; REGISTERS]) -> Option<bool> {
     let is_whole = insn.code & CLASS == JUMP;
     let differ = match (known[usize::from(insn.dst_reg())]?, operand(insn, known)?) {
-        (Value::Number(left), Value::Number(right)) if is_whole => left != right,
-        (Value::Number(left), Value::Number(right)) => left as u32 != right as u32,
-        (Value::Address, Value::Number(0)) if is_whole => true,
+        (RegisterValue::Number(left), RegisterValue::Number(right)) if is_whole => left != right,
+        (RegisterValue::Number(left), RegisterValue::Number(right)) => left as u32 != right as u32,
+        (RegisterValue::Address, RegisterValue::Number(0)) if is_whole => true,
         _ => return None,
     };
     match insn.code & OPERATION {
@@ -314,27 +330,29 @@ fn outcome_of(insn: &bpf_insn, known: &[Option<Value>; REGISTERS]) -> Option<boo
     }
 }
 
-fn operand(insn: &bpf_insn, known: &[Option<Value>; REGISTERS]) -> Option<Value> {
+fn operand(insn: &bpf_insn, known: &[Option<RegisterValue>; REGISTERS]) -> Option<RegisterValue> {
     match insn.code & BY_REGISTER {
-        0 => Some(Value::Number(i64::from(insn.imm) as u64)),
+        0 => Some(RegisterValue::Number(i64::from(insn.imm) as u64)),
         _ => known[usize::from(insn.src_reg())],
     }
 }
 
 /// The number that an operation on 32 or 64 bits makes of two.
 fn combined(
-    before: Option<Value>,
-    by: Option<Value>,
+    before: Option<RegisterValue>,
+    by: Option<RegisterValue>,
     combine: fn(u64, u64) -> u64,
-) -> Option<Value> {
+) -> Option<RegisterValue> {
     match (before?, by?) {
-        (Value::Number(before), Value::Number(by)) => Some(Value::Number(combine(before, by))),
+        (RegisterValue::Number(before), RegisterValue::Number(by)) => {
+            Some(RegisterValue::Number(combine(before, by)))
+        }
         _ => None,
     }
 }
 
 /// Follows what an instruction does to the registers whose values are known.
-fn learn(insn: &bpf_insn, known: &mut [Option<Value>; REGISTERS]) {
+fn learn(insn: &bpf_insn, known: &mut [Option<RegisterValue>; REGISTERS]) {
     let to = usize::from(insn.dst_reg());
     match insn.code & CLASS {
         ALU | ALU_64 => {
@@ -345,8 +363,11 @@ fn learn(insn: &bpf_insn, known: &mut [Option<Value>; REGISTERS]) {
                 OR => combined(before, by, |before, by| before | by),
                 _ => None,
             };
+
             known[to] = match (insn.code & CLASS, value) {
-                (ALU, Some(Value::Number(value))) => Some(Value::Number(u64::from(value as u32))),
+                (ALU, Some(RegisterValue::Number(value))) => {
+                    Some(RegisterValue::Number(u64::from(value as u32)))
+                }
                 (ALU, _) => None,
                 _ => value,
             };

@@ -4,7 +4,7 @@
 use crate::error::CaptureError;
 use crate::gaps::btf::Btf;
 use crate::gaps::reduced::Reduced;
-use crate::gaps::relocations::Asked;
+use crate::gaps::relocations::NeededTypes;
 use crate::kernel::kernel_btf;
 use crate::load::instructions;
 use libbpf_rs::libbpf_sys::bpf_insn;
@@ -23,7 +23,7 @@ const SETTERS: [u8; 3] = [0x18, 0xb7, 0xb4];
 pub(crate) struct KernelTypes {
     file: File,
     types: Reduced,
-    /// See [`Asked::ids`].
+    /// See [`NeededTypes::ids`].
     ids: BTreeMap<u32, Vec<u32>>,
 }
 
@@ -32,7 +32,7 @@ impl KernelTypes {
     /// what is wrong with them.
     pub(crate) fn of_programs() -> Option<KernelTypes> {
         let all = kernel_btf::of_this_kernel()?;
-        let asked = Asked::by(&bpf::TARSIER).ok()?;
+        let asked = NeededTypes::of(&bpf::TARSIER).ok()?;
         let types = Reduced::of(&Btf::parse(all.bytes()).ok()?, &asked.names);
         let mut file = File::from(memfd_create(c"tarsier_types", MemfdFlags::CLOEXEC).ok()?);
         file.write_all(types.bytes()).ok()?;
@@ -65,9 +65,11 @@ impl KernelTypes {
 
     /// An instruction for a type that the kernel lacks is another one.
     fn set_kernel_id(&self, setter: &mut bpf_insn) {
+        if !SETTERS.contains(&setter.code) {
+            return;
+        }
         let id = u32::try_from(setter.imm).ok();
-        let id = id.and_then(|id| self.types.kernel_id(id));
-        if let Some(id) = id.filter(|_| SETTERS.contains(&setter.code)) {
+        if let Some(id) = id.and_then(|id| self.types.kernel_id(id)) {
             setter.imm = id as i32;
         }
     }

@@ -20,10 +20,10 @@ use crate::load::instructions;
 use crate::load::kernel_types::KernelTypes;
 use crate::load::map_options::map_options;
 use crate::load::needs::Needs;
-use crate::load::options::Options;
+use crate::load::options::CaptureOptions;
 use crate::own_programs::own_programs;
 use crate::pins::Pins;
-use crate::rings::{Ring, Stream};
+use crate::rings::{Ring, RingStream};
 use crate::shared::control::Control;
 use crate::shared::map_access::MapAccess;
 use bpf::load::refused;
@@ -36,25 +36,35 @@ use std::sync::Arc;
 
 /// The kernel's functions for calls, if those are hooked, and its io_uring.
 pub(crate) fn what_can_be_hooked(form: Form) -> (Option<&'static Functions>, Option<Uring>) {
-    let functions = match form.trampoline && !form.probes {
-        true => syscall_functions::of_this_kernel(),
-        false => None,
+    let functions = if form.trampoline && !form.probes {
+        syscall_functions::of_this_kernel()
+    } else {
+        None
     };
-    let uring = match functions.is_some() || form.probes {
-        true => Uring::with_functions(form.probes).or_else(Uring::of_this_kernel),
-        false => Uring::of_this_kernel(),
+
+    let uring = if functions.is_some() || form.probes {
+        Uring::with_functions(form.probes).or_else(Uring::of_this_kernel)
+    } else {
+        Uring::of_this_kernel()
     };
     (functions, uring)
 }
 
 /// Tells the programs at which fill a ring counts as overloaded, and that a daemon reads the rings. Rings that were
 /// taken over keep their size.
-pub(crate) fn set_limits(control: &Control, stream: &Stream, options: &Options, taken_over: bool) {
-    let marks = Options::with_ring_bytes(stream.ring_bytes() as usize);
-    let (ring_bytes, options) = match taken_over {
-        true => (stream.ring_bytes(), &marks),
-        false => (options.true_ring_bytes() as u64, options),
+pub(crate) fn set_limits(
+    control: &Control,
+    stream: &RingStream,
+    options: &CaptureOptions,
+    taken_over: bool,
+) {
+    let marks = CaptureOptions::with_ring_bytes(stream.ring_bytes() as usize);
+    let (ring_bytes, options) = if taken_over {
+        (stream.ring_bytes(), &marks)
+    } else {
+        (options.true_ring_bytes() as u64, options)
     };
+
     let ring_bytes = u32::try_from(ring_bytes).unwrap_or(u32::MAX);
     control.set_ring(ring_bytes, options.watermark_bytes, options.high_bytes);
     control.set_throttle(true);
@@ -73,7 +83,7 @@ pub(crate) fn without(gaps: &[Gap], source: CaptureError) -> CaptureError {
 }
 
 /// The programs that were loaded for a plan.
-pub(crate) struct Loaded {
+pub(crate) struct LoadedPrograms {
     pub(crate) object: Object,
     pub(crate) vfs: VfsHooks,
     /// Programs that this kernel could run and the plan does not need.
@@ -89,10 +99,12 @@ pub(crate) fn load(
     functions: Option<&Functions>,
     uring: Option<&Uring>,
     from: Option<&Arc<Pins>>,
-) -> Result<Loaded, CaptureError> {
+) -> Result<LoadedPrograms, CaptureError> {
     let form = plan.form();
     let types = KernelTypes::of_programs();
     let mut open = open(types.as_ref())?;
+
+    // Their sizes depend on the number of processors.
     for mut map in open.maps_mut() {
         let entries = match map.name().to_str() {
             Some("works") => cpus * WORKS_PER_CPU as usize,
@@ -102,14 +114,17 @@ pub(crate) fn load(
         map.set_max_entries(entries as u32)
             .map_err(refused("size of a map"))?;
     }
+
     if let Some(pins) = from {
         leftover::take_maps(&mut open, pins)?;
     }
+
     // Programs of an earlier daemon are known by those that this one has loaded.
     let copied_only = from.is_none();
     trampoline::choose_targets(&mut open, functions, copied_only)?;
     uring::choose(&mut open, uring)?;
     copies::choose(&mut open, form.copies);
+
     for mut program in open.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
         if name == probes::CALL_PROBE {
@@ -118,19 +133,25 @@ pub(crate) fn load(
             program.set_autoload(!form.trampoline);
         }
     }
+
     let vfs = VfsHooks::choose(&mut open, form);
     leave_out_missing(&mut open);
+
     let left_out = leave_out_unneeded(&mut open, plan);
+
+    // Only copies of these run. They are left out after relocation, which the copies need.
     prepare(&mut open, types.as_ref())?;
     if copied_only {
         gate_programs::leave_out(&mut open);
     }
+
     let object = own_programs().of(|| open.load());
-    let dcache = match form.trampoline {
-        true => None,
-        false => dcache::of_this_kernel(types.as_ref().map(KernelTypes::path).as_deref()),
+    let dcache = if form.trampoline {
+        None
+    } else {
+        dcache::of_this_kernel(types.as_ref().map(KernelTypes::path).as_deref())
     };
-    Ok(Loaded {
+    Ok(LoadedPrograms {
         object: object.map_err(refused("BPF programs"))?,
         vfs,
         left_out,
@@ -145,6 +166,7 @@ pub(crate) fn load_more(
 ) -> Result<Object, CaptureError> {
     let types = KernelTypes::of_programs();
     let mut open = open(types.as_ref())?;
+
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         let of_first = first.maps().find(|map| map.name() == name.as_str());
@@ -152,10 +174,12 @@ pub(crate) fn load_more(
         map.reuse_fd(of_first.as_fd())
             .map_err(refused(format!("map {name}")))?;
     }
+
     for mut program in open.progs_mut() {
         let is_wanted = programs.contains(&*program.name().to_string_lossy());
         program.set_autoload(is_wanted);
     }
+
     prepare(&mut open, types.as_ref())?;
     let object = own_programs().of(|| open.load());
     Ok(object.map_err(refused("more BPF programs"))?)
@@ -175,12 +199,14 @@ pub(crate) fn open(types: Option<&KernelTypes>) -> Result<OpenObject, CaptureErr
     bpf::load::keep_libbpf_quiet();
     let registered = attach_targets::register().map_err(|code| Error::from_raw_os_error(-code));
     registered.map_err(refused("look-up of functions and tracepoints"))?;
+
     let mut builder = ObjectBuilder::default();
     let reduced = types.map(KernelTypes::path);
     if let Some(types) = reduced.as_deref().or(kernel_btf::overridden()) {
         let given = builder.btf_custom_path(types);
         given.map_err(refused("types for relocations"))?;
     }
+
     let open = builder.open_memory(&bpf::TARSIER);
     Ok(open.map_err(refused("BPF object"))?)
 }
@@ -225,13 +251,14 @@ fn leave_out_missing(open: &mut OpenObject) {
 pub(crate) fn make_rings(
     object: &Object,
     cpus: usize,
-    options: &Options,
+    options: &CaptureOptions,
 ) -> Result<Vec<Ring>, CaptureError> {
     let size = options.true_ring_bytes();
     let map = object
         .maps()
         .find(|map| map.name() == "rings")
         .ok_or_else(|| missing("rings"))?;
+
     (0..cpus as u32)
         .map(|cpu| {
             let ring = MapHandle::create(
@@ -243,6 +270,7 @@ pub(crate) fn make_rings(
                 &map_options(0),
             )
             .map_err(refused("ring buffer"))?;
+
             let fd = ring.as_fd().as_raw_fd() as u32;
             map.put(&cpu.to_ne_bytes(), &fd.to_ne_bytes())
                 .map_err(refused("ring buffer"))?;

@@ -2,7 +2,7 @@
 
 /// Choices when an engine is loaded.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct CaptureOptions {
     /// Size of the data of one CPU's ring, in bytes; rounded up to a power of two, at least [`RING_BYTES_MIN`].
     pub ring_bytes: usize,
     /// Fill of a ring, in bytes, at which the daemon is woken at once.
@@ -34,11 +34,11 @@ const DEFAULT_RING_BYTES_MIN: usize = 256 << 10;
 /// Smallest size of a ring, in bytes: it has room for the largest event.
 pub const RING_BYTES_MIN: usize = record::wire::TARSIER_RING_MIN as usize;
 
-impl Options {
+impl CaptureOptions {
     /// Options for rings of this size, at least [`RING_BYTES_MIN`]; the daemon is woken when one is a quarter full.
-    pub fn with_ring_bytes(ring_bytes: usize) -> Options {
+    pub fn with_ring_bytes(ring_bytes: usize) -> CaptureOptions {
         let ring_bytes = ring_bytes.max(RING_BYTES_MIN);
-        Options {
+        CaptureOptions {
             ring_bytes,
             watermark_bytes: u32::try_from(ring_bytes / 4).unwrap_or(u32::MAX),
             high_bytes: u32::try_from(ring_bytes / 2).unwrap_or(u32::MAX),
@@ -52,11 +52,11 @@ impl Options {
     }
 
     /// Options with rings that suit the number of CPUs.
-    pub fn for_this_host() -> Options {
+    pub fn for_this_host() -> CaptureOptions {
         let cpus = libbpf_rs::num_possible_cpus().unwrap_or(1).max(1);
         let share = (RINGS_BYTES_MAX / cpus).max(DEFAULT_RING_BYTES_MIN);
         // Rounded down to a power of two, as rings require.
         let share = 1 << share.ilog2();
-        Options::with_ring_bytes(RING_BYTES.min(share))
+        CaptureOptions::with_ring_bytes(RING_BYTES.min(share))
     }
 }

@@ -9,7 +9,7 @@ use crate::error::CaptureError;
 use crate::in_force::hooks::make_table;
 use crate::kernel::{kernel_btf, syscall_functions::Functions};
 use crate::load::object;
-use crate::load::options::Options;
+use crate::load::options::CaptureOptions;
 use crate::rings::Ring;
 use crate::shared::map_access::MapAccess;
 use bpf::load::refused;
@@ -31,15 +31,17 @@ impl Rehearsal {
     ///
     /// # Errors
     /// The kernel refuses something, or this process is not root.
-    pub fn of(plan: &Plan, options: &Options) -> Result<Rehearsal, CaptureError> {
+    pub fn of(plan: &Plan, options: &CaptureOptions) -> Result<Rehearsal, CaptureError> {
         let cpus = libbpf_rs::num_possible_cpus().map_err(refused("number of CPUs"))?;
         let form = plan.form();
         let gaps = object::gaps_that_leave_enough(form)?;
+
         let (functions, uring) = object::what_can_be_hooked(form);
-        let object::Loaded { object, .. } =
+        let object::LoadedPrograms { object, .. } =
             object::load(cpus, plan, functions, uring.as_ref(), None)
                 .map_err(|error| object::without(&gaps, error))?;
         let rings = object::make_rings(&object, cpus, options)?;
+
         let table = make_table(&plan.rows)?;
         let tables = object.maps().find(|map| map.name() == "tables");
         let fd = table.as_fd().as_raw_fd() as u32;
@@ -47,6 +49,7 @@ impl Rehearsal {
             .ok_or_else(|| missing("tables"))?
             .put(&0u32.to_ne_bytes(), &fd.to_ne_bytes())
             .map_err(refused("match tables"))?;
+
         let gates = match functions {
             Some(functions) => load_gates(&object, plan, functions)?,
             None => Vec::new(),
@@ -68,11 +71,13 @@ fn load_gates(
     functions: &Functions,
 ) -> Result<Vec<OwnedFd>, CaptureError> {
     let trampolines = Trampolines::new(object, None)?;
+
     let calls = canary::functions(plan);
     let places = calls.iter().flat_map(|&call| functions.of(call));
     let mut places: Vec<usize> = places.copied().collect();
     places.sort_unstable();
     places.dedup();
+
     let gates = gates::of(plan);
     let load = |place: &usize| {
         let gate = gates.get(place).and_then(Option::as_ref);

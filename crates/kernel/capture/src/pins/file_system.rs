@@ -27,6 +27,7 @@ pub(super) fn prepare(dir: &Path) -> Result<(), CaptureError> {
     if is_pin_dir(dir)? {
         return Ok(());
     }
+
     mount_if_missing(dir)?;
     let parent = dir.parent().unwrap_or(Path::new(STANDARD_MOUNT));
     if !is_bpf(parent) {
@@ -36,6 +37,7 @@ pub(super) fn prepare(dir: &Path) -> Result<(), CaptureError> {
             "mount one there (mount -t bpf bpf DIRECTORY), or name a directory below /sys/fs/bpf",
         ));
     }
+
     rustix::fs::mkdir(dir, Mode::from_raw_mode(0o700))
         .map_err(system(format!("mkdir {}", dir.display())))
 }
@@ -54,6 +56,7 @@ fn mount(place: &Path) -> Result<(), CaptureError> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     rustix::mount::mount("bpf", place, "bpf", flags, c"mode=0700")
         .map_err(system(what("mount of a BPF file system at")))?;
+
     let mark = place.join(MOUNTED_BY_TARSIER);
     rustix::fs::mkdir(&mark, Mode::from_raw_mode(0o700)).map_err(system(what("mkdir in")))
 }
@@ -68,6 +71,7 @@ pub(super) fn is_pin_dir(dir: &Path) -> Result<bool, CaptureError> {
             return Err(CaptureError::System { what, source });
         }
     };
+
     let fault = if !found.is_dir() || !is_bpf(dir) {
         "not a directory of a BPF file system"
     } else if found.uid() != rustix::process::geteuid().as_raw() {
@@ -79,6 +83,7 @@ pub(super) fn is_pin_dir(dir: &Path) -> Result<bool, CaptureError> {
     } else {
         return Ok(true);
     };
+
     let remedy = "name a directory that does not exist yet, below /sys/fs/bpf";
     Err(refused(dir, fault.to_owned(), remedy))
 }
@@ -89,6 +94,7 @@ pub(super) fn remove(dir: &Path) -> bool {
         Ok(()) | Err(Errno::NOENT) => true,
         Err(_) => false,
     };
+
     if is_gone && dir.starts_with(STANDARD_MOUNT) {
         unmount_unused();
     }
@@ -99,6 +105,7 @@ pub(super) fn remove(dir: &Path) -> bool {
 /// process that starts programs for it does.
 pub fn unmount_unused() {
     let standard = Path::new(STANDARD_MOUNT);
+
     if standard.join(MOUNTED_BY_TARSIER).exists() && is_unused(standard) {
         // Somebody may have started to use it, and then it stays.
         let _ = rustix::mount::unmount(standard, UnmountFlags::DETACH);

@@ -39,11 +39,13 @@ impl FrozenMap {
         let mut bytes = (text.len() as u64).to_ne_bytes().to_vec();
         bytes.extend_from_slice(text);
         bytes.resize(bytes.len().next_multiple_of(ELEMENT_BYTES), 0);
+
         let elements = bytes.chunks_exact(ELEMENT_BYTES);
         let options = bpf_map_create_opts {
             sz: std::mem::size_of::<bpf_map_create_opts>() as u64,
             ..bpf_map_create_opts::default()
         };
+
         let map = MapHandle::create(
             MapType::Array,
             Some(NAME),
@@ -53,11 +55,13 @@ impl FrozenMap {
             &options,
         );
         let map = map.map_err(refused("map for frozen text".to_owned()))?;
+
         for (place, element) in (0u32..).zip(elements) {
             map.update(&place.to_ne_bytes(), element, MapFlags::ANY)
                 .map_err(refused("text of a frozen map".to_owned()))?;
         }
         map.freeze().map_err(refused("BPF_MAP_FREEZE".to_owned()))?;
+
         let frozen = FrozenMap {
             map,
             path: path.to_owned(),
@@ -82,20 +86,24 @@ impl FrozenMap {
         if found.uid() != rustix::process::geteuid().as_raw() || found.mode() & 0o022 != 0 {
             return None;
         }
+
         let map = MapHandle::from_pinned_path(path).ok()?;
         let is_of_this_kind = map.map_type() == MapType::Array
             && map.key_size() == 4
             && map.value_size() as usize == ELEMENT_BYTES
             && is_frozen(&map);
+
         let count = map.max_entries();
         if !is_of_this_kind || count as usize > BYTES_MAX / ELEMENT_BYTES {
             return None;
         }
+
         let mut bytes = Vec::new();
         for place in 0..count {
             let element = map.lookup(&place.to_ne_bytes(), MapFlags::ANY).ok()??;
             bytes.extend(element);
         }
+
         let (head, text) = bytes.split_first_chunk::<HEAD_BYTES>()?;
         let len = usize::try_from(u64::from_ne_bytes(*head)).ok()?;
         let text = text.get(..len)?.to_vec();
@@ -117,6 +125,7 @@ impl FrozenMap {
     /// `path` is not on a BPF file system, or the kernel refuses it.
     pub fn pin(&self) -> Result<(), CaptureError> {
         let what = || format!("pin {}", self.path.display());
+
         file_system::mount_if_missing(&self.path)?;
         let _ = rustix::fs::unlink(&self.path);
         let _ = rustix::fs::rmdir(&self.path);
@@ -125,6 +134,7 @@ impl FrozenMap {
             what: what(),
             source: error.into(),
         })?;
+
         // SAFETY: the path outlives the call, which only reads it.
         match unsafe { bpf_obj_pin(self.map.as_fd().as_raw_fd(), path.as_ptr()) } {
             0 => Ok(()),

@@ -33,7 +33,7 @@ const _: () = assert!(TOLD > record::wire::TARSIER_LOSS_CAUSES as usize);
 
 /// The beginning of this structure stays the same in later versions.
 #[repr(C)]
-struct Page {
+struct HandoverPage {
     magic: AtomicU64,
     /// Hash of the programs that fill the rings.
     layout: [AtomicU64; 4],
@@ -58,7 +58,7 @@ struct Page {
     /// Number of entries made, and number of entries that are finished.
     made: AtomicU64,
     done: AtomicU64,
-    entries: [Entry; ENTRIES],
+    entries: [HandoverEntry; ENTRIES],
 }
 
 /// A write(2) that has begun. `stored` is 0 once it has ended.
@@ -74,7 +74,7 @@ struct Writing {
 }
 
 #[repr(C)]
-struct Entry {
+struct HandoverEntry {
     /// Offset in the log's stream at which the event ends.
     end: AtomicU64,
     ring: AtomicU64,
@@ -112,7 +112,7 @@ pub struct Handed {
 
 /// The page, mapped.
 pub struct Handover {
-    page: NonNull<Page>,
+    page: NonNull<HandoverPage>,
     len: usize,
     _map: Option<MapHandle>,
 }
@@ -133,12 +133,15 @@ impl Handover {
             MapType::Array,
             Some("tarsier_handed"),
             4,
-            std::mem::size_of::<Page>() as u32,
+            std::mem::size_of::<HandoverPage>() as u32,
             1,
             &crate::load::map_options::map_options(BPF_F_MMAPABLE),
         )
         .map_err(refused("map for the next daemon"))?;
+
         let handover = Handover::map(map)?;
+
+        // The number of this version last: a page without it is not found.
         let page = handover.page();
         for (word, value) in page.layout.iter().zip(layout) {
             word.store(value, Ordering::Release);
@@ -154,9 +157,10 @@ impl Handover {
         let Some(map) = pins.get_map(NAME)? else {
             return Ok(None);
         };
-        if map.value_size() as usize != std::mem::size_of::<Page>() {
+        if map.value_size() as usize != std::mem::size_of::<HandoverPage>() {
             return Ok(None);
         }
+
         let handover = Handover::map(map)?;
         let is_ours = handover.page().magic.load(Ordering::Acquire) == MAGIC;
         Ok(is_ours.then_some(handover))
@@ -169,12 +173,14 @@ impl Handover {
     }
 
     fn map_file(file: impl AsFd) -> Result<Handover, CaptureError> {
-        let len = std::mem::size_of::<Page>().next_multiple_of(rustix::param::page_size());
+        let len = std::mem::size_of::<HandoverPage>().next_multiple_of(rustix::param::page_size());
         let flags = ProtFlags::READ | ProtFlags::WRITE;
+
         let start = std::ptr::null_mut();
         // SAFETY: a new mapping; nothing existing is replaced.
         let page = unsafe { mmap(start, len, flags, MapFlags::SHARED, file.as_fd(), 0) }
             .map_err(system("mmap of the map for the next daemon"))?;
+
         let page = NonNull::new(page.cast()).ok_or_else(|| CaptureError::System {
             what: "mmap of the map for the next daemon".to_owned(),
             source: std::io::ErrorKind::InvalidData.into(),
@@ -186,7 +192,7 @@ impl Handover {
         })
     }
 
-    fn page(&self) -> &Page {
+    fn page(&self) -> &HandoverPage {
         // SAFETY: mapped as long as `self` lives, and every member is atomic.
         unsafe { self.page.as_ref() }
     }
@@ -251,17 +257,22 @@ impl Handover {
     /// must release.
     pub fn note(&self, handed: Handed) -> Option<(usize, u64)> {
         let page = self.page();
+
         let made = page.made.load(Ordering::Acquire);
         let is_full = made - page.done.load(Ordering::Acquire) >= ENTRIES as u64;
         let given_up = is_full.then(|| self.give_up()).flatten();
+
         let entry = &page.entries[(made % ENTRIES as u64) as usize];
         let (ring, position) = match handed.from {
             Some((ring, position)) => (ring as u64, position),
             None => (NO_RING, 0),
         };
+
         entry.end.store(handed.end, Ordering::Release);
         entry.ring.store(ring, Ordering::Release);
         entry.position.store(position, Ordering::Release);
+
+        // The entry counts only when all of it is there.
         page.made.store(made + 1, Ordering::Release);
         given_up.and_then(|handed| handed.from)
     }
@@ -274,7 +285,11 @@ impl Handover {
         if done == page.made.load(Ordering::Acquire) {
             return None;
         }
+
         let oldest = self.entry(done);
+
+        // Counted before the entry goes: after a kill in between, an event counts as lost that is not, never
+        // the reverse.
         page.unwritten_upto.store(oldest.end, Ordering::Release);
         if oldest.from.is_some() {
             page.unwritten.fetch_add(1, Ordering::AcqRel);
@@ -286,6 +301,7 @@ impl Handover {
     fn entry(&self, number: u64) -> Handed {
         let entry = &self.page().entries[(number % ENTRIES as u64) as usize];
         let ring = entry.ring.load(Ordering::Acquire);
+
         Handed {
             end: entry.end.load(Ordering::Acquire),
             from: (ring != NO_RING)
@@ -300,6 +316,7 @@ impl Handover {
         if written >= page.unwritten_upto.load(Ordering::Acquire) {
             page.unwritten.store(0, Ordering::Release);
         }
+
         let made = page.made.load(Ordering::Acquire);
         let mut done = page.done.load(Ordering::Acquire);
         while done < made {
@@ -342,6 +359,7 @@ impl Handover {
         let start = writing.start.load(Ordering::Acquire);
         let len = writing.len.load(Ordering::Acquire);
         let has_ended = self.page().written.load(Ordering::Acquire) >= start + len;
+
         (stored != 0 && !has_ended).then(|| UnfinishedWrite {
             dev: writing.dev.load(Ordering::Acquire),
             ino: writing.ino.load(Ordering::Acquire),
@@ -380,10 +398,13 @@ impl Handover {
     /// the dead daemon had released without writing them.
     pub fn begin_anew(&self) -> u64 {
         let page = self.page();
+
+        // The entries go first: their offsets of the old stream must not be compared with those of the new.
         let made = page.made.load(Ordering::Acquire);
         page.done.store(made, Ordering::Release);
         page.writing.stored.store(0, Ordering::Release);
         let lost = page.unwritten.swap(0, Ordering::AcqRel);
+
         page.unwritten_upto.store(0, Ordering::Release);
         page.held.store(0, Ordering::Release);
         page.written.store(0, Ordering::Release);
@@ -405,7 +426,7 @@ mod tests {
 
     fn handover() -> Handover {
         let memory = memfd_create("handover", MemfdFlags::CLOEXEC).expect("memfd");
-        let size = std::mem::size_of::<Page>().next_multiple_of(rustix::param::page_size());
+        let size = std::mem::size_of::<HandoverPage>().next_multiple_of(rustix::param::page_size());
         ftruncate(&memory, size as u64).expect("size of a memfd");
         Handover::map_file(&memory).expect("mmap")
     }

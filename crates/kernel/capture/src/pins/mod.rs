@@ -68,16 +68,17 @@ impl Pins {
     /// # Errors
     /// The errors of [`Pins::open`].
     pub fn find(dir: &Path) -> Result<Option<Pins>, CaptureError> {
-        match file_system::is_pin_dir(dir)? {
-            true => Pins::lock(dir).map(Some),
-            false => Ok(None),
+        if !file_system::is_pin_dir(dir)? {
+            return Ok(None);
         }
+        Pins::lock(dir).map(Some)
     }
 
     fn lock(dir: &Path) -> Result<Pins, CaptureError> {
         let what = |step: &str| format!("{step} {}", dir.display());
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let lock = rustix::fs::open(dir, flags, Mode::empty()).map_err(system(what("open")))?;
+
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::WOULDBLOCK) => Err(CaptureError::PinsInUse {
                 dir: dir.to_owned(),
@@ -200,6 +201,7 @@ impl Pins {
     /// Unpins everything, links first: objects that nobody holds are freed.
     pub(crate) fn clear(&self) {
         // Without the page, the rest does not count as a complete capture if this process is killed now.
+
         self.unpin(handover::NAME);
         self.unhook_but(&[]);
         for name in self.names() {
@@ -217,6 +219,7 @@ impl Pins {
     /// Removes pinned hooks that are not among `kept`.
     pub(crate) fn unhook_but(&self, kept: &[String]) {
         let pinned = |name: &String| name.replace('.', "_");
+
         let kept: BTreeSet<String> = kept.iter().map(pinned).collect();
         for link in self.links() {
             if !kept.contains(&link) {
@@ -234,6 +237,7 @@ impl Pins {
         // It is another daemon's if this process did not make it.
         info.iter()
             .for_each(|info| own_programs().note_inherited(info));
+
         let id = info.map(|info| info.id);
         if let (Some(id), Ok(mut ending)) = (id, self.ending.lock()) {
             if ending.len() >= ENDING_KEPT {
@@ -241,6 +245,7 @@ impl Pins {
             }
             ending.push((name.to_owned(), id));
         }
+
         self.unpin(name);
     }
 
@@ -253,6 +258,7 @@ impl Pins {
         let Ok(mut ending) = self.ending.lock() else {
             return;
         };
+
         ending.retain(|(ended, id)| {
             let is_wanted = ended.starts_with(&name);
             while is_wanted && attached::exists(*id) && Instant::now() < until {
@@ -261,6 +267,7 @@ impl Pins {
             }
             !is_wanted
         });
+
         if has_waited {
             // The id disappears just before the hook does.
             std::thread::sleep(ENDING_LOOK);

@@ -4,4 +4,4 @@ mod ring;
 mod stream;
 
 pub use ring::Ring;
-pub use stream::{frame_time, Stream};
+pub use stream::{frame_time, RingStream};

@@ -68,6 +68,7 @@ impl Ring {
                 NonNull::new_unchecked(producer.cast::<u8>().add(page)),
             )
         };
+
         let mut ring = Ring {
             consumer,
             producer,
@@ -78,6 +79,8 @@ impl Ring {
             released: 0,
             wrapped: Vec::new(),
         };
+
+        // An earlier reader's position: what it has not released is read again.
         // SAFETY: points to the consumer page, mapped above.
         ring.position = unsafe { ring.consumer.as_ref() }.load(Ordering::Acquire);
         ring.released = ring.position;
@@ -106,10 +109,12 @@ impl Ring {
             if self.position >= limit {
                 return None;
             }
+
             let header = self.header();
             if header & BUSY != 0 {
                 return None;
             }
+
             if header & DISCARD != 0 {
                 self.position += advance(header);
                 continue;
@@ -199,11 +204,14 @@ impl Ring {
         let until_end = self.size as usize - start;
         // SAFETY: both ranges lie inside the mapped data; the kernel does not write to a finished
         // record before it is released.
+
         unsafe {
             let data = self.data.as_ptr();
+
             if len <= until_end {
                 return std::slice::from_raw_parts(data.add(start), len);
             }
+
             self.wrapped.clear();
             self.wrapped
                 .extend_from_slice(std::slice::from_raw_parts(data.add(start), until_end));

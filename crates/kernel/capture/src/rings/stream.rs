@@ -11,19 +11,19 @@ use zerocopy::FromBytes;
 const RELEASE_BYTES: u64 = 16 * 1024;
 
 /// Reads the rings in order of time.
-pub struct Stream {
+pub struct RingStream {
     rings: Vec<Ring>,
     limits: Vec<u64>,
     heap: BinaryHeap<Reverse<(u64, usize)>>,
     is_held_up: bool,
 }
 
-impl Stream {
+impl RingStream {
     /// A stream of these rings, one per CPU.
-    pub fn new(rings: Vec<Ring>) -> Stream {
+    pub fn new(rings: Vec<Ring>) -> RingStream {
         let limits = vec![0; rings.len()];
         let heap = BinaryHeap::with_capacity(rings.len());
-        Stream {
+        RingStream {
             rings,
             limits,
             heap,
@@ -63,7 +63,7 @@ impl Stream {
     }
 
     /// Passes frames to `take` as [`drain`](Self::drain) does, but does not release their space; use
-    /// [`Stream::release_to`]. `take` also gets the position in the ring where the frame ends.
+    /// [`RingStream::release_to`]. `take` also gets the position in the ring where the frame ends.
     pub fn drain_held(
         &mut self,
         now_ns: u64,
@@ -126,10 +126,13 @@ impl Stream {
         mut take: impl FnMut(usize, u64, &[u8]) -> bool,
     ) -> usize {
         self.heap.clear();
+
+        // The end of each ring is read once: what is written from here on waits for the next pass.
         for cpu in 0..self.rings.len() {
             self.limits[cpu] = self.rings[cpu].produced();
             self.offer(cpu, now_ns);
         }
+
         let mut frames = 0;
         let mut unreleased = 0;
         while let Some(Reverse((_, cpu))) = self.heap.pop() {
@@ -139,9 +142,12 @@ impl Stream {
             let Some(frame) = self.rings[cpu].peek(self.limits[cpu]) else {
                 continue;
             };
+
             unreleased += frame.len() as u64;
             let go_on = take(cpu, end, frame);
             frames += 1;
+
+            // Released in portions: programs take a reader that holds space for a second as gone.
             self.rings[cpu].pop();
             if unreleased >= release_bytes {
                 self.rings.iter_mut().for_each(Ring::release);
@@ -152,6 +158,7 @@ impl Stream {
             }
             self.offer(cpu, now_ns);
         }
+
         let mut limits = self.rings.iter().zip(&self.limits);
         self.is_held_up = limits.any(|(ring, limit)| ring.is_held_up(*limit));
         frames
@@ -187,7 +194,7 @@ mod tests {
         [head.as_bytes(), &[0, 0, 0, 0, 0, 0, 0, tag]].concat()
     }
 
-    fn tags(stream: &mut Stream, now_ns: u64) -> Vec<u8> {
+    fn tags(stream: &mut RingStream, now_ns: u64) -> Vec<u8> {
         let mut tags = Vec::new();
         stream.drain(now_ns, |_, frame| {
             tags.push(frame[31]);
@@ -204,7 +211,7 @@ mod tests {
         one.push(&frame(30, 3), 0);
         two.push(&frame(20, 2), 0);
         two.push(&frame(40, 4), 0);
-        let mut stream = Stream::new(vec![ring_one, ring_two]);
+        let mut stream = RingStream::new(vec![ring_one, ring_two]);
         assert_eq!(tags(&mut stream, 100), [1, 2, 3, 4]);
         assert!(stream.is_empty());
     }
@@ -215,7 +222,7 @@ mod tests {
         let (mut two, ring_two) = fake::ring(4096, 0);
         one.push(&frame(10, 1), 0);
         two.push(&frame(60, 3), 0);
-        let mut stream = Stream::new(vec![ring_one, ring_two]);
+        let mut stream = RingStream::new(vec![ring_one, ring_two]);
         assert_eq!(tags(&mut stream, 50), [1]);
         one.push(&frame(55, 2), 0);
         assert_eq!(tags(&mut stream, 100), [2, 3]);
@@ -228,14 +235,14 @@ mod tests {
         one.push(&frame(10, 1), BUSY);
         one.push(&frame(20, 2), 0);
         two.push(&frame(30, 3), 0);
-        let mut stream = Stream::new(vec![ring_one, ring_two]);
+        let mut stream = RingStream::new(vec![ring_one, ring_two]);
         assert!(tags(&mut stream, 5).is_empty());
         assert!(stream.is_held_up());
         assert_eq!(tags(&mut stream, 100), [3]);
         assert!(stream.is_held_up());
         let (mut three, ring_three) = fake::ring(4096, 0);
         three.push(&frame(40, 4), 0);
-        let mut stream = Stream::new(vec![ring_three]);
+        let mut stream = RingStream::new(vec![ring_three]);
         assert_eq!(tags(&mut stream, 100), [4]);
         assert!(!stream.is_held_up());
     }
@@ -246,7 +253,7 @@ mod tests {
         for tag in 1..=3 {
             one.push(&frame(tag.into(), tag), 0);
         }
-        let mut stream = Stream::new(vec![ring]);
+        let mut stream = RingStream::new(vec![ring]);
         let mut ends = Vec::new();
         stream.drain_held(100, |_, end, _| {
             ends.push(end);
@@ -263,7 +270,7 @@ mod tests {
     #[test]
     fn room_is_given_back_all_the_same_when_more_than_half_a_ring_is_held() {
         let (mut one, ring) = fake::ring(4096, 0);
-        let mut stream = Stream::new(vec![ring]);
+        let mut stream = RingStream::new(vec![ring]);
         let mut ends = Vec::new();
         for tag in 0..52 {
             one.push(&frame(tag.into(), tag), 0);
@@ -286,7 +293,7 @@ mod tests {
     #[test]
     fn a_position_that_another_process_has_written_is_put_back() {
         let (mut one, ring) = fake::ring(4096, 0);
-        let mut stream = Stream::new(vec![ring]);
+        let mut stream = RingStream::new(vec![ring]);
         one.push(&frame(10, 1), 0);
         assert_eq!(tags(&mut stream, 100), [1]);
         let released = one.consumed();
@@ -307,7 +314,7 @@ mod tests {
         for tag in 1..=3 {
             one.push(&frame(tag.into(), tag), 0);
         }
-        let mut stream = Stream::new(vec![ring]);
+        let mut stream = RingStream::new(vec![ring]);
         let mut first = Vec::new();
         stream.drain(100, |_, frame| {
             first.push(frame[31]);

@@ -127,12 +127,16 @@ impl Helpers {
     /// of a helper that has ended already are recorded, like those of any process.
     pub fn set(&self, place: usize, pid: Option<u32>) {
         let started = pid.map(|pid| (pid, start_if_known(pid)));
+
         let _change = self.mapping.change.lock();
         let starts = members!(self.helper_start);
         for (tgids, starts) in members!(self.helper_tgid).into_iter().zip(starts) {
             let (Some(tgid), Some(start)) = (tgids.get(place), starts.get(place)) else {
                 return;
             };
+
+            // The process id goes first and comes last, so that the programs do not find it with another
+            // process's start time.
             tgid.store(0, Ordering::Release);
             if let Some((pid, Ok(started))) = started {
                 start.store(started, Ordering::Relaxed);
@@ -150,6 +154,7 @@ impl Control {
             .find(|map| map.name().to_string_lossy().ends_with(".bss"))
             .filter(|map| map.value_size() as usize == size_of::<control>())
             .ok_or_else(|| crate::error::missing("struct control"))?;
+
         let len = (bss.value_size() as usize).next_multiple_of(rustix::param::page_size());
         // SAFETY: a new mapping; nothing existing is replaced.
         let shared = unsafe {
@@ -165,6 +170,7 @@ impl Control {
         .map_err(system("mmap of the programs' data"))?;
         let shared =
             NonNull::new(shared.cast()).ok_or_else(|| crate::error::missing("struct control"))?;
+
         let mapping = Arc::new(Mapping {
             start: shared,
             len,
@@ -172,6 +178,8 @@ impl Control {
             change: Mutex::new(()),
         });
         let control = Control { shared, mapping };
+
+        // An earlier daemon's values count as told until they are set anew.
         let [shared, told] = control.words();
         for (told, shared) in told.iter().zip(shared) {
             told.store(shared.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -190,6 +198,7 @@ impl Control {
     pub(crate) fn set_daemon(&self, tgid: u32) -> Result<(), CaptureError> {
         let start = start_if_known(tgid)?;
         let _change = self.mapping.change.lock();
+
         // Those of an earlier daemon, if the programs are its.
         for helper in members!(self.helper_tgid).into_iter().flatten() {
             helper.store(0, Ordering::Relaxed);
@@ -197,6 +206,8 @@ impl Control {
         for helper in members!(self.helper_start).into_iter().flatten() {
             helper.store(0, Ordering::Relaxed);
         }
+
+        // The id last: with it, the programs begin to compare the start time.
         for started in members!(self.daemon_start) {
             started.store(start, Ordering::Relaxed);
         }
@@ -246,9 +257,11 @@ impl Control {
         let has_any = rules.iter().any(|word| *word != 0);
         self.store_words(members!(self.urgent), rules);
         self.store(members!(self.urgent_undecided), has_any.into());
-        let reserve = match has_any {
-            true => member!(self.ring_bytes).load(Ordering::Relaxed) / RESERVE,
-            false => 0,
+
+        let reserve = if has_any {
+            member!(self.ring_bytes).load(Ordering::Relaxed) / RESERVE
+        } else {
+            0
         };
         self.store(members!(self.reserve_bytes), reserve);
     }
@@ -279,6 +292,7 @@ impl Control {
 
     /// Sets where the kernel's table of directory entries is, if that is known.
     pub(crate) fn set_dcache(&self, table: Option<Dcache>) {
+        // 0 while the shift changes: the programs do not look for names then.
         self.store_long(members!(self.dcache_at), 0);
         if let Some(Dcache { at, shift }) = table {
             self.store(members!(self.dcache_shift), shift);
@@ -361,6 +375,7 @@ impl Control {
             if OF_READER.iter().any(|range| range.contains(&offset)) {
                 continue;
             }
+
             let told = told.load(Ordering::Relaxed);
             if shared.load(Ordering::Relaxed) != told {
                 shared.store(told, Ordering::SeqCst);
@@ -380,8 +395,10 @@ fn start_if_known(pid: u32) -> Result<u64, CaptureError> {
         source,
     };
     let stat = std::fs::read_to_string(&path).map_err(failed)?;
-    let start = start_of(&stat).filter(|_| !has_time_of_its_own());
-    Ok(start.unwrap_or(0))
+    if has_time_of_its_own() {
+        return Ok(0);
+    }
+    Ok(start_of(&stat).unwrap_or(0))
 }
 
 /// Whether this process is in a time namespace, where /proc shows another time since boot than the kernel's.
@@ -419,6 +436,7 @@ pub(crate) fn write_rows(table: &MapHandle, rows: &[Row]) -> Result<(), CaptureE
             0,
         )
         .map_err(system("mmap of the match tables"))?;
+
         let count = rows.len().min(ROWS);
         std::ptr::copy_nonoverlapping(rows.as_ptr(), start.cast::<Row>(), count);
         munmap(start, len).map_err(system("munmap of the match tables"))

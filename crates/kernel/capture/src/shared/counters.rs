@@ -162,6 +162,7 @@ impl CpuStates {
     fn map(object: &Object, cpus: usize) -> Result<CpuStates, CaptureError> {
         let map = object.maps().find(|map| map.name() == "cpu_states");
         let map = map.ok_or_else(|| crate::error::missing("cpu_states"))?;
+
         let has_all = map.max_entries() as usize >= cpus;
         if !has_all || map.value_size() as usize != size_of::<cpu_state>() {
             return Err(crate::error::missing("cpu_states of the expected size"));
@@ -178,6 +179,7 @@ impl CpuStates {
             )
         }
         .map_err(system("mmap of the counters"))?;
+
         let first =
             NonNull::new(first.cast()).ok_or_else(|| crate::error::missing("cpu_states"))?;
         Ok(CpuStates { first, cpus })

@@ -1,7 +1,7 @@
 //! The doorbell, by which programs wake the daemon.
 
 use crate::error::{system, CaptureError};
-use crate::rings::{Ring, Stream};
+use crate::rings::{Ring, RingStream};
 use crate::shared::counters::handle;
 use bpf::shared::DOORBELL_BYTES;
 use libbpf_rs::{MapHandle, Object};
@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 /// A small ring, to which programs write when they want the daemon's attention.
 pub(crate) struct Doorbell {
     map: MapHandle,
-    stream: Stream,
+    stream: RingStream,
 }
 
 impl Doorbell {
@@ -21,7 +21,7 @@ impl Doorbell {
         let ring = ring.map_err(system("mmap of the doorbell"))?;
         Ok(Doorbell {
             map,
-            stream: Stream::new(vec![ring]),
+            stream: RingStream::new(vec![ring]),
         })
     }
 

@@ -1,4 +1,4 @@
-//! Gates, in memory shared with the programs.
+//! GateCells, in memory shared with the programs.
 
 use crate::attach::gate_programs;
 use crate::error::{system, CaptureError};
@@ -23,7 +23,7 @@ const FACT: usize = offset_of!(gate, fact) / size_of::<u32>();
 const SPAN: usize = (offset_of!(gate, range) + offset_of!(gate_range, span)) / size_of::<u32>();
 
 /// `gates` of bpf/maps.h, mapped.
-pub(crate) struct Gates {
+pub(crate) struct GateCells {
     cells: NonNull<[[u32; WORDS]; PLACES]>,
     len: usize,
     /// The gates as they were opened and set here.
@@ -31,14 +31,15 @@ pub(crate) struct Gates {
 }
 
 // SAFETY: the pointer is to memory that this value alone maps and unmaps, and that is used by atomics.
-unsafe impl Send for Gates {}
+unsafe impl Send for GateCells {}
 
-impl Gates {
-    pub(crate) fn map(map: &Map<'_>) -> Result<Gates, CaptureError> {
+impl GateCells {
+    pub(crate) fn map(map: &Map<'_>) -> Result<GateCells, CaptureError> {
         let size = size_of::<[gate; PLACES]>();
         if map.value_size() as usize != size {
             return Err(crate::error::missing("gates of the expected size"));
         }
+
         let len = size.next_multiple_of(rustix::param::page_size());
         // SAFETY: a new mapping; nothing existing is replaced.
         let cells = unsafe {
@@ -52,8 +53,9 @@ impl Gates {
             )
         }
         .map_err(system("mmap of the gates"))?;
+
         let cells = NonNull::new(cells.cast()).ok_or_else(|| crate::error::missing("gates"))?;
-        let mut gates = Gates {
+        let mut gates = GateCells {
             cells,
             len,
             told: RefCell::default(),
@@ -77,9 +79,13 @@ impl Gates {
     /// Opens a gate: every call passes.
     pub(crate) fn open(&self, place: usize) {
         let open = gate_programs::open();
+
+        // Programs read the gate meanwhile. The span opens it for those of one fact, which do not read the
+        // fact, and the fact for the one that interprets gates.
         let cell = self.cell(place);
         cell[SPAN].store(open.range[0].span, Ordering::SeqCst);
         cell[FACT].store(open.fact, Ordering::SeqCst);
+
         let told = &mut self.told.borrow_mut()[place];
         told.range[0].span = open.range[0].span;
         told.fact = open.fact;
@@ -89,6 +95,7 @@ impl Gates {
     pub(crate) fn set(&self, place: usize, gate: gate) {
         let cell = self.cell(place);
         let words: [u32; WORDS] = transmute!(gate);
+
         let closing = [SPAN, FACT];
         for (i, word) in words
             .iter()
@@ -97,6 +104,7 @@ impl Gates {
         {
             cell[i].store(*word, Ordering::Relaxed);
         }
+
         for i in closing {
             cell[i].store(words[i], Ordering::SeqCst);
         }
@@ -118,7 +126,7 @@ impl Gates {
     }
 }
 
-impl Drop for Gates {
+impl Drop for GateCells {
     fn drop(&mut self) {
         // SAFETY: unmaps exactly what `map` mapped; no reference outlives `self`.
         let _ = unsafe { munmap(self.cells.as_ptr().cast(), self.len) };

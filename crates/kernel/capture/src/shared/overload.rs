@@ -76,6 +76,7 @@ impl Budgets {
             return None;
         }
         let told = |rule: &u32| self.rates.get(rule).copied().unwrap_or(0);
+
         let read = read_budgets(&self.map);
         let changed = (0..)
             .zip(&read)
@@ -84,6 +85,7 @@ impl Budgets {
         if changed.is_empty() && read.len() == RULES_MAX as usize {
             return None;
         }
+
         let is_mended = changed
             .iter()
             .all(|rule| self.set_one(*rule, told(rule)).is_ok());
@@ -101,6 +103,7 @@ fn read_budgets(map: &MapHandle) -> Vec<budget> {
     let mut budgets = vec![[0u64; BUDGET_WORDS]; places.len()];
     let mut count = budgets.len() as u32;
     let mut next = 0u32;
+
     // SAFETY: keys and values have room for `count` entries, of the sizes that the map has.
     let failed = unpreempted(|| unsafe {
         bpf_map_lookup_batch(
@@ -113,6 +116,7 @@ fn read_budgets(map: &MapHandle) -> Vec<budget> {
             std::ptr::null(),
         )
     });
+
     // The kernel says ENOENT where it has come to the end.
     let is_read = failed == 0 || failed == -libc::ENOENT;
     budgets.truncate(if is_read { count as usize } else { 0 });

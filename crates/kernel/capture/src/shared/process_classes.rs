@@ -48,14 +48,17 @@ impl ProcessClasses {
     ) -> Result<(), CaptureError> {
         let key = key(process);
         let key = key.as_bytes();
+
         if epoch_of(self.map.get(key)) == Some(epoch) {
             return Ok(());
         }
+
         let taken = unpreempted(|| self.map.lookup_and_delete(key));
         if epoch_of(taken) == Some(epoch) {
             // The programs have just made it. Without one, the daemon decides, as with this one.
             return Ok(());
         }
+
         let value = process_class {
             epoch,
             image: class.image,
@@ -64,6 +67,8 @@ impl ProcessClasses {
             labels: class.labels,
             flags: class.flags,
         };
+
+        // Not over a class that the programs have made meanwhile.
         let set = unpreempted(|| self.map.update(key, value.as_bytes(), MapFlags::NO_EXIST));
         match set {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
@@ -84,6 +89,7 @@ impl ProcessClasses {
                 flags: class.flags,
             })
         };
+
         let parts = processes.chunks(UNPREEMPTED_MAX);
         let read = parts.flat_map(|part| {
             unpreempted(|| part.iter().map(read).collect::<Vec<Option<ProcessClass>>>())
@@ -136,6 +142,7 @@ pub(crate) fn announce(
         let epoch = plan.workloads.epoch();
         forget(programs, |of| of == epoch)?;
     }
+
     let map = programs.map("labellings")?;
     for (&rule, bits) in &plan.labellings {
         let key = labelling {
@@ -162,6 +169,7 @@ pub(crate) fn keep_only(
         let epoch = plan.workloads.epoch();
         forget(programs, |of| of != epoch)?;
     }
+
     let map = programs.map("labellings")?;
     let removed = map.remove_all(|key| {
         let key = labelling::ref_from_bytes(key);

@@ -89,6 +89,8 @@ pub(crate) fn announce(
         let put = map.put(key.as_bytes(), &number.to_ne_bytes());
         put.map_err(refused("names of units, slices and containers"))?;
     }
+
+    // The epoch last: from then on the programs look for the names.
     let before = control.workload_epoch();
     control.set_workload_epoch(names.epoch());
     Ok(before)

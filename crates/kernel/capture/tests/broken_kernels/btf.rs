@@ -64,7 +64,8 @@ fn add_members(
     depth: usize,
     places: &mut BTreeSet<usize>,
 ) {
-    let Some(plain) = btf.plain(ty.id).filter(|_| depth > 0) else {
+    let plain = if depth > 0 { btf.plain(ty.id) } else { None };
+    let Some(plain) = plain else {
         return;
     };
     let is_enumeration = plain.kind.is_enumeration();
@@ -72,7 +73,11 @@ fn add_members(
         if entry.name == name {
             places.insert(entry.name_place);
         }
-        let inner = btf.plain(entry.ty).filter(|_| !is_enumeration);
+        let inner = if is_enumeration {
+            None
+        } else {
+            btf.plain(entry.ty)
+        };
         let inner = inner.filter(|ty| ty.kind.is_composite() && ty.name().is_empty());
         if let Some(inner) = inner {
             add_members(btf, inner, name, depth - 1, places);

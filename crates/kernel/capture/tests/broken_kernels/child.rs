@@ -1,7 +1,7 @@
 //! Runs an engine on a kernel that lacks something, in a separate process, since each process looks up only once
 //! what the kernel has.
 
-use capture::{EbpfEngine, Options};
+use capture::{CaptureOptions, EbpfEngine};
 use plan::{Identities, Plan};
 use rules::{Command, Rule, Source, StaticHost};
 use std::path::Path;
@@ -102,7 +102,7 @@ pub(crate) fn answer() -> bool {
         println!("essential {gap}");
     }
     let start = std::time::Instant::now();
-    let options = Options::with_ring_bytes(1 << 20);
+    let options = CaptureOptions::with_ring_bytes(1 << 20);
     match EbpfEngine::start(&plan, &options, INIT) {
         Err(error) => println!("refused {}", error.to_string().replace('\n', " ")),
         Ok(engine) => watch(engine),

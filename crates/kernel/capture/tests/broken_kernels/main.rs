@@ -129,7 +129,7 @@ fn breaks(relocations: &[Relocation]) -> (BTreeSet<Break>, usize) {
         breaks.extend(own);
     }
     breaks.extend(ENUMERATORS.map(Break::Enumerator));
-    let places = relocations::places_of_programs().expect("the object can be read");
+    let places = relocations::targets_of_programs().expect("the object can be read");
     breaks.extend(places.into_iter().map(|place| match place.is_tracepoint() {
         true => Break::Tracepoint(place.name),
         false => Break::Function(place.name),

@@ -181,6 +181,7 @@ pub(super) fn words(facts: &Facts<'_>) -> Words {
             .find(|row| row.0.split(' ').any(|name| name == call));
         row.copied().unwrap_or(("*", "", "process", "info"))
     });
+
     let kind = facts.kind();
     let of_record = match (kind, facts.find("AVC.apparmor"), facts.find("AVC.tcontext")) {
         ("SYSCALL" | "URINGOP", _, _) => None,
@@ -195,6 +196,7 @@ pub(super) fn words(facts: &Facts<'_>) -> Words {
         types: Vec::new(),
         is_alert: kind.starts_with("ANOM_"),
     };
+
     // Without a word of Auditbeat for the record, ours.
     let is_call = matches!(kind, "SYSCALL" | "URINGOP");
     if of_record.is_none() && !is_call {
@@ -202,6 +204,7 @@ pub(super) fn words(facts: &Facts<'_>) -> Words {
         add(&mut words.categories, facts.act.row().category);
         words.types = facts.act.row().types.to_vec();
     }
+
     for row in [of_record, of_call].into_iter().flatten() {
         if words.action.is_empty() {
             words.action = row.1.into();
@@ -209,9 +212,11 @@ pub(super) fn words(facts: &Facts<'_>) -> Words {
         add(&mut words.categories, row.2);
         add(&mut words.types, row.3);
     }
+
     if words.action.is_empty() {
         words.action = facts.action();
     }
+
     words
 }
 
@@ -232,6 +237,7 @@ pub(super) fn finish(facts: &Facts<'_>, words: &Words, out: &mut Object) {
     ] {
         put(out, &format!("data_stream.{place}"), value.into());
     }
+
     put(out, "service.type", "auditd".into());
     if words.is_alert {
         out["event"]["kind"] = "alert".into();
@@ -297,6 +303,7 @@ fn login(out: &mut Object) {
             of_auditbeat[name] = value.clone();
         }
     }
+
     if let Value::Object(user) = &mut of_auditbeat {
         if !audit.is_null() {
             user.insert("audit".into(), audit);

@@ -62,6 +62,7 @@ pub(super) fn map_as_auditbeat(reader: &mut Reader, event: &LogEvent<'_>) -> Val
     if let Value::Object(out) = &mut out {
         auditbeat::finish(&facts, &words, out);
     }
+
     out
 }
 
@@ -81,6 +82,7 @@ fn document(
     if !types.is_empty() {
         put(&mut out, "event.type", json!(types));
     }
+
     put(&mut out, "event.action", action.into());
     let outcome = match facts.outcome {
         Some(true) => "success",
@@ -105,6 +107,7 @@ fn document(
     if let Some(paths) = others.remove("paths") {
         put(&mut out, "auditd.paths", paths);
     }
+
     merge(&mut out, "auditd.data", others);
     relate(&mut out);
     Value::Object(out)
@@ -128,9 +131,11 @@ fn relate(out: &mut Object) {
         }
         related.push((place, once));
     }
+
     if let Value::Object(whole) = document {
         *out = whole;
     }
+
     for (place, values) in related {
         if !values.is_empty() {
             put(out, place, values.into());
@@ -141,6 +146,7 @@ fn relate(out: &mut Object) {
 /// The tables for an act, which come before those for every event.
 fn tables(act: Act) -> &'static [&'static [Row]] {
     use Act::*;
+
     match act {
         act if act.is_login() => &[fields::LOGIN],
         act if act.is_of_account() || act.is_of_group() => &[fields::ACCOUNT],

@@ -129,6 +129,7 @@ pub(super) fn candidates(facts: &Facts<'_>) -> Vec<(&'static Class, u32)> {
         Connect | Accept if has_failed => 4,
         _ => row.activity,
     };
+
     let fallback = match facts.act {
         // A session changes its own role: no account is named.
         Role => Some((CONFIG, 1)),
@@ -137,6 +138,7 @@ pub(super) fn candidates(facts: &Facts<'_>) -> Vec<(&'static Class, u32)> {
             .find(|fallback| fallback.0 == row.class)
             .map(|fallback| (fallback.1, fallback.2)),
     };
+
     let uids = [Some((row.class, activity)), fallback, Some((BASE, OTHER))];
     let known = uids.into_iter().flatten().filter_map(|(uid, activity)| {
         let class = CLASSES.iter().find(|class| class.uid == uid)?;
@@ -167,9 +169,11 @@ fn files(facts: &Facts<'_>, out: &mut Object) {
         }
         super::apply(objects::ORIGIN, facts, out);
     }
+
     if let Some(file) = out.get_mut("file") {
         file_type(facts, file);
     }
+
     if let Some((algorithm, digest)) = facts
         .text("file.hash")
         .as_deref()
@@ -185,6 +189,7 @@ fn files(facts: &Facts<'_>, out: &mut Object) {
         let hash = json!({"algorithm_id": number, "algorithm": caption, "value": digest});
         put(out, "file.hashes", json!([hash]));
     }
+
     if facts.act == Delete && facts.outcome == Some(true) {
         put(out, "file.is_deleted", true.into());
     }
@@ -206,6 +211,7 @@ fn file_type(facts: &Facts<'_>, file: &mut Value) {
         "symlink" => (7, "Symbolic Link"),
         _ => (0, "Unknown"),
     };
+
     if let Value::Object(file) = file {
         file.insert("type_id".into(), number.into());
         file.insert("type".into(), caption.into());
@@ -261,6 +267,7 @@ fn process(facts: &Facts<'_>, out: &mut Object) {
             }
         }
     }
+
     if facts.act == Execute || facts.act == Fork {
         let (number, caption) = match facts.act {
             Fork => (2, "Fork"),
@@ -315,6 +322,7 @@ fn settings(facts: &Facts<'_>, out: &mut Object) {
         put(out, "state_id", number.into());
         put(out, "state", caption.into());
     }
+
     for (name, states) in [("prev_security_states", before), ("security_states", after)] {
         if !states.is_empty() {
             out.insert(name.into(), states.into());

@@ -55,9 +55,11 @@ fn whole(facts: &Facts<'_>, class: &Class, activity: u32) -> Value {
         ("class_name", class.name.into()),
         ("type_uid", json!(class.uid * 100 + activity)),
     ];
+
     for (name, value) in names {
         out.insert(name.into(), value);
     }
+
     let (severity, name) = classes::severity(facts);
     out.insert("severity_id".into(), severity.into());
     out.insert("severity".into(), name.into());
@@ -67,6 +69,7 @@ fn whole(facts: &Facts<'_>, class: &Class, activity: u32) -> Value {
         None => (0, "Unknown"),
     };
     out.insert("status_id".into(), status.into());
+
     out.insert("status".into(), name.into());
     if let Some(number) = decision(facts.act) {
         // Action and disposition of the profile security_control: allowed, or denied and blocked.
@@ -74,6 +77,7 @@ fn whole(facts: &Facts<'_>, class: &Class, activity: u32) -> Value {
             out.insert(name.into(), number.into());
         }
     }
+
     apply(objects::EVENT, facts, &mut out);
     put(
         &mut out,
@@ -82,18 +86,22 @@ fn whole(facts: &Facts<'_>, class: &Class, activity: u32) -> Value {
     );
     put(&mut out, "metadata.profiles", json!(objects::PROFILES));
     put(&mut out, "device.type_id", 0.into());
+
     put(&mut out, "device.os.type_id", 200.into());
     apply(objects::ACTOR, facts, &mut out);
     for table in class.tables {
         apply(table, facts, &mut out);
     }
+
     (class.finish)(facts, &mut out);
     let has_process = facts.parsed.subject("pid").is_some();
-    let placed = match has_process {
-        true => &objects::PLACED,
-        false => &objects::PLACED_WITHOUT_PROCESS,
+    let placed = if has_process {
+        &objects::PLACED
+    } else {
+        &objects::PLACED_WITHOUT_PROCESS
     };
     merge(&mut out, "unmapped", rest(facts.parsed, placed));
+
     prune(&mut out);
     Value::Object(out)
 }
@@ -134,6 +142,7 @@ fn prune(object: &mut Object) {
             empty.push(name.clone());
         }
     }
+
     for name in empty {
         object.remove(&name);
     }

@@ -228,9 +228,10 @@ fn lost(sample: &Sample, json: &Value, format: &str) -> Vec<String> {
             .filter(|_| is_register)
             .unwrap_or(&text);
         // `(enforcing=0)`: the parentheses are of the sentence around it.
-        let bare = match name.starts_with('(') {
-            true => bare.trim_end_matches([')', ',']),
-            false => bare,
+        let bare = if name.starts_with('(') {
+            bare.trim_end_matches([')', ','])
+        } else {
+            bare
         };
         // Auditbeat has the name of an error in place of its number.
         let is_error = format == "ecs-auditbeat" && name == "exit" && text.starts_with('-');

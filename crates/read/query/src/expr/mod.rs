@@ -80,13 +80,13 @@ impl Order {
 }
 
 /// A record, whose fields are read when they are asked for.
-struct Asked<'e> {
+struct LazyRecord<'e> {
     record: Record<'e>,
     key: &'e Key,
     fields: Option<RecordFields<'e>>,
 }
 
-impl<'e> Asked<'e> {
+impl<'e> LazyRecord<'e> {
     fn fields(&mut self) -> &RecordFields<'e> {
         self.fields
             .get_or_insert_with(|| RecordFields::read(&self.record, Dialect::Own))
@@ -105,7 +105,7 @@ impl Expr {
     /// Whether the expression is true for a record of the event.
     pub fn matches(&self, event: &Event, interpreter: &Interpreter) -> bool {
         event.records().any(|record| {
-            let mut asked = Asked {
+            let mut asked = LazyRecord {
                 record,
                 key: event.key(),
                 fields: None,
@@ -116,7 +116,7 @@ impl Expr {
 }
 
 impl Node {
-    fn is_true(&self, asked: &mut Asked<'_>, interpreter: &Interpreter) -> bool {
+    fn is_true(&self, asked: &mut LazyRecord<'_>, interpreter: &Interpreter) -> bool {
         match self {
             Node::Not(node) => !node.is_true(asked, interpreter),
             Node::And(a, b) => a.is_true(asked, interpreter) && b.is_true(asked, interpreter),

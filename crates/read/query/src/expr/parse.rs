@@ -77,19 +77,24 @@ impl Parser<'_> {
         if self.depth == DEPTH_MAX || self.tokens.len() > 10 * DEPTH_MAX {
             return Err(self.error("nested too deeply, or too long"));
         }
+
         self.depth += 1;
         let node = if self.take("!") {
             self.single().map(|node| Node::Not(Box::new(node)))
         } else if self.take("(") {
-            self.either().and_then(|node| match self.take(")") {
-                true => Ok(node),
-                false => Err(self.error("expected )")),
+            self.either().and_then(|node| {
+                if self.take(")") {
+                    Ok(node)
+                } else {
+                    Err(self.error("expected )"))
+                }
             })
         } else if self.take("\\") {
             self.virtual_field()
         } else {
             self.field()
         };
+
         self.depth -= 1;
         node
     }
@@ -107,12 +112,14 @@ impl Parser<'_> {
                     "a value; put it in double quotes if it has other characters than \
                     letters, digits and _",
                 )?;
-                return Ok(match is_raw {
-                    true => Node::Raw(name, is_equal, value),
-                    false => Node::Meaning(name, is_equal, value),
+                return Ok(if is_raw {
+                    Node::Raw(name, is_equal, value)
+                } else {
+                    Node::Meaning(name, is_equal, value)
                 });
             }
         }
+
         Err(self.error("expected r=, r!=, i= or i!=: fields of records are compared as texts"))
     }
 
@@ -125,11 +132,13 @@ impl Parser<'_> {
             (">", Order::Greater),
             ("!==", Order::NotEqual),
         ];
+
         for (sign, order) in orders {
             if self.take(sign) {
                 return Ok(order);
             }
         }
+
         Err(self.error("expected one of < <= == > >= !=="))
     }
 
@@ -187,12 +196,11 @@ impl Parser<'_> {
 fn time(text: &[u8], has_serial: bool) -> Option<(u64, u32, Option<u64>)> {
     let text = std::str::from_utf8(text).ok()?.strip_prefix("ts:")?;
     let (sec, rest) = text.split_once('.')?;
-    let (msec, serial) = match has_serial {
-        true => {
-            let (msec, serial) = rest.split_once(':')?;
-            (msec, Some(serial.parse().ok()?))
-        }
-        false => (rest, None),
+    let (msec, serial) = if has_serial {
+        let (msec, serial) = rest.split_once(':')?;
+        (msec, Some(serial.parse().ok()?))
+    } else {
+        (rest, None)
     };
     let msec = msec.parse().ok().filter(|msec| *msec <= 999)?;
     Some((sec.parse().ok()?, msec, serial))

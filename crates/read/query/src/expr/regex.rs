@@ -18,6 +18,7 @@ impl Regex {
         if nodes(text) > NODES_MAX {
             return Err("it repeats what repeats too often".to_owned());
         }
+
         let text = CString::new(text).map_err(|_| "it has a zero byte".to_owned())?;
         let mut compiled = Box::new(MaybeUninit::<libc::regex_t>::zeroed());
         // SAFETY: the first points to a place for the result, the second is a C string.
@@ -28,9 +29,11 @@ impl Regex {
                 libc::REG_EXTENDED | libc::REG_NOSUB,
             )
         };
+
         if result != 0 {
             return Err(message(result, compiled.as_ptr()));
         }
+
         // SAFETY: regcomp(3) has filled it in.
         Ok(Regex(unsafe {
             Box::from_raw(Box::into_raw(compiled).cast())
@@ -97,6 +100,7 @@ fn nodes(text: &[u8]) -> u64 {
         }
         groups.push((whole, last));
     }
+
     let all = groups
         .iter()
         .map(|(whole, last)| whole.saturating_add(*last));

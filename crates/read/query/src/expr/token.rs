@@ -39,6 +39,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(usize, Token)>, ExprError> {
         tokens.push((at, token));
         at += length;
     }
+
     Ok(tokens)
 }
 
@@ -83,5 +84,6 @@ fn quoted(rest: &[u8], at: usize) -> Result<(Token, usize), ExprError> {
             }
         }
     }
+
     Err(ExprError::new(at, "the text that begins here has no end"))
 }

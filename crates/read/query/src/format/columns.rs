@@ -1,6 +1,6 @@
 //! `--format csv`: a line of comma-separated values per event.
 
-use super::cursor::{Cursor, Place};
+use super::cursor::{Cursor, FieldPlace};
 use super::find;
 use super::normal::{Finder, Normal};
 use super::on_demand::OnDemand;
@@ -69,6 +69,7 @@ impl Columns {
             second,
             time,
         } = self.extra;
+
         let part = |is_there, names| if is_there { names } else { "" };
         let line = format!(
             "NODE,EVENT,DATE,TIME,{}SERIAL_NUM,EVENT_KIND,SESSION,SUBJ_PRIME,SUBJ_SEC,SUBJ_KIND,\
@@ -79,6 +80,7 @@ impl Columns {
             part(labels, "OBJ_LABEL,"),
             part(keys, ",KEY"),
         );
+
         out.extend_from_slice(line.as_bytes());
     }
 
@@ -97,6 +99,7 @@ impl Columns {
         if key.node.is_some() {
             out.extend(super::node(&finder.cursor, interpreter));
         }
+
         out.push(b',');
         match name {
             None if interpreter.dialect() == Dialect::Own => {
@@ -104,6 +107,7 @@ impl Columns {
             }
             name => out.extend_from_slice(name.unwrap_or_default().as_bytes()),
         }
+
         out.push(b',');
         let found = find::parts(&mut finder);
         time::write_columns(
@@ -113,6 +117,7 @@ impl Columns {
             interpreter.dialect(),
             out,
         );
+
         out.extend_from_slice(format!("{},", key.serial).as_bytes());
         if found.is_err() {
             out.extend_from_slice(b",,,,,,,,,");
@@ -125,6 +130,7 @@ impl Columns {
             out.push(b'\n');
             return Some(name.unwrap_or("(null)"));
         }
+
         let mut line = Line {
             cursor: finder.cursor,
             records,
@@ -132,6 +138,7 @@ impl Columns {
             out,
         };
         line.write(&finder.normal, self.extra);
+
         None
     }
 }
@@ -152,18 +159,21 @@ impl Line<'_, '_, '_> {
             let name = self.cursor.meaning(self.interpreter).unwrap_or_default();
             self.cell(super::or_system(&name));
         }
+
         self.out.push(b',');
         self.field(normal.subject.acting);
         self.text(normal.subject.account.unwrap_or_default().as_bytes());
         if extra.labels {
             self.label(&normal.subject.fields, b"subj");
         }
+
         self.text(action.unwrap_or(b"did-unknown"));
         if self.go_to(normal.result) {
             let is_success = super::is_success(&self.cursor, self.interpreter);
             let word = if is_success { "success" } else { "failed" };
             self.out.extend_from_slice(word.as_bytes());
         }
+
         self.out.push(b',');
         self.object(normal, action);
         self.field(normal.object.detail);
@@ -174,9 +184,11 @@ impl Line<'_, '_, '_> {
             }
             self.out.push(b',');
         }
+
         if extra.labels {
             self.label(&normal.object.fields, b"obj");
         }
+
         self.text(normal.object.thing.name().as_bytes());
         self.cell(normal.how.as_deref().unwrap_or_default());
         if extra.keys {
@@ -185,10 +197,11 @@ impl Line<'_, '_, '_> {
                 self.meaning();
             }
         }
+
         self.out.push(b'\n');
     }
 
-    fn go_to(&mut self, place: Option<Place>) -> bool {
+    fn go_to(&mut self, place: Option<FieldPlace>) -> bool {
         place.is_some_and(|place| self.cursor.go_to(place))
     }
 
@@ -220,7 +233,7 @@ impl Line<'_, '_, '_> {
         self.cell(&meaning);
     }
 
-    fn field(&mut self, place: Option<Place>) {
+    fn field(&mut self, place: Option<FieldPlace>) {
         if self.go_to(place) {
             self.meaning();
         }
@@ -231,9 +244,10 @@ impl Line<'_, '_, '_> {
         if self.go_to(normal.object.place) {
             let is_change = self.cursor.kind() == kinds::CONFIG_CHANGE as i32;
             let is_file = self.cursor.field_type() == FieldType::EscapedFile;
-            let text = match is_change && !is_file && super::is_setting(action) {
-                true => self.cursor.name().unwrap_or_default().to_vec(),
-                false => super::path_or_meaning(&self.cursor, self.records, self.interpreter),
+            let text = if is_change && !is_file && super::is_setting(action) {
+                self.cursor.name().unwrap_or_default().to_vec()
+            } else {
+                super::path_or_meaning(&self.cursor, self.records, self.interpreter)
             };
             self.cell(&text);
         }
@@ -241,7 +255,7 @@ impl Line<'_, '_, '_> {
     }
 
     /// The first of the fields that has this name.
-    fn label(&mut self, places: &[Place], name: &[u8]) {
+    fn label(&mut self, places: &[FieldPlace], name: &[u8]) {
         for place in places {
             if !self.cursor.go_to(*place) {
                 break;

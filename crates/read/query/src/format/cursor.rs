@@ -4,13 +4,13 @@
 //! depends on what was looked for before.
 
 use super::on_demand::OnDemand;
-use crate::interpret::{field_type, FieldType, Interpreter};
+use crate::interpret::{field_type, Field, FieldType, Interpreter};
 use crate::number::signed_decimal;
 use crate::Dialect;
 
 /// Place of a field: record number and field number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct FieldPlace {
     pub(crate) record: usize,
     pub(crate) field: usize,
 }
@@ -41,6 +41,15 @@ impl<'c, 'e> Cursor<'c, 'e> {
 
     fn record(&self) -> Option<&'c OnDemand<'e>> {
         Some(&self.records[self.at?])
+    }
+
+    /// The field at the cursor.
+    fn field(&self) -> Option<&'c Field<'e>> {
+        if self.is_blind {
+            return None;
+        }
+        let at = self.at?;
+        self.records[at].fields.get(self.fields[at])
     }
 
     /// Type of the record; 0 behind the last.
@@ -107,7 +116,7 @@ impl<'c, 'e> Cursor<'c, 'e> {
         }
     }
 
-    pub(crate) fn go_to(&mut self, place: Place) -> bool {
+    pub(crate) fn go_to(&mut self, place: FieldPlace) -> bool {
         self.go_to_record(place.record) && self.go_to_field(place.field)
     }
 
@@ -116,6 +125,7 @@ impl<'c, 'e> Cursor<'c, 'e> {
         if self.name()? == name {
             return self.value();
         }
+
         self.next_field().then_some(())?;
         loop {
             let at = self.at?;
@@ -137,14 +147,11 @@ impl<'c, 'e> Cursor<'c, 'e> {
     }
 
     pub(crate) fn name(&self) -> Option<&'c [u8]> {
-        let at = self.at.filter(|_| !self.is_blind)?;
-        let field = self.records[at].fields.get(self.fields[at])?;
-        Some(field.name)
+        Some(self.field()?.name)
     }
 
     pub(crate) fn value(&self) -> Option<&'c [u8]> {
-        let at = self.at.filter(|_| !self.is_blind)?;
-        let field = self.records[at].fields.get(self.fields[at])?;
+        let field = self.field()?;
         // auparse has no value for a key that it cannot read.
         let is_null = *field.name == *b"key" && field.value.is_empty();
         (!is_null).then_some(&*field.value)
@@ -181,14 +188,14 @@ impl<'c, 'e> Cursor<'c, 'e> {
     }
 
     /// The place of the current field, but in record `record`.
-    pub(crate) fn place_in(&self, record: usize) -> Place {
-        Place {
+    pub(crate) fn place_in(&self, record: usize) -> FieldPlace {
+        FieldPlace {
             record,
             field: self.field_number(),
         }
     }
 
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> FieldPlace {
         self.place_in(self.record_number())
     }
 }

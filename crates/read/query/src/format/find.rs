@@ -14,12 +14,11 @@ pub(super) struct NotNormal;
 /// Several records, none of which is of a call.
 pub(super) fn parts(finder: &mut Finder<'_, '_>) -> Result<(), NotNormal> {
     let is_call = finder.cursor.kind() == kinds::SYSCALL as i32;
-    let found = match finder.cursor.record_count() > 1 || is_call {
-        true => call(finder),
-        false => {
-            simple::find(finder);
-            Ok(())
-        }
+    let found = if finder.cursor.record_count() > 1 || is_call {
+        call(finder)
+    } else {
+        simple::find(finder);
+        Ok(())
     };
     finder.cursor.rewind();
     found
@@ -33,6 +32,7 @@ fn call(finder: &mut Finder<'_, '_>) -> Result<(), NotNormal> {
             return Err(NotNormal);
         }
     }
+
     finder.normal.kind = Some(verbs::group(first_kind));
     let record = finder.cursor.record_number();
     let call = finder.cursor.find(b"syscall").map(|_| finder.meaning());
@@ -43,17 +43,20 @@ fn call(finder: &mut Finder<'_, '_>) -> Result<(), NotNormal> {
         }
         None => back_to(finder, record),
     }
+
     if !finder.subject(b"auid", record) {
         back_to(finder, record);
     }
     if !finder.acting(b"uid", record) {
         back_to(finder, record);
     }
+
     call_fields(finder);
     finder.cursor.first_field();
     if !finder.how() {
         back_to(finder, record);
     }
+
     if finder
         .cursor
         .find(b"key")
@@ -61,6 +64,7 @@ fn call(finder: &mut Finder<'_, '_>) -> Result<(), NotNormal> {
     {
         finder.normal.key = Some(finder.found_in(record));
     }
+
     match first_kind as u32 {
         kinds::ANOM_LINK => finder.act_by_kind(first_kind),
         kinds::CONFIG_CHANGE => {
@@ -71,6 +75,7 @@ fn call(finder: &mut Finder<'_, '_>) -> Result<(), NotNormal> {
         }
         _ => objects::deed(finder, &call.unwrap_or_default(), first_kind),
     }
+
     Ok(())
 }
 
@@ -84,6 +89,7 @@ fn call_fields(finder: &mut Finder<'_, '_>) {
     const NAMES: [&[u8]; 10] = [
         b"ppid", b"pid", b"gid", b"euid", b"suid", b"fsuid", b"egid", b"sgid", b"fsgid", b"tty",
     ];
+
     finder.cursor.rewind();
     loop {
         if finder.cursor.kind() == kinds::SYSCALL as i32 {

@@ -42,19 +42,23 @@ impl Interpreted {
         if interpreter.dialect() == Dialect::Own {
             (self.a0, self.a1) = (0, 0);
         }
+
         let mut records = event.records().rev();
         let Some(last) = records.next() else {
             return 0;
         };
+
         let is_by_name = self.is_by_name && interpreter.dialect().is_compat();
         let has_head = event.records().len() == 1 || event.kind() == kinds::SYSCALL as i32;
         let first = Record {
-            names: match is_by_name && has_head {
-                true => event.names(),
-                false => last.names,
+            names: if is_by_name && has_head {
+                event.names()
+            } else {
+                last.names
             },
             ..last
         };
+
         let mut bad = usize::from(!self.record(&first, event, interpreter, out));
         if (kinds::DAEMON_START as i32..kinds::SYSCALL as i32).contains(&last.kind) {
             return bad;
@@ -62,6 +66,7 @@ impl Interpreted {
         for record in records {
             bad += usize::from(!self.record(&record, event, interpreter, out));
         }
+
         bad
     }
 
@@ -82,6 +87,7 @@ impl Interpreted {
             out.extend_from_slice(node);
             out.push(b' ');
         }
+
         let name = u32::try_from(record.kind)
             .ok()
             .and_then(|kind| crate::kind::name(kind, interpreter.dialect()));
@@ -89,6 +95,7 @@ impl Interpreted {
             Some(name) => out.extend_from_slice(format!("type={name} msg=audit(").as_bytes()),
             None => out.extend_from_slice(&text[..=open]),
         }
+
         let Some(close) = memchr::memchr(b')', &text[open..]) else {
             return true;
         };
@@ -98,6 +105,7 @@ impl Interpreted {
         if record.kind == kinds::SYSCALL as i32 {
             (self.a0, self.a1) = arguments(text);
         }
+
         let names = record.names.and_then(Interpretations::read);
         self.fields(
             &text[open + close + 1..],
@@ -106,6 +114,7 @@ impl Interpreted {
             interpreter,
             out,
         );
+
         true
     }
 
@@ -127,6 +136,7 @@ impl Interpreted {
             names,
             nth: 0,
         };
+
         let mut named: Vec<&[u8]> = Vec::new();
         let dialect = interpreter.dialect();
         let (mut rest, mut has_comma, mut is_found) = (Some(text), false, false);
@@ -153,6 +163,7 @@ impl Interpreted {
             }
             value(&part, &mut context, interpreter, out);
         }
+
         let tail = rest.unwrap_or_default();
         let is_shown = (!is_found && !tail.is_empty())
             || has_comma
@@ -160,6 +171,7 @@ impl Interpreted {
         if is_shown {
             crate::output::write_escaped(tail, interpreter.escape(), out);
         }
+
         out.push(b'\n');
     }
 }
@@ -174,6 +186,7 @@ fn part<'r>(text: &'r [u8], name: &'r [u8], kind: i32) -> (Part<'r>, Option<&'r 
         };
         (part, rest)
     };
+
     if let Some(quote @ (b'\'' | b'"')) = text.first() {
         return match memchr::memchr(*quote, &text[1..]) {
             Some(end) => {
@@ -183,6 +196,7 @@ fn part<'r>(text: &'r [u8], name: &'r [u8], kind: i32) -> (Part<'r>, Option<&'r 
             None => whole(text, false, None),
         };
     }
+
     let comma = memchr::memchr(b',', text);
     let blank = memchr::memchr(b' ', text);
     let is_label = || field_type(kind, name, text) == FieldType::MacLabel;
@@ -204,6 +218,7 @@ fn value(part: &Part<'_>, context: &mut Context<'_>, interpreter: &Interpreter, 
         .take_while(|byte| matches!(byte, b' ' | b'('))
         .count();
     let name = &part.name[blanks..];
+
     let value = match (name, part.value) {
         (b"acct", [value @ .., b':']) => value,
         _ => part.value,
@@ -216,11 +231,13 @@ fn value(part: &Part<'_>, context: &mut Context<'_>, interpreter: &Interpreter, 
         out.extend_from_slice(b") ");
         return;
     }
+
     let of_call = is_of_call(context.kind);
     let shown = Context {
         syscall: if of_call { context.syscall } else { 0 },
         ..*context
     };
+
     match field {
         FieldType::Unclassified => {
             out.extend_from_slice(value);
@@ -251,11 +268,13 @@ fn note_call(name: &[u8], value: &[u8], context: &mut Context<'_>) -> Result<(),
     if !is_of_call(context.kind) {
         return Ok(());
     }
+
     if context.kind == kinds::URINGOP as i32 {
         context.machine = Machine::Uring;
     } else if context.machine == Machine::Unset {
         context.machine = Machine::Known(Arch::native());
     }
+
     match name {
         b"arch" => {
             let number = unsigned(value, 16).map_err(|_| "arch conversion error")?;
@@ -266,6 +285,7 @@ fn note_call(name: &[u8], value: &[u8], context: &mut Context<'_>) -> Result<(),
         }
         _ => {}
     }
+
     Ok(())
 }
 

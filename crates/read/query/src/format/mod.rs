@@ -37,9 +37,9 @@ fn groups<'e>(event: &'e Event, interpreter: &Interpreter) -> Vec<Vec<OnDemand<'
         }
         let fields = OnDemand::new(record, dialect);
         let ends = dialect.is_compat() && ends_event(&fields, dialect);
-        match groups.last_mut().filter(|_| is_open) {
-            Some(group) => group.push(fields),
-            None => {
+        match groups.last_mut() {
+            Some(group) if is_open => group.push(fields),
+            _ => {
                 let mut group = Vec::with_capacity(event.records().len());
                 group.push(fields);
                 groups.push(group);
@@ -47,6 +47,7 @@ fn groups<'e>(event: &'e Event, interpreter: &Interpreter) -> Vec<Vec<OnDemand<'
         }
         is_open = !ends;
     }
+
     groups
 }
 

@@ -1,6 +1,6 @@
 //! Subject, action, object and result: the parts of an event that auparse's normalizer finds.
 
-use super::cursor::{Cursor, Place};
+use super::cursor::{Cursor, FieldPlace};
 use super::on_demand::OnDemand;
 use super::thing::Thing;
 use super::verbs;
@@ -11,22 +11,22 @@ use crate::Dialect;
 #[derive(Debug, Default)]
 pub(super) struct Subject {
     /// Login id, or another field that says who acts.
-    pub(super) id: Option<Place>,
+    pub(super) id: Option<FieldPlace>,
     /// User, who may differ from `id`.
-    pub(super) acting: Option<Place>,
+    pub(super) acting: Option<FieldPlace>,
     pub(super) account: Option<&'static str>,
     /// Further fields of the subject, which may include its label.
-    pub(super) fields: Vec<Place>,
+    pub(super) fields: Vec<FieldPlace>,
 }
 
 /// Object that is acted on. Places are of fields.
 #[derive(Debug, Default)]
 pub(super) struct Object {
-    pub(super) place: Option<Place>,
-    pub(super) detail: Option<Place>,
+    pub(super) place: Option<FieldPlace>,
+    pub(super) detail: Option<FieldPlace>,
     /// A second object, such as the new name of a rename.
-    pub(super) second: Option<Place>,
-    pub(super) fields: Vec<Place>,
+    pub(super) second: Option<FieldPlace>,
+    pub(super) fields: Vec<FieldPlace>,
     pub(super) thing: Thing,
 }
 
@@ -35,13 +35,13 @@ pub(super) struct Object {
 pub(super) struct Normal {
     /// Group of record types.
     pub(super) kind: Option<&'static str>,
-    pub(super) session: Option<Place>,
+    pub(super) session: Option<FieldPlace>,
     pub(super) subject: Subject,
     pub(super) action: Option<Vec<u8>>,
-    pub(super) result: Option<Place>,
+    pub(super) result: Option<FieldPlace>,
     pub(super) object: Object,
     pub(super) how: Option<Vec<u8>>,
-    pub(super) key: Option<Place>,
+    pub(super) key: Option<FieldPlace>,
 }
 
 /// Collects the parts of an event while the cursor moves over its records.
@@ -84,21 +84,21 @@ impl<'c, 'e> Finder<'c, 'e> {
     }
 
     /// The field that the cursor finds, as one of record `record`.
-    pub(super) fn find_in(&mut self, name: &[u8], record: usize) -> Option<Place> {
+    pub(super) fn find_in(&mut self, name: &[u8], record: usize) -> Option<FieldPlace> {
         self.cursor.find(name)?;
         Some(self.found_in(record))
     }
 
     /// The place that the cursor has found. auparse takes it for one of record `record`, even if the search went on into
     /// another one.
-    pub(super) fn found_in(&self, record: usize) -> Place {
+    pub(super) fn found_in(&self, record: usize) -> FieldPlace {
         match self.interpreter.dialect() {
             Dialect::Own => self.cursor.place(),
             _ => self.cursor.place_in(record),
         }
     }
 
-    pub(super) fn find_place(&mut self, name: &[u8]) -> Option<Place> {
+    pub(super) fn find_place(&mut self, name: &[u8]) -> Option<FieldPlace> {
         self.cursor.find(name)?;
         Some(self.cursor.place())
     }
@@ -137,6 +137,7 @@ impl<'c, 'e> Finder<'c, 'e> {
             Some(id) if (id as i32) < 60000 => "user-acct",
             _ => "unknown-acct",
         });
+
         id.is_some()
     }
 
@@ -199,6 +200,7 @@ impl<'c, 'e> Finder<'c, 'e> {
         if self.cursor.find(b"exe").is_none() {
             return false;
         }
+
         let exe = self.meaning();
         let is_runner = is_script_runner(&exe);
         self.normal.how = Some(exe);
@@ -214,6 +216,7 @@ impl<'c, 'e> Finder<'c, 'e> {
                 self.normal.how = Some(self.meaning());
             }
         }
+
         true
     }
 }

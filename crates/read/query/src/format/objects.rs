@@ -1,6 +1,6 @@
 //! Action and object of a call.
 
-use super::cursor::Place;
+use super::cursor::FieldPlace;
 use super::normal::{is_script_runner, Finder};
 use super::thing::Thing;
 use super::verbs::{self, Deed};
@@ -58,6 +58,7 @@ pub(super) fn deed(finder: &mut Finder<'_, '_>, call: &[u8], first_kind: i32) {
         Some(deed) => known_deed(finder, deed, call),
         None => rule(finder),
     }
+
     if let Some(Telling::Action(action)) = told {
         finder.act(action);
     }
@@ -71,6 +72,7 @@ fn known_deed(finder: &mut Finder<'_, '_>, deed: Deed, call: &[u8]) {
         finder.act(action);
         finder.normal.object.thing = thing;
     }
+
     match deed {
         Deed::Open => {
             file(finder, 2);
@@ -179,6 +181,7 @@ fn file(finder: &mut Finder<'_, '_>, record: usize) {
             break true;
         }
     };
+
     let record = match (found, parent) {
         (true, _) => finder.cursor.record_number(),
         (false, 0) => return,
@@ -188,14 +191,17 @@ fn file(finder: &mut Finder<'_, '_>, record: usize) {
             parent
         }
     };
+
     if finder.cursor.kind() != kinds::PATH as i32 {
         return;
     }
+
     finder.cursor.first_field();
     finder.object(b"name", record);
     if finder.cursor.find(b"inode").is_some() {
         finder.normal.object.detail = Some(finder.found_in(record));
     }
+
     if let Some(Ok(mode)) = finder.cursor.find(b"mode").map(|mode| unsigned(mode, 8)) {
         finder.normal.object.thing = match mode as u32 & 0o170_000 {
             0o100_000 => Thing::File,
@@ -215,6 +221,7 @@ fn file_fields(finder: &mut Finder<'_, '_>) {
     if !finder.has_fields {
         return;
     }
+
     finder.cursor.rewind();
     let mut parent = 0;
     loop {
@@ -240,6 +247,7 @@ fn file_fields(finder: &mut Finder<'_, '_>) {
             break;
         }
     }
+
     if parent != 0 {
         finder.cursor.go_to_record(parent);
         path_fields(finder);
@@ -299,9 +307,11 @@ fn identity_object(finder: &mut Finder<'_, '_>, call: &[u8]) {
         b"setresuid" | b"setresgid" => 3,
         _ => return,
     };
+
     if finder.cursor.find_anywhere(b"a0").is_none() {
         return;
     }
+
     for number in 1..=count {
         if finder.meaning() != b"unset" {
             break;
@@ -310,13 +320,15 @@ fn identity_object(finder: &mut Finder<'_, '_>, call: &[u8]) {
             return;
         }
     }
+
     finder.normal.object.second = Some(finder.found_in(0));
 }
 
 fn kill(finder: &mut Finder<'_, '_>) {
-    finder.act(match finder.cursor.record_count() > 2 {
-        true => "killed-list-of-pids",
-        false => "killed-pid",
+    finder.act(if finder.cursor.record_count() > 2 {
+        "killed-list-of-pids"
+    } else {
+        "killed-pid"
     });
     finder.normal.object.thing = Thing::Process;
     finder.cursor.go_to_record(1);
@@ -402,9 +414,11 @@ pub(super) fn program(finder: &mut Finder<'_, '_>) {
     if let Some(name) = own {
         return take_object(finder, name);
     }
+
     if finder.cursor.find(b"exe").is_none() {
         return;
     }
+
     if is_script_runner(&finder.meaning()) {
         match finder.cursor.field_number() {
             0 => finder.cursor.rewind(),
@@ -414,6 +428,7 @@ pub(super) fn program(finder: &mut Finder<'_, '_>) {
         }
         finder.cursor.find(b"comm");
     }
-    let place: Place = finder.cursor.place();
+
+    let place: FieldPlace = finder.cursor.place();
     finder.normal.object.place = Some(place);
 }

@@ -37,6 +37,7 @@ impl Sentences {
         let _ = find::parts(&mut finder);
         let (mut cursor, normal) = (finder.cursor, finder.normal);
         let (subject, target) = (normal.subject, normal.object);
+
         match &event.key().node {
             Some(_) => {
                 out.extend_from_slice(b"On ");
@@ -45,6 +46,7 @@ impl Sentences {
             }
             None => out.extend_from_slice(b"At "),
         }
+
         time::write_time_date(event.key().sec, out);
         out.push(b' ');
         let mut subject_id = None;
@@ -53,6 +55,7 @@ impl Sentences {
             subject_id = Some(cursor.number().unwrap_or(-1));
             out.extend_from_slice(super::or_system(&name));
         }
+
         if subject.acting.is_some_and(|place| cursor.go_to(place)) {
             let id = cursor.number().unwrap_or(-1);
             if subject_id.is_some_and(|subject| subject != id && subject != -2) && id != -1 {
@@ -61,29 +64,35 @@ impl Sentences {
                 out.push(b',');
             }
         }
+
         if normal.result.is_some_and(|place| cursor.go_to(place)) {
-            out.extend_from_slice(match super::is_success(&cursor, interpreter) {
-                true => b" successfully ",
-                false => b" unsuccessfully ",
+            out.extend_from_slice(if super::is_success(&cursor, interpreter) {
+                b" successfully "
+            } else {
+                b" unsuccessfully "
             });
         } else {
             out.push(b' ');
         }
+
         let action = normal.action.as_deref();
         if self.is_debug && action.is_none() {
             out.extend_from_slice(format!("error on type:{kind}\n").as_bytes());
         }
+
         out.extend_from_slice(action.unwrap_or(b"did-unknown"));
         out.push(b' ');
         if target.place.is_some_and(|place| cursor.go_to(place)) {
             out.extend(object(&cursor, records, kind, action, interpreter));
             out.push(b' ');
         }
+
         if target.second.is_some_and(|place| cursor.go_to(place)) {
             out.extend_from_slice(b"to ");
             out.extend(super::path_or_meaning(&cursor, records, interpreter));
             out.push(b' ');
         }
+
         if let (Some(how), Some(action)) = (&normal.how, action) {
             // Not for sessions that end.
             if action.first() != Some(&b'e') {
@@ -91,6 +100,7 @@ impl Sentences {
                 out.extend_from_slice(how);
             }
         }
+
         out.push(b'\n');
     }
 }

@@ -1,6 +1,6 @@
 //! Events of one record: who did what, by the type of the record.
 
-use super::cursor::Place;
+use super::cursor::FieldPlace;
 use super::normal::Finder;
 use super::thing::Thing;
 use super::{objects, verbs};
@@ -67,6 +67,7 @@ fn of_kernel(finder: &mut Finder<'_, '_>, kind: i32) {
         finder.act_by_kind(kind);
         finder.cursor.rewind();
     }
+
     match kind as u32 {
         kinds::FEATURE_CHANGE => {
             finder.cursor.first_field();
@@ -93,6 +94,7 @@ fn of_kernel(finder: &mut Finder<'_, '_>, kind: i32) {
         }
         _ => {}
     }
+
     finder.result(0);
 }
 
@@ -166,9 +168,11 @@ fn access(finder: &mut Finder<'_, '_>, kind: i32) {
     if !how_is(finder, b"comm") {
         finder.cursor.rewind();
     }
+
     finder.subject(b"scontext", 0);
     finder.normal.subject.account = Some("unknown-acct");
     finder.cursor.rewind();
+
     // Sentences leave the object out.
     if finder.has_fields {
         finder.object(b"tcontext", 0);
@@ -176,6 +180,7 @@ fn access(finder: &mut Finder<'_, '_>, kind: i32) {
     }
     finder.act_by_kind(kind);
     finder.cursor.rewind();
+
     if let Some(place) = finder.find_in(b"seresult", 0) {
         finder.normal.result = Some(place);
     }
@@ -187,6 +192,7 @@ fn of_daemon(finder: &mut Finder<'_, '_>, kind: i32) {
     if !finder.session(0) {
         finder.cursor.rewind();
     }
+
     subject_fields(finder);
     finder.normal.subject.account = Some("auditd");
     finder.act_by_kind(kind);
@@ -197,6 +203,7 @@ fn of_daemon(finder: &mut Finder<'_, '_>, kind: i32) {
         1201 | 1203..=1206 => finder.normal.how = Some(b"signal".to_vec()),
         _ => {}
     }
+
     finder.result(0);
 }
 
@@ -209,6 +216,7 @@ fn listener(finder: &mut Finder<'_, '_>) {
     subject_fields(finder);
     let action = objects::listener_action(finder);
     finder.act(action);
+
     objects::program(finder);
     finder.normal.object.thing = Thing::Socket;
     finder.cursor.rewind();
@@ -223,6 +231,7 @@ fn labelled_network(finder: &mut Finder<'_, '_>, kind: i32) {
     finder.account();
     finder.session(0);
     finder.subject_field(b"subj", 0);
+
     match kind {
         1406 => match finder.cursor.find(b"unlbl_accept") {
             Some(_) if finder.cursor.number() == Some(1) => {
@@ -233,9 +242,11 @@ fn labelled_network(finder: &mut Finder<'_, '_>, kind: i32) {
         },
         _ => finder.act_by_kind(kind),
     }
+
     if matches!(kind, 1409 | 1410) && !finder.object(b"nlbl_domain", 0) {
         finder.cursor.rewind();
     }
+
     finder.normal.object.thing = Thing::Policy;
     finder.result(0);
 }
@@ -257,6 +268,7 @@ fn of_user_space(finder: &mut Finder<'_, '_>, kind: i32) {
         acting_or_rewind(finder);
         finder.subject(b"auid", 0);
     }
+
     finder.session(0);
     subject_fields(finder);
     if matches!(kind, 1100..=1198 | 2100..=2998) && finder.has_fields {
@@ -266,10 +278,12 @@ fn of_user_space(finder: &mut Finder<'_, '_>, kind: i32) {
             finder.subject_field(b"terminal", 0);
         }
     }
+
     match kind as u32 {
         kinds::USER_AVC => user_access(finder),
         _ => finder.result(0),
     }
+
     let operation = match kind {
         // USER_DEVICE
         1137 => finder.cursor.find_anywhere(b"op"),
@@ -279,12 +293,14 @@ fn of_user_space(finder: &mut Finder<'_, '_>, kind: i32) {
         Some(operation) => finder.normal.action = Some(operation.to_vec()),
         None => finder.act_by_kind(kind),
     }
+
     if kind != kinds::USER_AVC as i32 {
         finder.cursor.rewind();
         finder.normal.object.place = simple_object(finder, kind);
         finder.normal.object.detail = simple_detail(finder, kind);
         finder.normal.object.second = simple_second(finder, kind);
     }
+
     how_of_user_space(finder, kind);
 }
 
@@ -314,6 +330,7 @@ fn how_of_user_space(finder: &mut Finder<'_, '_>, kind: i32) {
         }
         _ => finder.cursor.rewind(),
     }
+
     match kind {
         // ANOM_EXEC
         2112 => {
@@ -329,7 +346,7 @@ fn how_of_user_space(finder: &mut Finder<'_, '_>, kind: i32) {
 }
 
 /// The object of a record, by its type.
-pub(super) fn simple_object(finder: &mut Finder<'_, '_>, kind: i32) -> Option<Place> {
+pub(super) fn simple_object(finder: &mut Finder<'_, '_>, kind: i32) -> Option<FieldPlace> {
     finder.cursor.first_field();
     let (name, thing): (&[u8], Thing) = match kind {
         1130 | 1131 => (b"unit", Thing::Service),
@@ -368,14 +385,16 @@ pub(super) fn simple_object(finder: &mut Finder<'_, '_>, kind: i32) -> Option<Pl
         2109 => (b"hostname", Thing::FileSystem),
         _ => return None,
     };
+
     finder.normal.object.thing = thing;
     if matches!(kind, 1124 | 1319 | 1137 | 1138) {
         finder.cursor.rewind();
     }
+
     finder.find_in(name, 0)
 }
 
-fn account_object(finder: &mut Finder<'_, '_>) -> Option<Place> {
+fn account_object(finder: &mut Finder<'_, '_>) -> Option<FieldPlace> {
     finder.normal.object.thing = Thing::Account;
     match finder.find_in(b"id", 0) {
         Some(place) => Some(place),
@@ -387,7 +406,7 @@ fn account_object(finder: &mut Finder<'_, '_>) -> Option<Place> {
 }
 
 /// Object that a CONFIG_CHANGE changes: a rule, or a setting.
-fn configuration_object(finder: &mut Finder<'_, '_>) -> Option<Place> {
+fn configuration_object(finder: &mut Finder<'_, '_>) -> Option<FieldPlace> {
     const SETTINGS: [&[u8]; 6] = [
         b"audit_enabled",
         b"audit_pid",
@@ -396,6 +415,7 @@ fn configuration_object(finder: &mut Finder<'_, '_>) -> Option<Place> {
         b"actions",
         b"list",
     ];
+
     finder.normal.object.thing = Thing::AuditConfig;
     if finder
         .cursor
@@ -404,15 +424,17 @@ fn configuration_object(finder: &mut Finder<'_, '_>) -> Option<Place> {
     {
         return Some(finder.found_in(0));
     }
+
     for name in SETTINGS {
         if finder.cursor.find_anywhere(name).is_some() {
             return Some(finder.found_in(0));
         }
     }
+
     None
 }
 
-fn simple_detail(finder: &mut Finder<'_, '_>, kind: i32) -> Option<Place> {
+fn simple_detail(finder: &mut Finder<'_, '_>, kind: i32) -> Option<FieldPlace> {
     finder.cursor.first_field();
     match kind {
         2407 => finder.find_in(b"rport", 0),
@@ -421,7 +443,7 @@ fn simple_detail(finder: &mut Finder<'_, '_>, kind: i32) -> Option<Place> {
     }
 }
 
-fn simple_second(finder: &mut Finder<'_, '_>, kind: i32) -> Option<Place> {
+fn simple_second(finder: &mut Finder<'_, '_>, kind: i32) -> Option<FieldPlace> {
     finder.cursor.first_field();
     match kind {
         2500 | 2501 => finder.find_in(b"vm", 0),

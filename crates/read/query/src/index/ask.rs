@@ -22,6 +22,7 @@ impl Needed {
             kinds: filter.kinds.clone(),
             ..Needed::default()
         };
+
         let texts = [
             &filter.key,
             &filter.exe,
@@ -31,12 +32,14 @@ impl Needed {
             &filter.host,
             &filter.terminal,
         ];
+
         for text in texts.into_iter().flatten() {
             needed.add_text(text);
         }
         if let Some(text) = &filter.file {
             needed.add_text(part_of_file(text));
         }
+
         needed.add_numbers(filter);
         needed
     }
@@ -58,9 +61,10 @@ impl Needed {
             self.numbers
                 .push(number_bit(Class::Serial, i64::from(serial)));
         }
+
         let is_by_name = filter.names.iter().any(Option::is_some);
         let id = |id: Option<u32>| id.map(i64::from);
-        let user = |wanted| id(wanted).filter(|_| !is_by_name);
+        let user = |wanted| if is_by_name { None } else { id(wanted) };
         let numbers = [
             (Class::Pid, filter.pid.map(|pid| i64::from(pid as u32))),
             (Class::Ppid, filter.ppid.map(|pid| i64::from(pid as u32))),
@@ -71,14 +75,17 @@ impl Needed {
                 filter.syscall.map(|call| i64::from(call as u32)),
             ),
         ];
-        let users = match filter.is_any_user {
-            true => vec![(Class::Uid, user(filter.uid))],
-            false => vec![
+
+        let users = if filter.is_any_user {
+            vec![(Class::Uid, user(filter.uid))]
+        } else {
+            vec![
                 (Class::Uid, user(filter.uid)),
                 (Class::Auid, user(filter.auid)),
                 (Class::Euid, user(filter.euid)),
-            ],
+            ]
         };
+
         for (class, value) in numbers.into_iter().chain(users) {
             // These stand for a field that a record does not have, too.
             let is_told = |value: &i64| {

@@ -14,7 +14,7 @@ const ENTRY_BYTES_MAX: usize =
 const READ_BYTES: usize = 1 << 15;
 
 /// The blocks of a file, and whether each may hold an event that matches.
-pub struct Asked {
+pub struct IndexAnswer {
     /// The file.
     pub subject: Subject,
     /// Blocks of the file; their places are those of the uncompressed text.
@@ -23,9 +23,9 @@ pub struct Asked {
     pub answers: Vec<Answer>,
 }
 
-impl Asked {
+impl IndexAnswer {
     /// Asks the index that `input` has in `length` bytes. `None` if that is not an index, or cannot be read.
-    pub fn read(input: impl Read, length: u64, needed: &Needed) -> Option<Asked> {
+    pub fn read(input: impl Read, length: u64, needed: &Needed) -> Option<IndexAnswer> {
         let body_bytes = length.checked_sub(SUM_BYTES as u64)?;
         let mut window = Window {
             input,
@@ -35,16 +35,18 @@ impl Asked {
             left_bytes: body_bytes,
             sum: blake3::Hasher::new(),
         };
+
         let mut start = Bytes(window.fill()?.strip_prefix(MAGIC)?);
         let subject = Subject::read(&mut start)?;
         let count = usize::try_from(start.u64()?).ok()?;
         let rest = start.0.len();
         window.at = window.end - rest;
-        let mut asked = Asked {
+        let mut asked = IndexAnswer {
             subject,
             blocks: Vec::new(),
             answers: Vec::new(),
         };
+
         let mut end = 0;
         for _ in 0..count {
             let mut bytes = Bytes(window.fill()?);
@@ -55,6 +57,7 @@ impl Asked {
             asked.blocks.push(block);
             asked.answers.push(answer);
         }
+
         window.is_whole().then_some(asked)
     }
 }

@@ -47,6 +47,7 @@ impl Block {
             end: start + text.len() as u64,
             ..Block::default()
         };
+
         let (mut at, mut open) = (0, &b""[..]);
         while at < text.len() {
             let rest = &text[at..];
@@ -69,6 +70,7 @@ impl Block {
                 open = stamp(line).unwrap_or_default();
             }
         }
+
         block
     }
 
@@ -79,12 +81,14 @@ impl Block {
         if self.last == Some(stamp) {
             return;
         }
+
         self.last = Some(stamp);
         let count = self.ranges.len();
         let Some(chain) = self.ranges.get_mut(self.chain) else {
             self.ranges.push((stamp, stamp));
             return;
         };
+
         if stamp >= chain.1 {
             if stamp.0 - chain.1 .0 > GAP_S && count < GAP_RANGES {
                 self.chain = count;
@@ -103,6 +107,7 @@ impl Block {
                 && range.0 .0 <= stamp.0.saturating_add(GAP_S)
         };
         let chain = self.chain;
+
         let late = self
             .ranges
             .iter()
@@ -116,6 +121,7 @@ impl Block {
             }
             None => usize::from(self.chain == 0),
         };
+
         let range = &mut self.ranges[at];
         *range = (range.0.min(stamp), range.1.max(stamp));
     }
@@ -193,6 +199,7 @@ pub fn cut(window: &[u8]) -> usize {
     let Some(end) = memrchr(b'\n', window) else {
         return 0;
     };
+
     let mut at = first + 1;
     let mut places: Vec<(usize, Stamp)> = Vec::new();
     for line in lines(&window[at..=end]) {
@@ -201,10 +208,12 @@ pub fn cut(window: &[u8]) -> usize {
         }
         at += line.len();
     }
+
     let mut earliest_after: Vec<Stamp> = places.iter().map(|place| place.1).collect();
     for number in (1..places.len()).rev() {
         earliest_after[number - 1] = earliest_after[number - 1].min(earliest_after[number]);
     }
+
     let mut latest = None;
     for (number, (at, stamp)) in places.iter().enumerate() {
         if latest.is_some_and(|latest| earliest_after[number] > latest) {
@@ -212,6 +221,7 @@ pub fn cut(window: &[u8]) -> usize {
         }
         latest = latest.max(Some(*stamp));
     }
+
     // In the event of a single time, or interleaved ones, blocks overlap.
     first + 1
 }

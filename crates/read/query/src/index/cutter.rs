@@ -66,9 +66,10 @@ impl<R: Read> Blocks<R> {
                 None => self.buffer.len(),
             };
             if end == 0 {
-                match self.is_at_end && self.buffer.is_empty() {
-                    true => return Ok(None),
-                    false => continue,
+                if self.is_at_end && self.buffer.is_empty() {
+                    return Ok(None);
+                } else {
+                    continue;
                 }
             }
             self.taken = end;

@@ -68,12 +68,14 @@ impl Index {
         ] {
             out.extend(number.to_le_bytes());
         }
+
         out.extend(subject.ends);
         out.extend((self.blocks.len() as u64).to_le_bytes());
         for (block, terms) in self.blocks.iter().zip(&self.terms) {
             write_block(block, &mut out);
             write_terms(terms, &mut out);
         }
+
         let sum = blake3::hash(&out);
         out.extend(sum.as_bytes());
         out
@@ -105,6 +107,7 @@ impl Index {
         let mut bytes = Bytes(body);
         let subject = Subject::read(&mut bytes)?;
         let count = bytes.u64()?;
+
         // The least that a block takes.
         let count = usize::try_from(count)
             .ok()
@@ -115,6 +118,7 @@ impl Index {
             blocks.push(read_block(&mut bytes, &mut end)?);
             terms.push(TermsView::read(&mut bytes)?.to_terms());
         }
+
         bytes.0.is_empty().then_some(Index {
             subject,
             blocks,
@@ -154,10 +158,12 @@ pub(super) fn read_block(bytes: &mut Bytes<'_>, end: &mut u64) -> Option<Block> 
         has_eoe: bytes.flag()?,
         ..Block::default()
     };
+
     let count = usize::from(bytes.u8()?);
     if count > RANGES_MAX {
         return None;
     }
+
     for _ in 0..count {
         let range = (bytes.stamp()?, bytes.stamp()?);
         if range.0 > range.1 {
@@ -165,6 +171,7 @@ pub(super) fn read_block(bytes: &mut Bytes<'_>, end: &mut u64) -> Option<Block> 
         }
         block.ranges.push(range);
     }
+
     let length = block.end.checked_sub(block.start)?;
     let start = std::mem::replace(end, block.end);
     (block.start == start && length <= LONGEST_BYTES).then_some(block)
@@ -219,6 +226,7 @@ impl<'b> TermsView<'b> {
                 *word = u64::from_le_bytes(*chunk);
             }
         }
+
         terms
     }
 }

@@ -7,7 +7,7 @@ use crate::TimeRange;
 
 /// Treatment of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum BlockUse {
     /// Read the lines of the block.
     Read,
     /// Leave the block out. With a second: an event begins then ([`crate::Assembler::leave_out`]).
@@ -20,8 +20,8 @@ pub fn steps(
     blocks: &[&Block],
     range: TimeRange,
     is_wanted: impl Fn(&[usize]) -> bool,
-) -> Vec<Step> {
-    let mut steps: Vec<Step> = vec![Step::LeaveOut(None); blocks.len()];
+) -> Vec<BlockUse> {
+    let mut steps: Vec<BlockUse> = vec![BlockUse::LeaveOut(None); blocks.len()];
     let mut latest: Option<Stamp> = None;
     let mut before: Option<(usize, Stamp)> = None;
     for (number, block) in blocks.iter().enumerate() {
@@ -35,30 +35,33 @@ pub fn steps(
         // When a late event comes out depends on the event that began last, and this may not be the
         // latest of its block.
         if let Some((number, _)) = before.filter(|(_, last)| first.0 < last.0) {
-            steps[number] = Step::Read;
+            steps[number] = BlockUse::Read;
         }
         before = Some((number, last));
 
         // The latest event of a block begins in it if nothing before is as late.
         let begins = !block.has_eoe && latest.is_none_or(|latest| last > latest);
         let is_before_end = range.end_s == 0 || seconds(last) <= range.end_s;
-        steps[number] = match begins && is_before_end {
-            true => Step::LeaveOut(Some(last.0)),
-            false => Step::Read,
+        steps[number] = if begins && is_before_end {
+            BlockUse::LeaveOut(Some(last.0))
+        } else {
+            BlockUse::Read
         };
         latest = latest.max(Some(last));
     }
+
     for set in sets(blocks) {
         // A record in a block that is read must find its event if that began in another one.
-        let is_read = set.iter().any(|number| steps[*number] == Step::Read);
+        let is_read = set.iter().any(|number| steps[*number] == BlockUse::Read);
         if is_read || is_wanted(&set) {
             for number in set {
-                if steps[number] != Step::LeaveOut(None) {
-                    steps[number] = Step::Read;
+                if steps[number] != BlockUse::LeaveOut(None) {
+                    steps[number] = BlockUse::Read;
                 }
             }
         }
     }
+
     steps
 }
 
@@ -84,6 +87,7 @@ fn sets(blocks: &[&Block]) -> Vec<Vec<usize>> {
         })
         .collect();
     ranges.sort_unstable();
+
     let mut parent: Vec<usize> = (0..blocks.len()).collect();
     let mut end: Option<(Stamp, usize)> = None;
     for (from, to, number) in ranges {
@@ -96,10 +100,12 @@ fn sets(blocks: &[&Block]) -> Vec<Vec<usize>> {
             _ => Some((to, number)),
         };
     }
+
     let mut members = vec![Vec::new(); blocks.len()];
     for number in 0..blocks.len() {
         members[root(&mut parent, number)].push(number);
     }
+
     members.retain(|set| !set.is_empty());
     members
 }
@@ -136,7 +142,7 @@ mod tests {
         ];
         let blocks: Vec<&Block> = blocks.iter().collect();
         let only = |wanted: usize| move |set: &[usize]| set.contains(&wanted);
-        let (read, left) = (Step::Read, |sec| Step::LeaveOut(Some(sec)));
+        let (read, left) = (BlockUse::Read, |sec| BlockUse::LeaveOut(Some(sec)));
         let all = TimeRange::default();
         // The third block has an event that is late after the second.
         assert_eq!(steps(&blocks, all, only(0)), [read, read, read, left(49)]);
@@ -149,7 +155,7 @@ mod tests {
         };
         assert_eq!(
             steps(&blocks, early, only(9)),
-            [read, read, read, Step::LeaveOut(None)]
+            [read, read, read, BlockUse::LeaveOut(None)]
         );
     }
 
@@ -159,12 +165,12 @@ mod tests {
         let blocks = [block(&[(90, 90)]), block(&[(10, 10)]), block(&[(90, 90)])];
         let blocks: Vec<&Block> = blocks.iter().collect();
         let nothing = |_: &[usize]| false;
-        let read = Step::Read;
+        let read = BlockUse::Read;
         let all = TimeRange::default();
         assert_eq!(steps(&blocks, all, nothing), [read, read, read]);
         let in_order = [block(&[(10, 10)]), block(&[(90, 90)])];
         let in_order: Vec<&Block> = in_order.iter().collect();
-        let left = |sec| Step::LeaveOut(Some(sec));
+        let left = |sec| BlockUse::LeaveOut(Some(sec));
         assert_eq!(steps(&in_order, all, nothing), [left(10), left(90)]);
     }
 }

@@ -76,6 +76,7 @@ impl Terms {
                 terms.add_host(record);
             }
         }
+
         terms
     }
 
@@ -137,6 +138,7 @@ impl Terms {
         let [.., a, b, c] = name else {
             return;
         };
+
         match [*a, *b, *c] {
             [b'p', b'i', b'd'] => {
                 let Some(id) = id() else { return };
@@ -232,6 +234,7 @@ fn decode(value: &[u8], decoded: &mut Vec<u8>) {
             .to_digit(16)
             .map(|digit| digit as u8)
     };
+
     let mut at = 0;
     while let Some(high) = digit(at) {
         match digit(at + 1) {

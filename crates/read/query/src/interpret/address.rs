@@ -28,6 +28,7 @@ pub(super) fn socket_address(value: &[u8], dialect: Dialect) -> Vec<u8> {
     let Some(name) = name else {
         return format!("unknown-family({family})").into();
     };
+
     let rest = details(family, &bytes, length);
     let whole = [b"{ saddr_fam=", name.as_bytes(), b" ", &rest, b" }"].concat();
     match dialect {
@@ -89,6 +90,7 @@ fn numeric(address: &[u8]) -> Vec<u8> {
             libc::NI_NUMERICHOST | libc::NI_NUMERICSERV,
         )
     };
+
     match status {
         0 => {
             let (host, port) = (text(&host, host.len()), text(&port, port.len()));

@@ -47,9 +47,9 @@ fn command(value: &[u8], names: Names, prefix: &str) -> Meaning {
 /// A number below `limit` with a name.
 fn limited(value: &[u8], names: Names, limit: u32, prefix: &str) -> Meaning {
     let number = unsigned(value, 16)? as u32;
-    Ok(match find(names, number).filter(|_| number < limit) {
-        Some(name) => name.into(),
-        None => [prefix.as_bytes(), b"(0x", value, b")"].concat(),
+    Ok(match find(names, number) {
+        Some(name) if number < limit => name.into(),
+        _ => [prefix.as_bytes(), b"(0x", value, b")"].concat(),
     })
 }
 
@@ -248,6 +248,7 @@ fn socket_option(level: u64, value: &[u8]) -> Meaning {
         ),
         _ => return hex(value),
     };
+
     named(value, tables, prefix)
 }
 

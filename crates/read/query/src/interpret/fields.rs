@@ -138,6 +138,7 @@ impl<'e> RecordFields<'e> {
             names: record.names.and_then(Interpretations::read),
             ..RecordFields::default()
         };
+
         let mut words = words(record.text);
         while let Some((word, equals)) = words.next() {
             match equals {
@@ -145,6 +146,7 @@ impl<'e> RecordFields<'e> {
                 None => fields.access(word, &mut words),
             }
         }
+
         fields
     }
 
@@ -193,14 +195,17 @@ impl<'e> RecordFields<'e> {
             },
             _ => (word, end),
         };
+
         let name = word[..end].strip_prefix(b"(").unwrap_or(&word[..end]);
         if word.len() == end + 1 {
             return;
         }
+
         let value = trimmed(&word[end + 1..]);
         if name == b"key" && !matches!(value, [b'(' | b'"', ..]) {
             return self.keys(value, dialect);
         }
+
         self.push(name, Cow::Borrowed(value));
         self.note(name, value, dialect);
     }
@@ -235,6 +240,7 @@ impl<'e> RecordFields<'e> {
         if self.fields.len() == 1 && has_node {
             return;
         }
+
         let any = dialect == Dialect::Own;
         match name {
             b"type" if place == 1 => {
@@ -268,6 +274,7 @@ impl<'e> RecordFields<'e> {
         if !matches!(self.kind as u32, kinds::AVC | kinds::USER_AVC) {
             return;
         }
+
         let has_node = self
             .fields
             .first()

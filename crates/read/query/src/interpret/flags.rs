@@ -39,9 +39,10 @@ pub(super) fn joined(table: &[(u32, &str)], number: u32, separator: &str, first:
 /// The flags of a hexadecimal number; the number itself if it has none of them.
 fn bar(table: &[(u32, &str)], value: &[u8], number: u32, first: &str) -> Vec<u8> {
     let text = joined(table, number, "|", first.to_owned());
-    match text.is_empty() {
-        true => [b"0x", value].concat(),
-        false => text.into(),
+    if text.is_empty() {
+        [b"0x", value].concat()
+    } else {
+        text.into()
     }
 }
 
@@ -67,9 +68,11 @@ pub(super) fn clone(value: &[u8], dialect: crate::Dialect) -> Meaning {
             text = joined(&[(1, name)], 1, "|", text);
         }
     }
-    Ok(match text.is_empty() {
-        true => format!("0x{flags:x}").into(),
-        false => text.into(),
+
+    Ok(if text.is_empty() {
+        format!("0x{flags:x}").into()
+    } else {
+        text.into()
     })
 }
 
@@ -143,9 +146,10 @@ pub(super) fn lookup(value: &[u8]) -> Meaning {
         return Ok("none".into());
     }
     let text = joined(names::LOOKUP_FLAGS, flags, ",", String::new());
-    Ok(match text.is_empty() {
-        true => [b"0x", value].concat(),
-        false => text.into(),
+    Ok(if text.is_empty() {
+        [b"0x", value].concat()
+    } else {
+        text.into()
     })
 }
 

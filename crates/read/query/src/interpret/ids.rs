@@ -169,6 +169,7 @@ pub(super) fn syscall(context: &Context<'_>, value: &[u8], dialect: Dialect) -> 
     let Some(call) = call_name(machine, number, dialect) else {
         return format!("unknown-syscall({number})").into_bytes();
     };
+
     let behind = match (call, u32::try_from(context.a0)) {
         ("socketcall", Ok(a0)) => abi::names::find(abi::names::SOCKET_CALLS, a0),
         ("ipc", Ok(a0)) => abi::names::find(abi::names::IPC_CALLS, a0),

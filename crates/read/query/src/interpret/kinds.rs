@@ -69,6 +69,7 @@ pub enum FieldType {
 /// The type of the field `name` of a record of type `kind`. Some depend on the value.
 pub fn field_type(kind: i32, name: &[u8], value: &[u8]) -> FieldType {
     use FieldType::*;
+
     let is_text = value.first() == Some(&b'"');
     let is_hex = value.iter().all(u8::is_ascii_hexdigit);
     match (kind as u32, name) {
@@ -104,6 +105,7 @@ fn has(text: &[u8], part: &[u8]) -> bool {
 
 fn by_name(name: &[u8]) -> FieldType {
     use FieldType::*;
+
     match name {
         b"auid" | b"uid" | b"euid" | b"suid" | b"fsuid" | b"ouid" | b"oauid" | b"old-auid"
         | b"iuid" | b"id" | b"inode_uid" | b"sauid" | b"obj_uid" => Uid,

@@ -203,6 +203,7 @@ impl Interpreter {
                 };
             }
         }
+
         let text = self.meaning(field, context, value);
         match field {
             FieldType::EscapedKey => escape::keys(&text, self.escape),
@@ -214,6 +215,7 @@ impl Interpreter {
 
     fn meaning(&self, field: FieldType, context: &Context<'_>, value: &[u8]) -> Vec<u8> {
         use FieldType::*;
+
         let converted = match field {
             Uid => self.names.uid(value, 10),
             Gid => self.names.gid(value, 10),
@@ -265,6 +267,7 @@ impl Interpreter {
             FanType => Ok(self.take_fan_type(value).to_vec()),
             Session | Address | MacLabel | Unclassified => Ok(value.to_vec()),
         };
+
         converted.unwrap_or_else(|OutOfRange| conversion_error(value, field == FieldType::Arch))
     }
 

@@ -23,6 +23,7 @@ pub(crate) fn escaped(value: &[u8], dialect: Dialect) -> Vec<u8> {
         [b'0', b'0', name @ ..] => unescape(name),
         _ => unescape(value),
     };
+
     decoded.unwrap_or_else(|| value.to_vec())
 }
 
@@ -42,21 +43,25 @@ impl Paths {
             return name;
         };
         let is_relative = name.first() != Some(&b'/');
-        let whole = match is_relative {
-            true => [&escaped(cwd, dialect), &b"/"[..], &name].concat(),
-            false => name,
+        let whole = if is_relative {
+            [&escaped(cwd, dialect), &b"/"[..], &name].concat()
+        } else {
+            name
         };
         if memchr::memmem::find(&whole, b"..").is_none() {
             return whole;
         }
+
         let normal = normal_path(&whole, dialect);
         if !dialect.is_compat() {
             return normal.unwrap_or_else(|| b"/".to_vec());
         }
+
         let mut last = self.last.borrow_mut();
         if let Some(normal) = normal {
             *last = normal;
         }
+
         last.clone()
     }
 }
@@ -69,12 +74,14 @@ pub(super) fn proctitle(value: &[u8], dialect: Dialect) -> Vec<u8> {
     if dialect != Dialect::Own {
         return title_of_peer(value);
     }
+
     let Some(mut title) = decode_whole(value) else {
         return value.to_vec();
     };
     if title.last() == Some(&0) {
         title.pop();
     }
+
     let zeros = title.iter_mut().filter(|byte| **byte == 0);
     zeros.for_each(|byte| *byte = b' ');
     title
@@ -87,11 +94,13 @@ fn title_of_peer(value: &[u8]) -> Vec<u8> {
     let Some(decoded) = decode_whole(text) else {
         return value.to_vec();
     };
+
     let digits = text
         .iter()
         .take_while(|byte| byte.is_ascii_hexdigit())
         .count();
     let mut place = text[..digits].to_vec();
+
     place.resize(text.len() + 2, 0);
     let count = decoded.len();
     place[..count].copy_from_slice(&decoded);
@@ -101,6 +110,7 @@ fn title_of_peer(value: &[u8]) -> Vec<u8> {
     let half = (value.len() / 2).min(place.len());
     let blanks = place[..half].iter_mut().filter(|byte| **byte == 0);
     blanks.for_each(|byte| *byte = b' ');
+
     let end = memchr::memchr(0, &place).unwrap_or(place.len());
     place.truncate(end);
     place
@@ -114,6 +124,7 @@ fn normal_path(path: &[u8], dialect: Dialect) -> Option<Vec<u8>> {
     if path.is_empty() || path[0] == b'.' {
         return Some(path.to_vec());
     }
+
     let mut normal = Vec::with_capacity(path.len());
     let mut is_copied = false;
     let mut backed = Vec::new();
@@ -143,12 +154,14 @@ fn normal_path(path: &[u8], dialect: Dialect) -> Option<Vec<u8>> {
             }
         }
     }
+
     if dialect.is_compat() && !backed.is_empty() {
         return Some(backed);
     }
     if normal.len() > 1 && normal.ends_with(b"/") {
         normal.pop();
     }
+
     is_copied.then_some(normal)
 }
 

@@ -60,9 +60,10 @@ pub(super) fn capability(value: &[u8], base: u32) -> Meaning {
     let prefix = "unknown-capability";
     match base {
         16 => named(value, base, names::CAPABILITIES, prefix).map(|name| {
-            match name.starts_with(b"unknown") {
-                true => [b"unknown-capability(0x", value, b")"].concat(),
-                false => name,
+            if name.starts_with(b"unknown") {
+                [b"unknown-capability(0x", value, b")"].concat()
+            } else {
+                name
             }
         }),
         _ => named(value, base, names::CAPABILITIES, prefix),
@@ -76,9 +77,10 @@ pub(super) fn capabilities(value: &[u8]) -> Meaning {
         .filter(|(number, _)| bits >> number & 1 != 0)
         .map(|(_, name)| *name)
         .collect();
-    Ok(match found.is_empty() {
-        true => "none".into(),
-        false => found.join(",").into(),
+    Ok(if found.is_empty() {
+        "none".into()
+    } else {
+        found.join(",").into()
     })
 }
 

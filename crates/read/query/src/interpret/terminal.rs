@@ -7,11 +7,13 @@ pub(crate) fn keystrokes(value: &[u8]) -> Vec<u8> {
     if !value.iter().all(u8::is_ascii_hexdigit) {
         return value.to_vec();
     }
+
     let Some(data) = decode_whole(value) else {
         return b"(null)".to_vec();
     };
     let data = &data[..value.len() / 2];
     let (mut out, mut is_quoted, mut at) = (Vec::new(), false, 0);
+
     while at < data.len() {
         let key = key(&data[at..]);
         if let Some((length, name)) = key {
@@ -38,9 +40,11 @@ pub(crate) fn keystrokes(value: &[u8]) -> Vec<u8> {
         put(data[at], &mut out);
         at += 1;
     }
+
     if is_quoted {
         out.push(b'"');
     }
+
     out
 }
 

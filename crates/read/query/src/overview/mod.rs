@@ -215,6 +215,7 @@ impl Overview {
         self.last = self.last.max(time);
         let mut lost = 0;
         let rows = &mut self.rows;
+
         let mut put = |section: usize, values: Values, is_failure: bool| {
             let hits = Hits {
                 hits: 1,
@@ -224,6 +225,7 @@ impl Overview {
             };
             rows[section].add(values, hits);
         };
+
         if let Some(exe) = exe {
             put(
                 PROGRAMS,
@@ -231,6 +233,7 @@ impl Overview {
                 is_failure,
             );
         }
+
         read::read(event, &mut lost, &mut put);
 
         let node = event.node().unwrap_or_default();
@@ -241,6 +244,7 @@ impl Overview {
             last: time,
         };
         self.host(node, Host { hits, lost });
+
         let time_ms = sec.saturating_mul(1000).saturating_add(msec.into());
         self.waiting.push((node.into(), serial, time_ms));
     }
@@ -269,11 +273,13 @@ impl Overview {
         for (mine, its) in self.rows.iter_mut().zip(other.rows) {
             mine.merge(its);
         }
+
         let mut hosts: Vec<_> = other.hosts.into_iter().collect();
         hosts.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         for (node, host) in hosts {
             self.host(&node, host);
         }
+
         self.waiting = other.waiting;
         self.follow();
     }
@@ -299,6 +305,7 @@ impl Overview {
         let has_before = self.first.is_some_and(|first| first.0 < new_since_s);
         let hosts = self.hosts();
         let mut sections = Vec::new();
+
         for (section, rows) in SECTIONS.into_iter().zip(self.rows) {
             let is_shown =
                 |row: &(Values, Hits)| section.name != "programs" || row.1.first.0 >= new_since_s;
@@ -316,6 +323,7 @@ impl Overview {
                 unkept_hits: rows.unkept_hits,
             });
         }
+
         sections.push(hosts);
         Finished {
             sections,
@@ -344,6 +352,7 @@ impl Overview {
             })
             .collect();
         rows.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+
         Shown {
             section: SECTIONS[HOSTS],
             rows,

@@ -108,11 +108,12 @@ pub(super) fn read(event: EventView<'_>, lost: &mut u64, put: Put<'_>) {
     if kinds.all(|kind| sections_of(kind) == Sections::None) {
         return;
     }
+
     let facts = Facts::read_view(event, &WANTED, Dialect::Own).unwrap_or_default();
     let host = boxed(event.node());
     let user = user(event, &facts);
     for record in event.records() {
-        let told = Told {
+        let section = SectionRecord {
             record,
             facts: &facts,
             host: &host,
@@ -120,12 +121,13 @@ pub(super) fn read(event: EventView<'_>, lost: &mut u64, put: Put<'_>) {
         };
         match sections_of(record.kind) {
             Sections::None | Sections::Denials => {}
-            Sections::Logins => told.login(put),
-            Sections::Command => told.elevation(put),
-            Sections::Accounts => told.account(put),
-            Sections::Audit => told.change(lost, put),
+            Sections::Logins => section.login(put),
+            Sections::Command => section.elevation(put),
+            Sections::Accounts => section.account(put),
+            Sections::Audit => section.change(lost, put),
         }
     }
+
     denials(event, &facts, &host, put);
 }
 
@@ -153,14 +155,14 @@ fn sections_of(kind: i32) -> Sections {
 }
 
 /// A record that belongs to a section, with what is known of its event.
-struct Told<'e, 'f> {
+struct SectionRecord<'e, 'f> {
     record: Record<'e>,
     facts: &'f Facts<'e>,
     host: &'f Option<Box<[u8]>>,
     user: &'f Option<Box<[u8]>>,
 }
 
-impl Told<'_, '_> {
+impl SectionRecord<'_, '_> {
     fn field(&self, name: &[u8]) -> Option<Box<[u8]>> {
         let mut fields = Fields::of(self.record.text);
         let field = fields.find(|field| field.name == name)?;
@@ -206,6 +208,7 @@ impl Told<'_, '_> {
         if is_elevation {
             return self.elevation(put);
         }
+
         let address = boxed(self.facts.address.as_deref());
         let values = vec![
             self.host.clone(),
@@ -215,19 +218,27 @@ impl Told<'_, '_> {
             self.kind(),
             self.result(),
         ];
+
         put(LOGINS, values, self.is_failure());
     }
 
     fn elevation(&self, put: Put<'_>) {
-        let is_command = self.record.kind == USER_CMD;
+        // sudo runs a command as another account, whose name the record does not have.
+        let account = if self.record.kind == USER_CMD {
+            None
+        } else {
+            self.account_name()
+        };
+
         let values = vec![
             self.host.clone(),
             self.user.clone(),
             self.program(),
-            self.account_name().filter(|_| !is_command),
+            account,
             self.field(b"cmd"),
             self.result(),
         ];
+
         put(ELEVATIONS, values, self.is_failure());
     }
 
@@ -266,6 +277,7 @@ impl Told<'_, '_> {
             *lost = lost.saturating_add(number.unwrap_or(0));
             return;
         }
+
         let values = vec![
             self.host.clone(),
             self.user.clone(),
@@ -291,6 +303,7 @@ impl Told<'_, '_> {
             text.push(b'=');
             text.extend_from_slice(&value);
         }
+
         text.truncate(TEXT_BYTES);
         text
     }
@@ -303,9 +316,10 @@ const ENCODED: [&[u8]; 10] = [
 
 /// The text of a field; `None` if the record says that there is none.
 fn value<'e>(field: &Field<'e>) -> Option<Text<'e>> {
-    match ENCODED.contains(&field.name) {
-        true => field.text(),
-        false => field.word().map(Text::Borrowed),
+    if ENCODED.contains(&field.name) {
+        field.text()
+    } else {
+        field.word().map(Text::Borrowed)
     }
 }
 
@@ -315,6 +329,7 @@ fn denials(event: EventView<'_>, facts: &Facts<'_>, host: &Option<Box<[u8]>>, pu
         matches!(record.kind, AVC | USER_AVC)
             && memchr::memmem::find(record.text, b"permissive=1").is_some()
     });
+
     for labels in &facts.labels {
         if labels.granted != Some(false) {
             continue;

@@ -86,6 +86,7 @@ impl List {
         if !self.request.takes(event, &facts) || !self.request.is_about(event, &facts) {
             return false;
         }
+
         match self.request.kind {
             Kind::Avc => self.avc(event, &facts, out),
             Kind::Tty => return self.tty(event, &facts, out),
@@ -96,6 +97,7 @@ impl List {
                 self.end(event, words, out);
             }
         }
+
         true
     }
 
@@ -107,11 +109,13 @@ impl List {
                 out.extend_from_slice(self.number.to_string().as_bytes());
             }
         }
+
         if self.date.0 != event.sec {
             self.date.0 = event.sec;
             self.date.1.clear();
             time::write_date_time(event.sec, &mut self.date.1);
         }
+
         out.extend_from_slice(b". ");
         out.extend_from_slice(&self.date.1);
         out.push(b' ');
@@ -122,6 +126,7 @@ impl List {
         if self.request.has_hosts {
             words.push(plain(event.node().unwrap_or(b"?")));
         }
+
         for (number, word) in words.iter().enumerate() {
             if number > 0 {
                 out.push(b' ');
@@ -135,6 +140,7 @@ impl List {
                 }
             }
         }
+
         out.push(b'\n');
     }
 
@@ -244,6 +250,7 @@ impl List {
         } else {
             facts.ids.uid
         };
+
         let who = match facts.acct.as_deref() {
             Some(acct) if !is_login || facts.call.success == 0 => acct.to_vec(),
             _ => self.user(event, id),
@@ -267,6 +274,7 @@ impl List {
             let mut others = facts.labels.iter().rev();
             all.extend(others.find(|labels| !is_own || labels.is_of_apparmor));
         }
+
         for labels in all {
             self.begin(event, out);
             let verdict = match labels.granted {
@@ -300,6 +308,7 @@ impl List {
             }
             return true;
         };
+
         let data = &text[at..];
         let data = &data[..memchr::memrchr(b' ', data).unwrap_or(data.len())];
         let typed = match data.len() {
@@ -308,6 +317,7 @@ impl List {
             }
             _ => keystrokes(data),
         };
+
         let words = vec![
             plain(event.serial.to_string()),
             Word::Text(self.user(event, facts.ids.auid)),
@@ -316,6 +326,7 @@ impl List {
             Word::Text(facts.comm.as_deref().unwrap_or(b"?").to_vec()),
             plain(typed),
         ];
+
         self.end(event, words, out);
         true
     }

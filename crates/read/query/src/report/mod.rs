@@ -145,6 +145,7 @@ impl Request {
             arch: self.interpret,
             ..Wanted::default()
         };
+
         let which: &mut [&mut bool] = match self.kind {
             Kind::Virt | Kind::Response | Kind::Log => &mut [],
             Kind::Avc => &mut [&mut wanted.comm, &mut wanted.subject, &mut wanted.object],
@@ -204,6 +205,7 @@ impl Request {
                 &mut wanted.auid,
             ],
         };
+
         which.iter_mut().for_each(|field| **field = true);
         wanted
     }
@@ -214,6 +216,7 @@ impl Request {
         if self.dialect != Dialect::Own || self.kind == Kind::Main {
             return all;
         }
+
         let needs_user = matches!(self.kind, Kind::User | Kind::Auth | Kind::Login);
         Wanted {
             success: self.success.is_some() || matches!(self.kind, Kind::Auth | Kind::Avc),

@@ -48,6 +48,7 @@ impl Names {
         if let Some(name) = event.and_then(|(event, field)| self.interpretation(event, field)) {
             return unquoted(name);
         }
+
         let lookup = self.user_name;
         match self.users.entry(id).or_insert_with(|| lookup(id)) {
             Some(name) => name.clone(),
@@ -60,6 +61,7 @@ impl Names {
         if facts.call.syscall < 0 && self.dialect == Dialect::Own {
             return b"?".to_vec();
         }
+
         let number = || facts.call.syscall.to_string().into_bytes();
         if !self.interpret {
             return number();
@@ -67,6 +69,7 @@ impl Names {
         if let Some(name) = self.interpretation(event, b"syscall") {
             return name.to_vec();
         }
+
         let Some(arch) = Arch::from_audit_arch(facts.call.arch) else {
             return b"?".to_vec();
         };

@@ -74,6 +74,7 @@ impl Appearances {
         for (_, field) in WHAT {
             field.want(&mut wanted);
         }
+
         Appearances {
             names: Names::new(&request),
             request,
@@ -94,9 +95,11 @@ impl Appearances {
         let Some(facts) = Facts::read_view(event, &self.wanted, self.request.dialect) else {
             return;
         };
+
         if !self.request.takes(event, &facts) {
             return;
         }
+
         for (what, field) in WHAT {
             if field == Field::Auid && facts.ids.auid == crate::NO_ID {
                 continue;
@@ -118,6 +121,7 @@ impl Appearances {
         self.last = self.last.max(other.last);
         self.unkept_hits += other.unkept_hits;
         let mut seen: Vec<_> = other.seen.into_iter().collect();
+
         // Whatever has room is the same with any number of threads.
         seen.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         for (key, new) in seen {
@@ -153,10 +157,12 @@ impl Appearances {
             seen.last = seen.last.max(time);
             return;
         }
+
         if !self.takes(&key.1) {
             self.unkept_hits += 1;
             return;
         }
+
         let new = New {
             what,
             value: key.1.clone(),
@@ -165,6 +171,7 @@ impl Appearances {
             first: time,
             last: time,
         };
+
         self.seen.insert(key, new);
     }
 

@@ -4,7 +4,7 @@
 //! as [`crate::Assembler`]. [`Part::events`] refuses a part that may not have that form.
 
 use crate::enriched::without_separator;
-use crate::event::{EventView, Place};
+use crate::event::{EventView, RecordSpan};
 use crate::head::{head, Head, NoHead};
 use crate::prefix::may_have_record;
 use crate::{kind, Dialect, TimeRange};
@@ -73,11 +73,10 @@ impl Extent {
     }
 
     fn push(&mut self, time: Time) {
-        match self.first.len() < RECENT_EVENTS {
-            true => self.first.push(time),
-            false => {
-                self.least_behind = Some(self.least_behind.map_or(time, |least| least.min(time)));
-            }
+        if self.first.len() < RECENT_EVENTS {
+            self.first.push(time)
+        } else {
+            self.least_behind = Some(self.least_behind.map_or(time, |least| least.min(time)));
         }
         if self.last.len() == RECENT_EVENTS {
             self.most_before = self.most_before.max(self.last.pop_front());
@@ -97,13 +96,16 @@ impl Extent {
         if !is_behind || !next.first.iter().all(|time| self.is_new(*time)) {
             return Err(NotOrdered);
         }
+
         if !self.has_first() {
             self.first_record = next.first_record.or(self.first_record);
         }
+
         self.last_inside = self.last_inside.max(next.last_inside);
         for time in &next.first {
             self.push(*time);
         }
+
         if next.least_behind.is_some() {
             // Then there are as many last events as are kept.
             self.least_behind = self.least_behind.or(next.least_behind);
@@ -112,6 +114,7 @@ impl Extent {
             self.last = next.last;
             self.most = self.most.max(next.most);
         }
+
         Ok(())
     }
 
@@ -138,11 +141,13 @@ pub fn boundary(
     if is_begin && at == 0 {
         return Ok(0);
     }
+
     let read = |line: &[u8]| match head(line, reading.timeout_s, reading.dialect) {
         Ok(head) => Ok(Some((time(&head), head.node.map(<[u8]>::to_vec)))),
         Err(NoHead::NoRecord) => Ok(None),
         Err(NoHead::BadTime(_)) => Err(NotOrdered),
     };
+
     // The last record before `at`.
     let mut end = match memchr(b'\n', &window[at.saturating_sub(1)..]) {
         Some(newline) => at.saturating_sub(1) + newline + 1,
@@ -150,6 +155,7 @@ pub fn boundary(
         None => return Err(NotOrdered),
     };
     let start = end;
+
     let before = loop {
         let line_start = match memrchr(b'\n', &window[..end.saturating_sub(1)]) {
             Some(newline) => newline + 1,
@@ -161,6 +167,7 @@ pub fn boundary(
         }
         end = line_start;
     };
+
     let mut at = start;
     while at < window.len() {
         let length = match memchr(b'\n', &window[at..]) {
@@ -173,6 +180,7 @@ pub fn boundary(
             _ => at += length,
         }
     }
+
     if is_end {
         Ok(window.len())
     } else {
@@ -191,7 +199,7 @@ struct Open<'t> {
 /// Finds events in parts of a log. Its memory is used again for each part.
 #[derive(Default)]
 pub struct Part {
-    places: Vec<Place>,
+    places: Vec<RecordSpan>,
 }
 
 impl Part {
@@ -213,6 +221,7 @@ impl Part {
         let mut extent = Extent::default();
         let mut open: Option<Open<'t>> = None;
         self.places.clear();
+
         let mut at = 0;
         while at < text.len() {
             let (end, names, next) = line_at(text, at, reading.dialect);
@@ -220,13 +229,15 @@ impl Part {
             if line.len() > most {
                 return Err(NotOrdered);
             }
-            let mut place = Place {
+            let mut place = RecordSpan {
                 kind: 0,
                 start: at,
                 end: names.map_or(end, |names| names.0),
                 names: names.map(|names| (names.1, end)),
             };
             at = next;
+
+            // Most lines continue the open event: comparing their stamps saves reading their heads.
             if let Some(kind) = open.as_ref().and_then(|open| same_event(open, line)) {
                 place.kind = crate::kind::number(kind, reading.dialect);
                 self.join(open.as_ref(), place)?;
@@ -236,6 +247,8 @@ impl Part {
                 continue;
             };
             place.kind = head.kind;
+
+            // An earlier time would belong before an event that is already given out.
             match &open {
                 Some(now) if time(&now.head) == time(&head) && now.head.node == head.node => {
                     self.join(Some(now), place)?;
@@ -248,6 +261,7 @@ impl Part {
                 }
                 _ => {}
             }
+
             if let Some(now) = open.take() {
                 self.close(text, &now, reading, &mut extent, &mut each);
             }
@@ -262,13 +276,15 @@ impl Part {
                 });
             }
         }
+
         if let Some(now) = open {
             self.close(text, &now, reading, &mut extent, &mut each);
         }
+
         Ok(extent)
     }
 
-    fn join(&mut self, open: Option<&Open<'_>>, place: Place) -> Result<(), NotOrdered> {
+    fn join(&mut self, open: Option<&Open<'_>>, place: RecordSpan) -> Result<(), NotOrdered> {
         // A second event with the same key: which of them comes first depends on those before.
         if open.is_some_and(|open| open.is_single) && place.kind != kind::EOE {
             return Err(NotOrdered);

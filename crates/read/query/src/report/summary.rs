@@ -92,11 +92,13 @@ impl Summary {
         if !self.request.takes(event, &facts) {
             return;
         }
+
         if self.request.dialect == Dialect::Own {
             // Events of a log that is not wholly in order count in the order of their times, whoever reads it.
             let time = u128::from(event.sec) << 64 | u128::from(event.msec) << 54;
             self.place = time | u128::from(event.serial & ((1 << 38) - 1)) << 16;
         }
+
         match self.request.kind {
             Kind::Main => self.everything(event, &facts),
             _ if self.request.is_about(event, &facts) => self.one(event, &facts),
@@ -166,6 +168,7 @@ impl Summary {
         if facts.call.success == 0 && facts.call.syscall >= first_call {
             self.count(Total::FailedSyscalls, 1);
         }
+
         let place = self.place;
         if facts.ids.auid != NO_LOGIN {
             self.scratch.clear();
@@ -173,6 +176,7 @@ impl Summary {
                 .extend_from_slice(&facts.ids.auid.to_ne_bytes());
             self.texts[Column::Main as usize].add(&self.scratch, place);
         }
+
         let single = [
             (Column::Terminals, &facts.terminal),
             (Column::Hosts, &facts.host),
@@ -184,6 +188,7 @@ impl Summary {
                 self.texts[column as usize].add(text, place);
             }
         }
+
         for file in facts.files.names.iter().flatten() {
             self.texts[Column::Files as usize].add(file, place);
         }
@@ -208,6 +213,7 @@ impl Summary {
             return;
         }
         let of = |range| u64::from(event.has_of(range));
+
         let configuration = [
             CONFIG_CHANGE,
             DAEMON_CONFIG,
@@ -216,6 +222,7 @@ impl Summary {
             FEATURE_CHANGE,
             USER_MAC_CONFIG_CHANGE,
         ];
+
         let some = |kinds: &[i32]| kinds.iter().filter(|kind| event.has(**kind)).count() as u64;
         self.count(Total::Changes, some(&configuration) + of(MAC));
         let accounts = some(&[USER_CHAUTHTOK, USER_MGMT, GRP_MGMT]) + of(ACCOUNT) + of(ROLE);
@@ -224,16 +231,19 @@ impl Summary {
         self.count(Total::Mac, of(MAC) + of(USER_LSPP));
         self.count(Total::Virt, of(VIRT));
         self.count(Total::Integrity, of(INTEGRITY));
+
         self.count(Total::Anomalies, of(ANOMALY) + of(KERNEL_ANOMALY));
         self.count(Total::Responses, of(RESPONSE));
         if is_access(event, self.request.dialect) {
             self.count(Total::Avcs, 1);
         }
+
         let (good, bad) = (facts.call.success == 1, facts.call.success == 0);
         if event.has(USER_LOGIN) {
             self.count(Total::GoodLogins, good.into());
             self.count(Total::BadLogins, bad.into());
         }
+
         // Management of users counts only if it failed.
         let is_management = !event.has(USER_AUTH) && event.has(USER_MGMT);
         if event.has(USER_AUTH) || is_management || event.has(GRP_AUTH) {
@@ -258,9 +268,12 @@ impl Summary {
             }
             Kind::User | Kind::Auth | Kind::Login => self.write_users(out),
             _ => {
-                let name = |kind: i32| match self.request.interpret {
-                    true => type_name(kind, self.request.dialect),
-                    false => kind.to_string().into_bytes(),
+                let name = |kind: i32| {
+                    if self.request.interpret {
+                        type_name(kind, self.request.dialect)
+                    } else {
+                        kind.to_string().into_bytes()
+                    }
                 };
                 let rows = self.numbers.rows().into_iter();
                 let rows = rows.map(|(kind, hits)| (hits, name(kind))).collect();
@@ -296,14 +309,17 @@ impl Summary {
             out.extend_from_slice(NONE_FOUND.as_bytes());
             return;
         }
+
         for (hits, text) in rows {
             out.extend_from_slice(format!("{hits}  ").as_bytes());
-            match is_escaped || self.request.dialect == Dialect::Own {
-                true => self.request.escape.write(&text, out),
-                false => out.extend_from_slice(&text),
+            if is_escaped || self.request.dialect == Dialect::Own {
+                self.request.escape.write(&text, out)
+            } else {
+                out.extend_from_slice(&text)
             }
             out.push(b'\n');
         }
+
         let others = self.numbers.others + self.texts[0].others;
         if others > 0 {
             out.extend_from_slice(format!("{others}  (others, beyond what is kept)\n").as_bytes());
@@ -319,22 +335,26 @@ impl Summary {
         exact(first, out);
         out.extend_from_slice(b" - ");
         exact(last, out);
+
         out.extend_from_slice(b"\nSelected time for report: ");
         match self.request.start_s {
             0 => time::write_date_time(first.0, out),
             start_s => time::write_date_time(start_s as u64, out),
         }
+
         out.extend_from_slice(b" - ");
         match self.request.end_s {
             0 => exact(last, out),
             end_s => time::write_date_time(end_s as u64, out),
         }
+
         out.push(b'\n');
         let total = |which: Total| (self.totals[which as usize], false);
         let distinct = |which: Column| {
             let table = &self.texts[which as usize];
             (table.len() as u64, table.others > 0)
         };
+
         let rows = [
             ("changes in configuration", total(Total::Changes)),
             (
@@ -366,10 +386,12 @@ impl Summary {
             ),
             ("events", total(Total::Events)),
         ];
+
         for (what, (number, is_least)) in rows {
             let least = if is_least { "at least " } else { "" };
             out.extend_from_slice(format!("Number of {what}: {least}{number}\n").as_bytes());
         }
+
         out.push(b'\n');
     }
 }

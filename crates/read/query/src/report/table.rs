@@ -49,11 +49,10 @@ impl<K: Hash + Eq + Ord + Clone> Table<K> {
 
     fn insert(&mut self, key: K, bytes: usize, count: Count) {
         self.bytes += bytes + ENTRY_BYTES;
-        match self.bytes <= self.bytes_max {
-            true => {
-                self.entries.insert(key, count);
-            }
-            false => self.others += count.hits,
+        if self.bytes <= self.bytes_max {
+            self.entries.insert(key, count);
+        } else {
+            self.others += count.hits
         }
     }
 
@@ -82,12 +81,14 @@ impl<K: Hash + Eq + Ord + Clone> Table<K> {
             .map(|(key, count)| (key, *count))
             .collect();
         rows.sort_unstable_by(|a, b| {
-            let tie = match by_number {
-                true => a.0.cmp(b.0),
-                false => a.1.first.cmp(&b.1.first),
+            let tie = if by_number {
+                a.0.cmp(b.0)
+            } else {
+                a.1.first.cmp(&b.1.first)
             };
             b.1.hits.cmp(&a.1.hits).then(tie)
         });
+
         rows
     }
 }

@@ -90,11 +90,13 @@ pub(super) fn title(request: &Request) -> Option<String> {
             }
         });
     }
+
     let which = match request.success {
         Some(true) => "Success ",
         Some(false) => "Failed ",
         None => "",
     };
+
     let (name, column, length) = summary(request.kind)?;
     let line = line(length);
     Some(match request.kind {

@@ -88,6 +88,7 @@ impl Field {
             Field::Terminal => &mut wanted.terminal,
             Field::Node | Field::Type | Field::Unit | Field::Container => return,
         };
+
         *which = true;
     }
 
@@ -105,10 +106,14 @@ impl Field {
             let texts = texts.iter().flatten().map(|text| Cow::Borrowed(&**text));
             texts.filter(|text| **text != b"(null)"[..]).collect()
         };
-        let owned = |is_there: bool, text: Vec<u8>| match is_there {
-            true => vec![Cow::Owned(text)],
-            false => Vec::new(),
+        let owned = |is_there: bool, text: Vec<u8>| {
+            if is_there {
+                vec![Cow::Owned(text)]
+            } else {
+                Vec::new()
+            }
         };
+
         match self {
             Field::Exe => one(&facts.exe),
             Field::Comm => one(&facts.comm),
@@ -208,6 +213,7 @@ impl Top {
         for field in &fields {
             field.want(&mut wanted);
         }
+
         Top {
             names: Names::new(&request),
             request,
@@ -227,6 +233,7 @@ impl Top {
         if !self.request.takes(event, &facts) {
             return;
         }
+
         let mut keys: Vec<Vec<Option<Vec<u8>>>> = vec![Vec::new()];
         for field in &self.fields {
             let mut values = field.values(event, &facts, &mut self.names);
@@ -248,6 +255,7 @@ impl Top {
             });
             keys = both.collect();
         }
+
         // Events without the first field are not what is asked about.
         keys.retain(|key| key.first().is_some_and(Option::is_some));
         let time = (event.time().0, event.time().1);
@@ -264,10 +272,12 @@ impl Top {
             row.last = row.last.max(time);
             return;
         }
+
         if !self.takes(&key) {
             self.unkept_hits += 1;
             return;
         }
+
         let row = Row {
             values: key.clone(),
             hits: 1,
@@ -284,6 +294,7 @@ impl Top {
         let mut rows: Vec<_> = other.rows.into_iter().collect();
         // Whatever has room is the same with any number of threads.
         rows.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+
         for (key, row) in rows {
             if let Some(mine) = self.rows.get_mut(&key) {
                 mine.hits += row.hits;

@@ -67,11 +67,13 @@ impl Digests {
             let span = self.text(key);
             self.lists.push(span);
         }
+
         let middle = self.lists.len() as u32;
         for item in Row::paths_of(event) {
             let span = self.text(&item.path);
             self.lists.push(span);
         }
+
         let end = self.lists.len() as u32;
         let digest = Digest {
             time_ms: row.time_ms,
@@ -85,9 +87,10 @@ impl Digests {
             user: self.written(|out| labels::user(row, out)),
             session: self.written(|out| labels::session(&row.facts, out)),
             process: self.written(|out| labels::process(&row.facts, out)),
-            error: match is_failure {
-                true => self.written(|out| labels::error(row, out)),
-                false => Span::default(),
+            error: if is_failure {
+                self.written(|out| labels::error(row, out))
+            } else {
+                Span::default()
             },
             exe: row.facts.exe.as_deref().map(|exe| self.text(exe)),
             command: Row::command_of(event).map(|command| self.text(&command)),
@@ -96,6 +99,7 @@ impl Digests {
             files: (middle, end),
             loss: self.loss(event, row.kind),
         };
+
         self.events.push(digest);
     }
 

@@ -84,6 +84,7 @@ impl Serials {
                 });
             }
         }
+
         gaps.sort_by_key(|gap| (gap.time_ms, gap.first));
         (gaps, sum)
     }
@@ -106,6 +107,8 @@ impl Run {
             self.last = Some(serial);
             return;
         };
+
+        // After a jump another boot counts, or a daemon that began anew: nothing is missing between.
         if serial.abs_diff(last) >= RESTART {
             self.last = Some(serial);
         } else if serial > last {
@@ -116,6 +119,7 @@ impl Run {
         } else {
             self.found(serial);
         }
+
         if self.missing.len() > RANGES_MAX {
             if let Some((first, (last, _))) = self.missing.pop_first() {
                 self.dropped += last - first + 1;

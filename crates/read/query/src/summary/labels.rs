@@ -45,6 +45,7 @@ pub(super) fn error(row: &Row<'_>, out: &mut Vec<u8>) {
             out.extend_from_slice(name.unwrap_or("no result").as_bytes());
         }
     }
+
     if let Some(call) = &row.call {
         out.extend_from_slice(b" of ");
         out.extend_from_slice(call.as_bytes());

@@ -158,6 +158,7 @@ impl Summary {
         if self.nodes.len() < 64 && self.nodes.iter().all(|known| **known != *node) {
             self.nodes.push(node.into());
         }
+
         self.serials.add(node, digest.serial, time_ms);
         self.silences.add(time_ms, SILENCES_MAX);
         if digest.is_mark() {
@@ -166,6 +167,7 @@ impl Summary {
                 kind: digest.kind,
             });
         }
+
         if let Some((lost, cause)) = digest.loss {
             self.lost = self.lost.saturating_add(lost);
             self.losses.add(Loss {
@@ -174,6 +176,7 @@ impl Summary {
                 cause: digests.get(cause).into(),
             });
         }
+
         self.over_time(digests, digest);
         self.in_tables(digests, digest);
         self.processes.add(&Seen {
@@ -202,6 +205,7 @@ impl Summary {
                 wider.bucket(time_s).unwrap_or(0)
             }
         };
+
         let is_failure = digest.is_failure;
         let mut add = |by: By, label: &[u8]| {
             self.series[by as usize].add(bucket, is_failure, label);
@@ -209,6 +213,7 @@ impl Summary {
         for key in digests.list(digest.keys) {
             add(By::Key, key);
         }
+
         add(By::User, digests.get(digest.user));
         if let Some(unit) = digest.unit {
             add(By::Unit, digests.get(unit));
@@ -227,19 +232,23 @@ impl Summary {
             digests.get(digest.process),
         ];
         tables[Table::User as usize].add(time_ms, failed, &path, files());
+
         for key in digests.list(digest.keys) {
             tables[Table::Key as usize].add(time_ms, failed, &[key, program], files());
         }
+
         if let Some(unit) = digest.unit {
             let path = [digests.get(unit), program];
             tables[Table::Unit as usize].add(time_ms, failed, &path, files());
         }
+
         if digest.exe.is_some() {
             tables[Table::Program as usize].add(time_ms, failed, &[program], files());
         }
         for file in files() {
             tables[Table::File as usize].add(time_ms, failed, &[file], [program].into_iter());
         }
+
         if failed {
             let path = [digests.get(digest.error), user, program];
             let none = std::iter::empty();

@@ -87,6 +87,7 @@ impl Processes {
         if !self.by_pid.contains_key(seen.node) {
             self.by_pid.insert(seen.node.into(), HashMap::default());
         }
+
         let number = match self.current(seen.node, seen.pid) {
             Some(number) if self.is_same(number, seen.ppid) => number,
             _ => self.begin(seen),
@@ -95,6 +96,7 @@ impl Processes {
         let Some(entry) = self.entries.get_mut(&number) else {
             return;
         };
+
         let process = &mut entry.process;
         process.count.add(seen.time_ms, seen.is_failure);
         if !seen.exe.is_empty() && *process.exe != *seen.exe {
@@ -103,6 +105,7 @@ impl Processes {
         if let Some(command) = seen.command.filter(|command| **command != *process.command) {
             process.command = cut(command);
         }
+
         if self.entries.len() > PROCESSES_MAX {
             self.prune();
         }
@@ -139,6 +142,7 @@ impl Processes {
         if !heard_of || seen.ppid <= 0 {
             return;
         }
+
         let parent = match self.current(seen.node, seen.ppid) {
             Some(parent) => parent,
             None => self.insert(seen.node, seen.ppid, -1, None),
@@ -182,10 +186,12 @@ impl Processes {
             .filter(|(_, entry)| entry.process.count.events > least)
             .map(|(number, _)| *number);
         let kept = self.with_ancestors(frequent.collect());
+
         self.entries.retain(|number, _| kept.contains(number));
         for pids in self.by_pid.values_mut() {
             pids.retain(|_, number| kept.contains(number));
         }
+
         self.is_pruned = true;
     }
 
@@ -212,6 +218,7 @@ impl Processes {
         by_events.sort_by_key(|(number, entry)| {
             (std::cmp::Reverse(entry.process.count.events), **number)
         });
+
         let chosen: HashSet<u32> = by_events.iter().take(most).map(|each| *each.0).collect();
         let shown = self.with_ancestors(chosen.iter().copied().collect());
         let rest = by_events
@@ -220,6 +227,7 @@ impl Processes {
         let (others, others_events) = rest.fold((0, 0), |(number, events), (_, entry)| {
             (number + 1, events + entry.process.count.events)
         });
+
         let mut children: BTreeMap<Option<u32>, Vec<u32>> = BTreeMap::new();
         // In the order in which they appeared.
         for (number, entry) in &self.entries {
@@ -228,6 +236,7 @@ impl Processes {
                 children.entry(parent).or_default().push(*number);
             }
         }
+
         Forest {
             roots: self.branches(None, &children, &chosen, 0),
             others,
@@ -245,13 +254,17 @@ impl Processes {
     ) -> Vec<Branch> {
         /// Deeper ones are left out of the picture.
         const DEPTH_MAX: usize = 40;
-        let numbers = children.get(&parent).filter(|_| depth < DEPTH_MAX);
+        if depth >= DEPTH_MAX {
+            return Vec::new();
+        }
+
         let branch = |number: &u32| Branch {
             process: self.entries[number].process.clone(),
             is_chosen: chosen.contains(number),
             children: self.branches(Some(*number), children, chosen, depth + 1),
         };
-        numbers.map_or_else(Vec::new, |numbers| numbers.iter().map(branch).collect())
+        let numbers = children.get(&parent).into_iter().flatten();
+        numbers.map(branch).collect()
     }
 }
 

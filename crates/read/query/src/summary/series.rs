@@ -141,6 +141,7 @@ impl Series {
             })
             .collect();
         labels.sort_by(|a, b| (b.sum[0], &a.label).cmp(&(a.sum[0], &b.label)));
+
         let others_number = labels.len().saturating_sub(most);
         labels.truncate(most);
         let mut rest = self.all.clone();
@@ -150,12 +151,14 @@ impl Series {
                 left[1] -= shown[1];
             }
         }
+
         let sum = sum(&rest);
         let others = Row {
             label: Box::default(),
             buckets: rest,
             sum,
         };
+
         Rows {
             rows: labels,
             others: (sum[0] > 0).then_some(others),

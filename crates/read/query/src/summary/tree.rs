@@ -86,10 +86,12 @@ impl Tree {
             node = node.child(label, &mut made);
             node.count.add(time_ms, is_failure);
         }
+
         for label in leaves {
             let leaf = node.child(label, &mut made);
             leaf.count.add(time_ms, is_failure);
         }
+
         self.nodes += made;
         if self.nodes > NODES_MAX {
             self.prune();
@@ -152,6 +154,7 @@ impl Node {
         children.sort_unstable_by(|a, b| (b.1.count.events, a.0).cmp(&(a.1.count.events, b.0)));
         let rest = children.split_off(children.len().min(*most));
         let mut others_count = Count::default();
+
         for (_, node) in &rest {
             let count = node.count;
             if others_count.events == 0 {
@@ -162,6 +165,7 @@ impl Node {
             others_count.events += count.events;
             others_count.failed += count.failed;
         }
+
         Lines {
             lines: children
                 .into_iter()

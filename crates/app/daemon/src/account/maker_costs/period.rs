@@ -1,13 +1,13 @@
 //! Costs of the makers of events in a period, by unit, container, uid and executable.
 
-use super::table::{ById, Row, Sums, Table};
+use super::table::{ById, MakerRow, MakerTable, Sums};
 use crate::protocol::MakerKind;
 use std::sync::Arc;
 use std::time::Instant;
 
 /// A maker of events, as one of the kinds sees it.
 #[derive(Clone, Debug)]
-pub(super) enum Name {
+pub(super) enum MakerName {
     /// The name, after its hash with a random key.
     Known(u64, Arc<[u8]>),
     /// No name: the maker is in no unit or container, or is a thread of the kernel.
@@ -19,7 +19,7 @@ pub(super) enum Name {
 /// Makers of one kind.
 #[derive(Debug, Default)]
 struct Makers {
-    named: Table,
+    named: MakerTable,
     nameless: Sums,
     unknown: Sums,
 }
@@ -34,9 +34,9 @@ pub(super) struct Period {
 
 /// The makers of one kind, and their costs in one period or several.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Found {
+pub(super) struct PeriodMakers {
     /// Makers with a name, most bytes first.
-    pub(super) named: Vec<Row>,
+    pub(super) named: Vec<MakerRow>,
     pub(super) nameless: Sums,
     pub(super) unknown: Sums,
     pub(super) total: Sums,
@@ -57,28 +57,29 @@ impl Period {
     }
 
     /// Counts events of a maker, which has a name of each kind.
-    pub(super) fn add(&mut self, names: &[Name; MakerKind::EVERY.len()], sums: Sums) {
+    pub(super) fn add(&mut self, names: &[MakerName; MakerKind::EVERY.len()], sums: Sums) {
         self.total += sums;
         for (makers, name) in self.kinds.iter_mut().zip(names) {
             match name {
-                Name::Known(id, name) => makers.named.add(*id, name, sums),
-                Name::None => makers.nameless += sums,
-                Name::Unknown => makers.unknown += sums,
+                MakerName::Known(id, name) => makers.named.add(*id, name, sums),
+                MakerName::None => makers.nameless += sums,
+                MakerName::Unknown => makers.unknown += sums,
             }
         }
     }
 }
 
 /// The makers of all these periods.
-pub(super) fn found(periods: &[&Period], kind: MakerKind) -> Found {
-    let mut found = Found::default();
-    let mut rows: ById<(Row, u64)> = ById::default();
+pub(super) fn found(periods: &[&Period], kind: MakerKind) -> PeriodMakers {
+    let mut found = PeriodMakers::default();
+    let mut rows: ById<(MakerRow, u64)> = ById::default();
+
     for period in periods {
         let makers = &period.kinds[kind as usize];
         let unseen = makers.named.unseen_bytes_max();
         for row in makers.named.rows() {
             let (all, unseen_elsewhere) = rows.entry(row.id).or_insert_with(|| {
-                let none = Row {
+                let none = MakerRow {
                     sums: Sums::default(),
                     missing_bytes_max: 0,
                     ..row.clone()
@@ -89,18 +90,22 @@ pub(super) fn found(periods: &[&Period], kind: MakerKind) -> Found {
             all.missing_bytes_max += row.missing_bytes_max;
             *unseen_elsewhere += unseen;
         }
+
         found.nameless += makers.nameless;
         found.unknown += makers.unknown;
         found.total += period.total;
         found.unseen_bytes_max += unseen;
         found.replaced += makers.named.replaced;
     }
+
+    // A maker without a row in a period may have had as much there as the table says of those it has replaced.
     let unseen = found.unseen_bytes_max;
-    let rows = rows.into_values().map(|(row, seen)| Row {
+    let rows = rows.into_values().map(|(row, seen)| MakerRow {
         missing_bytes_max: row.missing_bytes_max + (unseen - seen),
         ..row
     });
     found.named = rows.collect();
+
     found.named.sort_by(|a, b| {
         let by_bytes = b.sums.bytes.cmp(&a.sums.bytes);
         by_bytes.then_with(|| a.name.cmp(&b.name))

@@ -34,7 +34,7 @@ impl AddAssign for Sums {
 
 /// A name in a table.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
+pub(super) struct MakerRow {
     /// Hash of the name, with a random key.
     pub(super) id: u64,
     pub(super) name: Arc<[u8]>,
@@ -44,7 +44,7 @@ pub(super) struct Row {
     pub(super) missing_bytes_max: u64,
 }
 
-impl Row {
+impl MakerRow {
     /// Upper bound of all bytes of the name.
     fn rank(&self) -> u64 {
         self.sums.bytes + self.missing_bytes_max
@@ -55,8 +55,8 @@ impl Row {
 /// of bytes, and starts with this bound as what it may be missing. So the bounds of all rows sum up to the bytes of all
 /// names: the lowest is at most the [`NAMES_MAX`]th part of them, and a name with more than that is in the table.
 #[derive(Debug, Default)]
-pub(super) struct Table {
-    rows: Vec<Row>,
+pub(super) struct MakerTable {
+    rows: Vec<MakerRow>,
     places: ById<usize>,
     /// A rank for each row, which may have grown since.
     ranks: BinaryHeap<Reverse<(u64, usize)>>,
@@ -64,19 +64,22 @@ pub(super) struct Table {
     pub(super) replaced: u64,
 }
 
-impl Table {
+impl MakerTable {
     /// Counts events of the name, of which `id` is a hash with a random key.
     pub(super) fn add(&mut self, id: u64, name: &Arc<[u8]>, sums: Sums) {
         if let Some(&place) = self.places.get(&id) {
             self.rows[place].sums += sums;
             return;
         }
-        let row = |missing_bytes_max| Row {
+
+        let row = |missing_bytes_max| MakerRow {
             id,
             name: Arc::clone(name),
             sums,
             missing_bytes_max,
         };
+
+        // A full table replaces its lowest row, whose rank the new one inherits as what it may lack (Space-Saving, Metwally 2005).
         let place = match self.lowest() {
             Some(place) if self.rows.len() >= NAMES_MAX => {
                 self.places.remove(&self.rows[place].id);
@@ -91,17 +94,18 @@ impl Table {
                 self.rows.len() - 1
             }
         };
+
         self.places.insert(id, place);
     }
 
     /// The rows, in no order.
-    pub(super) fn rows(&self) -> &[Row] {
+    pub(super) fn rows(&self) -> &[MakerRow] {
         &self.rows
     }
 
     /// Limit of the bytes of a name that is not in the table.
     pub(super) fn unseen_bytes_max(&self) -> u64 {
-        let ranks = self.rows.iter().map(Row::rank);
+        let ranks = self.rows.iter().map(MakerRow::rank);
         match self.replaced {
             0 => 0,
             _ => ranks.min().unwrap_or(0),

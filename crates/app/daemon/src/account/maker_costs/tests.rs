@@ -1,6 +1,6 @@
 //! Counts of makers, compared with exact ones.
 
-use super::table::Table;
+use super::table::MakerTable;
 use super::*;
 
 const MAKERS: u64 = 4;
@@ -35,7 +35,7 @@ fn name(id: u64) -> Arc<[u8]> {
 
 /// Checks what a table promises against the exact counts of a stream.
 fn keeps_its_promises(what: &str, stream: impl Iterator<Item = (u64, u64)>) {
-    let mut table = Table::default();
+    let mut table = MakerTable::default();
     let mut exact: HashMap<u64, Sums> = HashMap::new();
     let mut all = 0;
     for (id, bytes) in stream {
@@ -49,7 +49,7 @@ fn keeps_its_promises(what: &str, stream: impl Iterator<Item = (u64, u64)>) {
         unseen <= all / NAMES_MAX as u64,
         "{what}: {unseen} of {all}"
     );
-    let mut rows: HashMap<u64, &Row> = HashMap::new();
+    let mut rows: HashMap<u64, &MakerRow> = HashMap::new();
     for row in table.rows() {
         assert!(
             rows.insert(row.id, row).is_none(),
@@ -82,7 +82,7 @@ fn keeps_its_promises(what: &str, stream: impl Iterator<Item = (u64, u64)>) {
 fn a_table_is_exact_until_it_is_full() {
     let mut numbers = Numbers(1);
     let stream = (0..50_000).map(|_| (numbers.below(NAMES_MAX as u64), 1 + numbers.below(5000)));
-    let mut table = Table::default();
+    let mut table = MakerTable::default();
     let mut exact: HashMap<u64, Sums> = HashMap::new();
     for (id, bytes) in stream {
         table.add(id, &name(id), event(bytes));
@@ -137,9 +137,9 @@ fn what_two_windows_tell_together_holds_for_the_events_of_both() {
                 .map(|_| (from + numbers.below(names), 1 + numbers.below(3000)))
                 .collect();
             for (id, bytes) in &events {
-                let known = || Name::Known(*id, name(*id));
+                let known = || MakerName::Known(*id, name(*id));
                 window.add(
-                    &[known(), Name::None, known(), Name::Unknown],
+                    &[known(), MakerName::None, known(), MakerName::Unknown],
                     event(*bytes),
                 );
             }
@@ -156,7 +156,7 @@ fn what_two_windows_tell_together_holds_for_the_events_of_both() {
         assert_eq!((all.nameless, all.total), (total, total));
         assert_eq!(found(&periods, MakerKind::Exe).unknown, total);
         let all = found(&periods, MakerKind::Unit);
-        let rows: HashMap<u64, &Row> = all.named.iter().map(|row| (row.id, row)).collect();
+        let rows: HashMap<u64, &MakerRow> = all.named.iter().map(|row| (row.id, row)).collect();
         assert_eq!(rows.len(), all.named.len(), "each name has one row");
         for (id, exact) in &exact {
             let (bytes, limit) = match rows.get(id) {
@@ -172,13 +172,15 @@ fn what_two_windows_tell_together_holds_for_the_events_of_both() {
 fn flood(costs: &mut MakerCosts, events: u64) {
     for number in 0..events {
         let is_flooder = number % 10 == 0;
-        let unit = match is_flooder {
-            true => "flooder.service".to_owned(),
-            false => format!("new-{number}.service"),
+        let unit = if is_flooder {
+            "flooder.service".to_owned()
+        } else {
+            format!("new-{number}.service")
         };
-        let exe = match is_flooder {
-            true => b"/bin/flooder".to_vec(),
-            false => format!("/tmp/{number}").into_bytes(),
+        let exe = if is_flooder {
+            b"/bin/flooder".to_vec()
+        } else {
+            format!("/tmp/{number}").into_bytes()
         };
         let path = format!("/system.slice/{unit}");
         let text = Arc::new(WorkloadText::of(path.as_bytes(), false, None));

@@ -80,9 +80,10 @@ fn text_of(name: &str, value: &str, is_quoted: bool) -> String {
 
 /// A text as the kernel writes it: in quotes, or in hex if it has a blank.
 fn written(text: &str) -> String {
-    match text.contains(' ') {
-        true => text.bytes().map(|byte| format!("{byte:02X}")).collect(),
-        false => format!("\"{text}\""),
+    if text.contains(' ') {
+        text.bytes().map(|byte| format!("{byte:02X}")).collect()
+    } else {
+        format!("\"{text}\"")
     }
 }
 

@@ -4,8 +4,8 @@
 use crate::attach::probes::PROBE;
 use crate::kernel::kernel_btf::Types;
 
-/// Arguments that are pointers to structures: index, and name of the structure.
-type Arguments = &'static [(usize, &'static str)];
+/// HookArguments that are pointers to structures: index, and name of the structure.
+type HookArguments = &'static [(usize, &'static str)];
 
 /// Whether the kernel has the function, with the arguments that the program reads.
 pub(super) fn are_as_read(types: &Types, program: &str, function: &str) -> bool {
@@ -19,7 +19,7 @@ pub(super) fn are_as_read(types: &Types, program: &str, function: &str) -> bool 
 }
 
 /// The arguments of programs for which functions exist in several forms.
-fn of_program(program: &str) -> Option<Arguments> {
+fn of_program(program: &str) -> Option<HookArguments> {
     match program.strip_prefix(PROBE).unwrap_or(program) {
         "on_vfs_create__at1" | "after_vfs_create__at1" => Some(&[(1, "dentry")]),
         "on_vfs_create__at2" | "after_vfs_create__at2" => Some(&[(2, "dentry")]),
@@ -27,7 +27,7 @@ fn of_program(program: &str) -> Option<Arguments> {
     }
 }
 
-fn of_function(function: &str) -> Arguments {
+fn of_function(function: &str) -> HookArguments {
     match function {
         "do_unlinkat" | "filename_unlinkat" | "do_rmdir" | "filename_rmdir" | "do_mkdirat"
         | "filename_mkdirat" | "do_mknodat" | "filename_mknodat" => &[(1, "filename")],

@@ -65,9 +65,10 @@ fn attach(
     let Some(probe) = name.strip_prefix(PROBE) else {
         return attach_trace(program, pins);
     };
-    let at = match probe.starts_with("on_") {
-        true => At::Entry,
-        false => At::End,
+    let at = if probe.starts_with("on_") {
+        At::Entry
+    } else {
+        At::End
     };
     let function = function_of(name).unwrap_or_default();
     probes::attach_object(program, function, at, pins)
@@ -90,23 +91,30 @@ impl VfsHooks {
     /// Leaves out the programs in `open` that this kernel would refuse: all of them if the engine does not hook
     /// functions or cannot; those whose function does not exist; and those of the other form.
     pub(crate) fn choose(open: &mut OpenObject, form: Form) -> VfsHooks {
-        let types =
-            kernel_btf::of_this_kernel().filter(|_| form.trampoline && functions_can_be_hooked());
+        let types = if form.trampoline && functions_can_be_hooked() {
+            kernel_btf::of_this_kernel()
+        } else {
+            None
+        };
+
         let mut loaded = BTreeSet::new();
         for mut program in open.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
             let Some(function) = function_of(&name) else {
                 continue;
             };
-            let types = types
-                .as_ref()
-                .filter(|_| name.starts_with(PROBE) == form.probes);
-            let exists = types.is_some_and(|types| arguments::are_as_read(types, &name, function));
+
+            let is_of_form = name.starts_with(PROBE) == form.probes;
+            let exists = is_of_form
+                && types
+                    .as_ref()
+                    .is_some_and(|types| arguments::are_as_read(types, &name, function));
             program.set_autoload(exists);
             if exists {
                 loaded.insert(name);
             }
         }
+
         VfsHooks {
             loaded,
             armed: BTreeMap::new(),
@@ -131,6 +139,7 @@ impl VfsHooks {
             .iter()
             .filter(|program| function_of(program).is_some_and(|f| functions.contains(f)))
             .collect();
+
         let mut added = BTreeMap::new();
         for program in object.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
@@ -142,6 +151,7 @@ impl VfsHooks {
                 added.insert(name, link);
             }
         }
+
         let stale: Vec<String> = self
             .armed
             .keys()
@@ -168,13 +178,16 @@ impl VfsHooks {
             epoch: self.epoch,
             ..object_calls::new_zeroed()
         };
+
         if !self.loaded.is_empty() {
             calls.class = plan.object_classes();
             calls.operations = plan.operation_classes();
         }
+
         for (entry, nr, class) in plan.entry_classes() {
             calls.class[entry as usize][nr as usize] = class;
         }
+
         object
             .maps()
             .find(|map| map.name() == "object_calls")
