@@ -1,130 +1,206 @@
-//! Record types: their numbers, and the names in `type=` of the log.
+//! Record types: their numbers, their groups, and the names in `type=` of the log.
 
 use crate::by_number;
 use crate::generated::records;
+use core::fmt;
 
-/// `type=USER`.
-pub const USER: u32 = 1005;
-/// `type=LOGIN`.
-pub const LOGIN: u32 = 1006;
-/// `type=USER_AUTH`.
-pub const USER_AUTH: u32 = 1100;
-/// `type=USER_ACCT`.
-pub const USER_ACCT: u32 = 1101;
-/// `type=USER_AVC`.
-pub const USER_AVC: u32 = 1107;
-/// `type=USER_ERR`.
-pub const USER_ERR: u32 = 1109;
-/// `type=USER_LOGIN`.
-pub const USER_LOGIN: u32 = 1112;
-/// `type=USER_CMD`.
-pub const USER_CMD: u32 = 1123;
-/// `type=USER_TTY`.
-pub const USER_TTY: u32 = 1124;
-/// `type=SERVICE_START`.
-pub const SERVICE_START: u32 = 1130;
-/// `type=SERVICE_STOP`.
-pub const SERVICE_STOP: u32 = 1131;
-/// `type=DAEMON_START`.
-pub const DAEMON_START: u32 = 1200;
-/// `type=DAEMON_END`.
-pub const DAEMON_END: u32 = 1201;
-/// `type=DAEMON_ABORT`.
-pub const DAEMON_ABORT: u32 = 1202;
-/// `type=DAEMON_CONFIG`.
-pub const DAEMON_CONFIG: u32 = 1203;
-/// `type=DAEMON_ROTATE`.
-pub const DAEMON_ROTATE: u32 = 1205;
-/// `type=DAEMON_RESUME`.
-pub const DAEMON_RESUME: u32 = 1206;
-/// `type=DAEMON_ERR`.
-pub const DAEMON_ERR: u32 = 1209;
-/// `type=SYSCALL`.
-pub const SYSCALL: u32 = 1300;
-/// `type=PATH`.
-pub const PATH: u32 = 1302;
-/// `type=IPC`.
-pub const IPC: u32 = 1303;
-/// `type=SOCKETCALL`.
-pub const SOCKETCALL: u32 = 1304;
-/// `type=CONFIG_CHANGE`.
-pub const CONFIG_CHANGE: u32 = 1305;
-/// `type=SOCKADDR`.
-pub const SOCKADDR: u32 = 1306;
-/// `type=CWD`.
-pub const CWD: u32 = 1307;
-/// `type=EXECVE`.
-pub const EXECVE: u32 = 1309;
-/// `type=IPC_SET_PERM`.
-pub const IPC_SET_PERM: u32 = 1311;
-/// `type=MQ_OPEN`.
-pub const MQ_OPEN: u32 = 1312;
-/// `type=MQ_SENDRECV`.
-pub const MQ_SENDRECV: u32 = 1313;
-/// `type=MQ_NOTIFY`.
-pub const MQ_NOTIFY: u32 = 1314;
-/// `type=MQ_GETSETATTR`.
-pub const MQ_GETSETATTR: u32 = 1315;
-/// `type=FD_PAIR`.
-pub const FD_PAIR: u32 = 1317;
-/// `type=OBJ_PID`.
-pub const OBJ_PID: u32 = 1318;
-/// `type=TTY`.
-pub const TTY: u32 = 1319;
-/// `type=EOE`.
-pub const EOE: u32 = 1320;
-/// `type=BPRM_FCAPS`.
-pub const BPRM_FCAPS: u32 = 1321;
-/// `type=CAPSET`.
-pub const CAPSET: u32 = 1322;
-/// `type=MMAP`.
-pub const MMAP: u32 = 1323;
-/// `type=NETFILTER_PKT`.
-pub const NETFILTER_PKT: u32 = 1324;
-/// `type=NETFILTER_CFG`.
-pub const NETFILTER_CFG: u32 = 1325;
-/// `type=SECCOMP`.
-pub const SECCOMP: u32 = 1326;
-/// `type=PROCTITLE`.
-pub const PROCTITLE: u32 = 1327;
-/// `type=FEATURE_CHANGE`.
-pub const FEATURE_CHANGE: u32 = 1328;
-/// `type=REPLACE`.
-pub const REPLACE: u32 = 1329;
-/// `type=KERN_MODULE`.
-pub const KERN_MODULE: u32 = 1330;
-/// `type=FANOTIFY`.
-pub const FANOTIFY: u32 = 1331;
-/// `type=TIME_INJOFFSET`.
-pub const TIME_INJOFFSET: u32 = 1332;
-/// `type=TIME_ADJNTPVAL`.
-pub const TIME_ADJNTPVAL: u32 = 1333;
-/// `type=BPF`.
-pub const BPF: u32 = 1334;
-/// `type=EVENT_LISTENER`.
-pub const EVENT_LISTENER: u32 = 1335;
-/// `type=URINGOP`.
-pub const URINGOP: u32 = 1336;
-/// `type=OPENAT2`.
-pub const OPENAT2: u32 = 1337;
-/// `type=AVC`.
-pub const AVC: u32 = 1400;
-/// `type=SELINUX_ERR`.
-pub const SELINUX_ERR: u32 = 1401;
-/// `type=MAC_TASK_CONTEXTS`.
-pub const MAC_TASK_CONTEXTS: u32 = 1425;
-/// `type=MAC_OBJ_CONTEXTS`.
-pub const MAC_OBJ_CONTEXTS: u32 = 1426;
-/// `type=ANOM_PROMISCUOUS`.
-pub const ANOM_PROMISCUOUS: u32 = 1700;
-/// `type=ANOM_ABEND`.
-pub const ANOM_ABEND: u32 = 1701;
-/// `type=ANOM_LINK`.
-pub const ANOM_LINK: u32 = 1702;
-/// `type=ANOM_CREAT`.
-pub const ANOM_CREAT: u32 = 1703;
-/// `type=KERNEL`.
-pub const KERNEL: u32 = 2000;
+/// Number of a record type: `AUDIT_*` of linux/audit.h and of libaudit's audit-records.h, the
+/// `nlmsg_type` of a netlink message. Negative for a name in a log that stands for no number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RecordType(pub i32);
+
+macro_rules! record_types {
+    ($($name:ident)*) => {
+        impl RecordType {
+            $(
+                #[doc = concat!("`type=", stringify!($name), "`.")]
+                pub const $name: RecordType = RecordType(number_of(stringify!($name)));
+            )*
+        }
+    };
+}
+
+#[rustfmt::skip]
+record_types! {
+    USER LOGIN
+    USER_AUTH USER_ACCT USER_MGMT CRED_ACQ CRED_DISP USER_START USER_END USER_AVC USER_CHAUTHTOK
+    USER_ERR CRED_REFR USYS_CONFIG USER_LOGIN USER_LOGOUT ADD_USER DEL_USER ADD_GROUP DEL_GROUP
+    DAC_CHECK CHGRP_ID TEST TRUSTED_APP USER_SELINUX_ERR USER_CMD USER_TTY CHUSER_ID GRP_AUTH
+    SYSTEM_BOOT SYSTEM_SHUTDOWN SYSTEM_RUNLEVEL SERVICE_START SERVICE_STOP GRP_MGMT GRP_CHAUTHTOK
+    MAC_CHECK ACCT_LOCK ACCT_UNLOCK USER_DEVICE SOFTWARE_UPDATE
+    DAEMON_START DAEMON_END DAEMON_ABORT DAEMON_CONFIG DAEMON_ROTATE DAEMON_RESUME DAEMON_ACCEPT
+    DAEMON_CLOSE DAEMON_ERR
+    SYSCALL PATH IPC SOCKETCALL CONFIG_CHANGE SOCKADDR CWD EXECVE IPC_SET_PERM MQ_OPEN MQ_SENDRECV
+    MQ_NOTIFY MQ_GETSETATTR KERNEL_OTHER FD_PAIR OBJ_PID TTY EOE BPRM_FCAPS CAPSET MMAP
+    NETFILTER_PKT NETFILTER_CFG SECCOMP PROCTITLE FEATURE_CHANGE REPLACE KERN_MODULE FANOTIFY
+    TIME_INJOFFSET TIME_ADJNTPVAL BPF EVENT_LISTENER URINGOP OPENAT2 DM_CTRL DM_EVENT
+    AVC SELINUX_ERR AVC_PATH MAC_POLICY_LOAD MAC_STATUS MAC_CONFIG_CHANGE MAC_UNLBL_ALLOW
+    MAC_CIPSOV4_ADD MAC_CIPSOV4_DEL MAC_MAP_ADD MAC_MAP_DEL MAC_IPSEC_ADDSA MAC_IPSEC_DELSA
+    MAC_IPSEC_ADDSPD MAC_IPSEC_DELSPD MAC_IPSEC_EVENT MAC_UNLBL_STCADD MAC_UNLBL_STCDEL
+    MAC_CALIPSO_ADD MAC_CALIPSO_DEL IPE_ACCESS IPE_CONFIG_CHANGE IPE_POLICY_LOAD LANDLOCK_ACCESS
+    LANDLOCK_DOMAIN MAC_TASK_CONTEXTS MAC_OBJ_CONTEXTS
+    APPARMOR APPARMOR_AUDIT APPARMOR_ALLOWED APPARMOR_DENIED APPARMOR_HINT APPARMOR_STATUS
+    APPARMOR_ERROR APPARMOR_KILL
+    ANOM_PROMISCUOUS ANOM_ABEND ANOM_LINK ANOM_CREAT
+    INTEGRITY_DATA INTEGRITY_METADATA INTEGRITY_STATUS INTEGRITY_HASH INTEGRITY_PCR INTEGRITY_RULE
+    INTEGRITY_EVM_XATTR INTEGRITY_POLICY_RULE INTEGRITY_USERSPACE
+    KERNEL
+    ANOM_LOGIN_FAILURES ANOM_LOGIN_TIME ANOM_LOGIN_SESSIONS ANOM_LOGIN_ACCT ANOM_LOGIN_LOCATION
+    ANOM_MAX_DAC ANOM_MAX_MAC ANOM_AMTU_FAIL ANOM_RBAC_FAIL ANOM_RBAC_INTEGRITY_FAIL
+    ANOM_CRYPTO_FAIL ANOM_ACCESS_FS ANOM_EXEC ANOM_MK_EXEC ANOM_ADD_ACCT ANOM_DEL_ACCT
+    ANOM_MOD_ACCT ANOM_ROOT_TRANS ANOM_LOGIN_SERVICE ANOM_LOGIN_ROOT ANOM_ORIGIN_FAILURES
+    ANOM_SESSION
+    RESP_ANOMALY RESP_ALERT RESP_KILL_PROC RESP_TERM_ACCESS RESP_ACCT_REMOTE RESP_ACCT_LOCK_TIMED
+    RESP_ACCT_UNLOCK_TIMED RESP_ACCT_LOCK RESP_TERM_LOCK RESP_SEBOOL RESP_EXEC RESP_SINGLE
+    RESP_HALT RESP_ORIGIN_BLOCK RESP_ORIGIN_BLOCK_TIMED RESP_ORIGIN_UNBLOCK_TIMED
+    USER_ROLE_CHANGE ROLE_ASSIGN ROLE_REMOVE LABEL_OVERRIDE LABEL_LEVEL_CHANGE USER_LABELED_EXPORT
+    USER_UNLABELED_EXPORT DEV_ALLOC DEV_DEALLOC FS_RELABEL USER_MAC_POLICY_LOAD ROLE_MODIFY
+    USER_MAC_CONFIG_CHANGE USER_MAC_STATUS
+    CRYPTO_TEST_USER CRYPTO_PARAM_CHANGE_USER CRYPTO_LOGIN CRYPTO_LOGOUT CRYPTO_KEY_USER
+    CRYPTO_FAILURE_USER CRYPTO_REPLAY_USER CRYPTO_SESSION CRYPTO_IKE_SA CRYPTO_IPSEC_SA
+    VIRT_CONTROL VIRT_RESOURCE VIRT_MACHINE_ID VIRT_INTEGRITY_CHECK VIRT_CREATE VIRT_DESTROY
+    VIRT_MIGRATE_IN VIRT_MIGRATE_OUT
+}
+
+/// A number from the tables, so that it is written nowhere else.
+const fn number_of(name: &str) -> i32 {
+    crate::number_in(&[records::BY_NUMBER, USER_SPACE], name)
+}
+
+/// Bounds of groups, as linux/audit.h and audit-records.h name them.
+impl RecordType {
+    /// A name that stands for no number.
+    pub const NONE: RecordType = RecordType(-1);
+    /// First of messages of trusted programs of user space, such as PAM.
+    pub const FIRST_USER_MSG: RecordType = RecordType(1100);
+    /// Last of messages of trusted programs of user space, such as PAM.
+    pub const LAST_USER_MSG: RecordType = RecordType(1199);
+    /// First of records that an audit daemon writes about itself.
+    pub const FIRST_DAEMON: RecordType = RecordType(1200);
+    /// Last of records that an audit daemon writes about itself.
+    pub const LAST_DAEMON: RecordType = RecordType(1299);
+    /// First of records of system calls, their objects and changes of auditing.
+    pub const FIRST_EVENT: RecordType = RecordType(1300);
+    /// Last of records of system calls, their objects and changes of auditing.
+    pub const LAST_EVENT: RecordType = RecordType(1399);
+    /// First of records of SELinux and of labelled networking.
+    pub const FIRST_SELINUX: RecordType = RecordType(1400);
+    /// Last of records of SELinux and of labelled networking.
+    pub const LAST_SELINUX: RecordType = RecordType(1499);
+    /// First of records of AppArmor.
+    pub const FIRST_APPARMOR: RecordType = RecordType(1500);
+    /// Last of records of AppArmor.
+    pub const LAST_APPARMOR: RecordType = RecordType(1599);
+    /// First of records of the kernel's cryptography.
+    pub const FIRST_KERN_CRYPTO_MSG: RecordType = RecordType(1600);
+    /// Last of records of the kernel's cryptography.
+    pub const LAST_KERN_CRYPTO_MSG: RecordType = RecordType(1699);
+    /// First of anomalies that the kernel reports.
+    pub const FIRST_KERN_ANOM_MSG: RecordType = RecordType(1700);
+    /// Last of anomalies that the kernel reports.
+    pub const LAST_KERN_ANOM_MSG: RecordType = RecordType(1799);
+    /// First of records of integrity measurements.
+    pub const FIRST_INTEGRITY_MSG: RecordType = RecordType(1800);
+    /// Last of records of integrity measurements.
+    pub const LAST_INTEGRITY_MSG: RecordType = RecordType(1899);
+    /// First of anomalies that programs of user space report.
+    pub const FIRST_ANOM_MSG: RecordType = RecordType(2100);
+    /// Last of anomalies that programs of user space report.
+    pub const LAST_ANOM_MSG: RecordType = RecordType(2199);
+    /// First of responses to anomalies.
+    pub const FIRST_ANOM_RESP: RecordType = RecordType(2200);
+    /// Last of responses to anomalies.
+    pub const LAST_ANOM_RESP: RecordType = RecordType(2299);
+    /// First of records of roles and labels of user space.
+    pub const FIRST_USER_LSPP_MSG: RecordType = RecordType(2300);
+    /// Last of records of roles and labels of user space.
+    pub const LAST_USER_LSPP_MSG: RecordType = RecordType(2399);
+    /// First of records of user space's cryptography.
+    pub const FIRST_CRYPTO_MSG: RecordType = RecordType(2400);
+    /// Last of records of user space's cryptography.
+    pub const LAST_CRYPTO_MSG: RecordType = RecordType(2499);
+    /// First of records of virtual machines.
+    pub const FIRST_VIRT_MSG: RecordType = RecordType(2500);
+    /// Last of records of virtual machines.
+    pub const LAST_VIRT_MSG: RecordType = RecordType(2599);
+    /// First of second range of messages of user space.
+    pub const FIRST_USER_MSG2: RecordType = RecordType(2100);
+    /// Last of second range of messages of user space.
+    pub const LAST_USER_MSG2: RecordType = RecordType(2999);
+
+    /// Whether the type is one of `first` to `last`.
+    pub const fn is_in(self, first: RecordType, last: RecordType) -> bool {
+        first.0 <= self.0 && self.0 <= last.0
+    }
+
+    /// Whether a program of user space sends records of this type, which the kernel then filters
+    /// with the user list.
+    pub fn is_user_message(self) -> bool {
+        self == RecordType::USER
+            || self.is_in(RecordType::FIRST_USER_MSG, RecordType::LAST_USER_MSG)
+            || self.is_in(RecordType::FIRST_USER_MSG2, RecordType::LAST_USER_MSG2)
+    }
+
+    /// The name that auditd writes after `type=`. `None` for types that auditd writes as
+    /// `UNKNOWN[n]`, even if the kernel's header has a name for them.
+    pub fn name(self) -> Option<&'static str> {
+        if UNNAMED.contains(&self) {
+            return None;
+        }
+        let number = u32::try_from(self.0).ok()?;
+        by_number(records::BY_NUMBER, number).or_else(|| by_number(USER_SPACE, number))
+    }
+
+    /// The type with this name in auditd or in the kernel's header (without `AUDIT_`);
+    /// `UNKNOWN[n]` gives `n`.
+    pub fn from_name(name: &[u8]) -> Option<RecordType> {
+        match name {
+            // The types of most lines, without a search for the name.
+            b"SYSCALL" => return Some(RecordType::SYSCALL),
+            b"PATH" => return Some(RecordType::PATH),
+            b"CWD" => return Some(RecordType::CWD),
+            b"EXECVE" => return Some(RecordType::EXECVE),
+            b"PROCTITLE" => return Some(RecordType::PROCTITLE),
+            _ => {}
+        }
+
+        let name = core::str::from_utf8(name).ok()?;
+        if let Some(number) = name
+            .strip_prefix("UNKNOWN[")
+            .and_then(|rest| rest.strip_suffix(']'))
+        {
+            return number.parse().ok().map(RecordType);
+        }
+        RecordType::all().find(|row| row.1 == name).map(|row| row.0)
+    }
+
+    /// Every record type with its name, kernel types first.
+    pub fn all() -> impl Iterator<Item = (RecordType, &'static str)> {
+        let rows = records::BY_NUMBER.iter().chain(USER_SPACE);
+        rows.map(|&(number, name)| (RecordType(number as i32), name))
+    }
+
+    /// The `nlmsg_type` of a netlink message with a record of this type.
+    pub const fn netlink(self) -> u16 {
+        self.0 as u16
+    }
+}
+
+impl From<u16> for RecordType {
+    fn from(number: u16) -> RecordType {
+        RecordType(number.into())
+    }
+}
+
+/// The name as auditd writes it: `SYSCALL`, or `UNKNOWN[1999]`.
+impl fmt::Display for RecordType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.write_str(name),
+            None => write!(f, "UNKNOWN[{}]", self.0),
+        }
+    }
+}
 
 /// Types that audit's user space adds to those of the kernel, in 3.0.9 and 4.x alike
 /// (audit-userspace lib/audit-records.h, msg_typetab.h).
@@ -253,37 +329,15 @@ static USER_SPACE: &[(u32, &str)] = &[
 ];
 
 /// Types of the kernel that audit up to 4.2.1 has no name for and logs as `UNKNOWN[n]`.
-const UNNAMED: [u32; 7] = [1329, 1420, 1421, 1422, 1425, 1426, 1808];
-
-/// The name that auditd writes after `type=`. `None` for types that auditd writes as `UNKNOWN[n]`,
-/// even if the kernel's header has a name for them.
-pub fn record_type_name(number: u32) -> Option<&'static str> {
-    if UNNAMED.contains(&number) {
-        return None;
-    }
-    by_number(records::BY_NUMBER, number).or_else(|| by_number(USER_SPACE, number))
-}
-
-/// The number of a record type by its name in auditd or in the kernel's header (without `AUDIT_`).
-/// `UNKNOWN[n]` gives `n`.
-pub fn record_type_number(name: &str) -> Option<u32> {
-    if let Some(number) = name
-        .strip_prefix("UNKNOWN[")
-        .and_then(|rest| rest.strip_suffix(']'))
-    {
-        return number.parse().ok();
-    }
-    records::BY_NUMBER
-        .iter()
-        .chain(USER_SPACE)
-        .find(|row| row.1 == name)
-        .map(|row| row.0)
-}
-
-/// Every record type with its name, kernel types first.
-pub fn record_type_names() -> impl Iterator<Item = (u32, &'static str)> {
-    records::BY_NUMBER.iter().chain(USER_SPACE).copied()
-}
+const UNNAMED: [RecordType; 7] = [
+    RecordType::REPLACE,
+    RecordType::IPE_ACCESS,
+    RecordType::IPE_CONFIG_CHANGE,
+    RecordType::IPE_POLICY_LOAD,
+    RecordType::MAC_TASK_CONTEXTS,
+    RecordType::MAC_OBJ_CONTEXTS,
+    RecordType::INTEGRITY_USERSPACE,
+];
 
 #[cfg(test)]
 mod tests {
@@ -292,17 +346,30 @@ mod tests {
     #[test]
     fn names_and_numbers_agree() {
         assert!(USER_SPACE.is_sorted_by(|a, b| a.0 < b.0));
-        for (number, name) in record_type_names() {
-            assert_eq!(record_type_number(name), Some(number));
+        for (number, name) in RecordType::all() {
+            assert_eq!(RecordType::from_name(name.as_bytes()), Some(number));
             if !UNNAMED.contains(&number) {
-                assert_eq!(record_type_name(number), Some(name));
+                assert_eq!(number.name(), Some(name));
             }
         }
-        assert_eq!(record_type_number("UNKNOWN[1425]"), Some(1425));
-        assert_eq!(record_type_number("UNKNOWN[x]"), None);
-        assert_eq!(record_type_name(1425), None);
-        assert_eq!(record_type_name(2404), Some("CRYPTO_KEY_USER"));
-        assert_eq!(record_type_name(SYSCALL), Some("SYSCALL"));
-        assert_eq!(record_type_name(9999), None);
+        let unknown = RecordType::from_name(b"UNKNOWN[1425]");
+        assert_eq!(unknown, Some(RecordType::MAC_TASK_CONTEXTS));
+        assert_eq!(RecordType::from_name(b"UNKNOWN[x]"), None);
+        assert_eq!(RecordType::MAC_TASK_CONTEXTS.name(), None);
+        assert_eq!(RecordType(2404).name(), Some("CRYPTO_KEY_USER"));
+        assert_eq!(RecordType(1300), RecordType::SYSCALL);
+        assert_eq!(RecordType::SYSCALL.name(), Some("SYSCALL"));
+        assert_eq!(RecordType(9999).name(), None);
+        assert_eq!(RecordType(9999).to_string(), "UNKNOWN[9999]");
+    }
+
+    #[test]
+    fn user_messages_are_those_that_the_kernel_filters_with_the_user_list() {
+        for number in [1005, 1100, 1199, 2100, 2999] {
+            assert!(RecordType(number).is_user_message(), "{number}");
+        }
+        for number in [1000, 1099, 1200, 1300, 2099, 3000] {
+            assert!(!RecordType(number).is_user_message(), "{number}");
+        }
     }
 }

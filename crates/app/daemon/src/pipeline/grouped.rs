@@ -54,7 +54,7 @@ impl Grouped {
             return 1;
         };
         let place = self.open.iter().position(|open| open.stamp == stamp);
-        if RecordType(kind) == RecordType::EOE {
+        if RecordType::from(kind) == RecordType::EOE {
             return place.map_or(0, |place| self.end_one(place, sink));
         }
         let place = place.unwrap_or_else(|| {

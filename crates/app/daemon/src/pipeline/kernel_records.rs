@@ -352,7 +352,7 @@ fn is_own(
     let stamp = &text[..stamp_len.unwrap_or(0)];
     let known = events.iter().position(|own| own == stamp);
     if let Some(place) = known {
-        if RecordType(kind) == RecordType::EOE {
+        if RecordType::from(kind) == RecordType::EOE {
             events.remove(place);
         }
         return true;
