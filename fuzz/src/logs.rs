@@ -18,9 +18,10 @@ impl Scratch {
     pub(crate) fn new() -> Scratch {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let memory = Path::new("/dev/shm");
-        let root = match memory.is_dir() {
-            true => memory.to_owned(),
-            false => std::env::temp_dir(),
+        let root = if memory.is_dir() {
+            memory.to_owned()
+        } else {
+            std::env::temp_dir()
         };
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = root.join(format!("tarsier-fuzz-{}-{number}", std::process::id()));

@@ -1,17 +1,16 @@
 //! Logs of which reports are made: the first byte says which, the rest is the log.
 
-use query::last::{Logins, Options, Sessions};
 use query::report::runs::{Part, Reading};
 use query::report::top::{Field, Top};
 use query::report::{Changes, Kind, List, Request, Summary};
-use query::{Assembler, Dialect, Escape, Interpreter, Lines, MachineNames, TimeRange};
+use query::{Assembler, Dialect, Escape, Lines, TimeRange};
 
-/// Makes a report of each form in every dialect, and puts sessions together.
+/// Makes a report of each form in every dialect.
 pub(crate) fn reports(data: &[u8]) {
     let Some((which, log)) = data.split_first() else {
         return;
     };
-    for dialect in [Dialect::Own, Dialect::Three, Dialect::Four] {
+    for dialect in [Dialect::Own, Dialect::Compat] {
         let request = request(*which, dialect);
         let mut list = List::new(Request {
             is_summary: false,
@@ -19,9 +18,6 @@ pub(crate) fn reports(data: &[u8]) {
         });
         let mut summary = Summary::new(request.clone(), 0);
         let mut top = Top::new(request.clone(), vec![Field::File, Field::Key]);
-        let interpreter = Interpreter::new(dialect, Escape::Tty, MachineNames::none());
-        let mut sessions = Sessions::new(Options::default(), interpreter, || 0);
-        let mut logins = Logins::new(vec![(b"root".to_vec(), 0)], dialect);
         let mut out = Vec::new();
         let mut assembler = Assembler::new(dialect, 2, TimeRange::default());
         let mut lines = Lines::new(log, dialect.line_bytes_max());
@@ -39,15 +35,11 @@ pub(crate) fn reports(data: &[u8]) {
                 list.add(event.view(), &mut out);
                 summary.add(event.view());
                 top.add(event.view());
-                sessions.add(&event);
-                logins.add(&event);
                 assembler.recycle(event);
             }
         }
         let mut report = Vec::new();
         summary.write((0, 0), (0, 0), &mut report);
-        sessions.finish();
-        logins.write(&mut out);
         assert!(top.finish(3).rows.len() <= 3);
         in_parts(log, request, &report);
     }

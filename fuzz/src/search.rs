@@ -12,7 +12,7 @@ type Field = fn(&mut Filter) -> &mut Option<Vec<u8>>;
 pub(crate) fn search(data: &[u8]) {
     let end = data.iter().position(|byte| *byte == b'\n').unwrap_or(0);
     let (text, log) = data.split_at(end);
-    for dialect in [Dialect::Own, Dialect::Three, Dialect::Four] {
+    for dialect in [Dialect::Own, Dialect::Compat] {
         let mut matchers: Vec<Matcher> = filters(text)
             .into_iter()
             .map(|filter| Matcher::new(filter, dialect, |_| None))
@@ -23,13 +23,12 @@ pub(crate) fn search(data: &[u8]) {
         let mut lines = Lines::new(log, dialect.line_bytes_max());
         while let Some(line) = lines.next_line().expect("memory is read") {
             converted.clear();
-            match query::json_lines(line, &mut converted) {
-                true => converted
-                    .split_inclusive(|byte| *byte == b'\n')
-                    .for_each(|line| {
-                        assembler.add(line);
-                    }),
-                false => drop(assembler.add(line)),
+            if query::json_lines(line, &mut converted) {
+                for line in converted.split_inclusive(|byte| *byte == b'\n') {
+                    assembler.add(line);
+                }
+            } else {
+                assembler.add(line);
             }
             assembler.take_bad_times();
             look(&mut assembler, &mut matchers, &mut formats);

@@ -134,9 +134,10 @@ fn literal(text: &str) -> String {
 /// Escapes a line so that roff prints it verbatim.
 fn escaped(line: &str) -> String {
     let text = line.replace('\\', "\\e").replace('-', "\\-");
-    match text.starts_with(['.', '\'']) {
-        true => format!("\\&{text}"),
-        false => text,
+    if text.starts_with(['.', '\'']) {
+        format!("\\&{text}")
+    } else {
+        text
     }
 }
 
@@ -240,14 +241,13 @@ mod tests {
         for (name, option) in all {
             let command = name.replace('-', " ");
             let is_top = command == "tarsier";
-            let section = match is_top {
-                true => main.as_str(),
-                false => {
-                    let (_, rest) = main
-                        .split_once(&format!(".SS \"{command}\"\n"))
-                        .unwrap_or_else(|| panic!("tarsier.8 lacks {command}"));
-                    rest.split(".SS ").next().unwrap_or_default()
-                }
+            let section = if is_top {
+                main.as_str()
+            } else {
+                let (_, rest) = main
+                    .split_once(&format!(".SS \"{command}\"\n"))
+                    .unwrap_or_else(|| panic!("tarsier.8 lacks {command}"));
+                rest.split(".SS ").next().unwrap_or_default()
             };
             assert!(
                 section.contains(&option),

@@ -83,9 +83,10 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
     }
     let extent = request.extent();
     let mut jobs = plan::jobs(&grounds, &extent);
-    let known = match request.is_part() {
-        true => results::read(&matrix_file()?)?,
-        false => Vec::new(),
+    let known = if request.is_part() {
+        results::read(&matrix_file()?)?
+    } else {
+        Vec::new()
     };
     if request.continues {
         for job in &mut jobs {
@@ -95,9 +96,12 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
         }
         jobs.retain(|job| !job.tests.is_empty());
     }
-    let entries = run_jobs(jobs, request.jobs, |done| match request.is_matrix {
-        true => results::write(&matrix_file()?, &results::merge(&known, done)),
-        false => Ok(()),
+    let entries = run_jobs(jobs, request.jobs, |done| {
+        if request.is_matrix {
+            results::write(&matrix_file()?, &results::merge(&known, done))
+        } else {
+            Ok(())
+        }
     })?;
     report_times(&entries);
     let has_failed = entries.iter().any(|entry| !entry.passed);
@@ -107,9 +111,10 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
     if request.writes {
         documents::publish(&source_root(), &results::merge(&known, &entries))?;
     }
-    match has_failed {
-        true => Ok(ExitCode::FAILURE),
-        false => Ok(code),
+    if has_failed {
+        Ok(ExitCode::FAILURE)
+    } else {
+        Ok(code)
     }
 }
 
@@ -138,15 +143,17 @@ impl Ground {
         }
         let dir = vm_dir(guest)?;
         let store = Store::open(guest, &dir)?;
-        let all = match request.is_matrix {
-            true => store.series_from(plan::LOWEST)?,
-            false => BTreeSet::new(),
+        let all = if request.is_matrix {
+            store.series_from(plan::LOWEST)?
+        } else {
+            BTreeSet::new()
         };
         let wanted = wanted(request, guest, &all)?;
         let (kernels, lacks_kernels) = fetch(&wanted, &store)?;
-        let newest = match request.is_matrix {
-            true => all.last().copied(),
-            false => kernels.iter().map(Kernel::series).max(),
+        let newest = if request.is_matrix {
+            all.last().copied()
+        } else {
+            kernels.iter().map(Kernel::series).max()
         };
         if kernels.is_empty() {
             return Ok(Err("no kernel can be had".to_owned()));
@@ -287,9 +294,10 @@ fn run_job(job: &Job) -> Result<Vec<Entry>> {
 fn report(job: &Job, test: &str, judged: &Judged) {
     let release = &job.machine.kernel.release;
     let variant = job.machine.variant;
-    let machine = match variant.is_plain() {
-        true => release.clone(),
-        false => format!("{release} {}", variant.name),
+    let machine = if variant.is_plain() {
+        release.clone()
+    } else {
+        format!("{release} {}", variant.name)
     };
     match judged {
         Ok(said) if said.is_empty() => println!("ok: kernel {machine}: {test}"),

@@ -17,7 +17,7 @@ type Graph = BTreeMap<String, BTreeSet<String>>;
 /// An offence for each circle of files. `excused` arrows, written `FILE -> FILE`, are removed first; one of them
 /// that is on a circle is an offence under its own name.
 pub(super) fn offences(sources: &[Source], excused: &[&str]) -> Vec<Offence> {
-    let mut crates: BTreeMap<&str, Crate> = BTreeMap::new();
+    let mut crates: BTreeMap<&str, CrateFiles> = BTreeMap::new();
     for source in sources
         .iter()
         .filter(|source| source.language == Language::Rust)
@@ -115,7 +115,7 @@ fn module_of(file: &str) -> Vec<String> {
 
 /// The files of a crate, by the path of their modules.
 #[derive(Default)]
-struct Crate {
+struct CrateFiles {
     files: BTreeMap<Vec<String>, File>,
 }
 
@@ -127,7 +127,7 @@ struct File {
     named: BTreeSet<Vec<String>>,
 }
 
-impl Crate {
+impl CrateFiles {
     fn add(&mut self, path: &str, module: Vec<String>, code: &str) {
         let tokens = tokens(code);
         let mut file = File {

@@ -147,9 +147,10 @@ fn found<'e>(engine: &str, entries: &[&'e Entry]) -> Option<&'e Engine> {
 
 fn cell(engine: &str, entries: &[&Entry]) -> String {
     if let Some(test) = entries.iter().find(|entry| entry.test == NO_EBPF) {
-        let text = match test.passed {
-            true => "kernel's audit",
-            false => "test fails",
+        let text = if test.passed {
+            "kernel's audit"
+        } else {
+            "test fails"
         };
         return text.to_owned();
     }

@@ -53,9 +53,10 @@ fn read_engine(dir: &Path, name: &str) -> Result<Engine> {
         serde_json::from_str(&text("plan")?).context(format!("{name}.plan"))?;
     Ok(Engine {
         works,
-        why: match works {
-            true => String::new(),
-            false => format!("{calls} of {CALLS} calls recorded"),
+        why: if works {
+            String::new()
+        } else {
+            format!("{calls} of {CALLS} calls recorded")
         },
         notes: notes_of(&plan),
     })
@@ -75,15 +76,17 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
     let mut is_right = true;
     for (name, engine) in read(dir)? {
         is_right &= engine.works;
-        let verdict = match engine.works {
-            true => format!("works, {} notes", engine.notes.len()),
-            false => engine.why,
+        let verdict = if engine.works {
+            format!("works, {} notes", engine.notes.len())
+        } else {
+            engine.why
         };
         said.push(format!("{name}: {verdict}"));
     }
-    match is_right {
-        true => Ok(said.join("\n")),
-        false => bail!("{}", said.join("\n")),
+    if is_right {
+        Ok(said.join("\n"))
+    } else {
+        bail!("{}", said.join("\n"))
     }
 }
 

@@ -48,8 +48,9 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
             let _ = writeln!(table, "{name}: {}", text.trim());
         }
     }
-    match wrong.is_empty() {
-        true => Ok(table.trim_end().to_owned()),
-        false => bail!("{}\n{table}", wrong.join("\n")),
+    if wrong.is_empty() {
+        Ok(table.trim_end().to_owned())
+    } else {
+        bail!("{}\n{table}", wrong.join("\n"))
     }
 }

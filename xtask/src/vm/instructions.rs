@@ -303,9 +303,10 @@ fn functions(dir: &Path, native: &Costs, table: &mut String) -> Result<Vec<Strin
         let _ = writeln!(table, "{}", Costs::read(dir, case)?.row(case));
     }
     let floor = Costs::read(dir, "floor.fexit")?;
-    let (gate_limit, set_limit) = match hooks(dir, "trampoline")?.contains("kretprobe") {
-        true => (f64::INFINITY, PROBE_CHAINS),
-        false => (GATE_LIMIT, ROUNDING),
+    let (gate_limit, set_limit) = if hooks(dir, "trampoline")?.contains("kretprobe") {
+        (f64::INFINITY, PROBE_CHAINS)
+    } else {
+        (GATE_LIMIT, ROUNDING)
     };
     let _ = writeln!(table, "{}", floor.row("floor.fexit"));
     for (set, base, limit, set_limit) in [
@@ -358,9 +359,10 @@ fn stig(dir: &Path, native: &Costs, table: &mut String) -> Result<Vec<String>> {
     );
     let armed_s = seconds("stig.armed_at")? - seconds("stig.started_at")?;
     let is_probed = hooks(dir, "trampoline")?.contains("kretprobe");
-    let (armed_limit_s, verified_limits) = match is_probed {
-        true => (STIG_PROBED_LIMIT_S, VERIFIED_PROBED_LIMITS),
-        false => (STIG_ARMED_LIMIT_S, VERIFIED_LIMITS),
+    let (armed_limit_s, verified_limits) = if is_probed {
+        (STIG_PROBED_LIMIT_S, VERIFIED_PROBED_LIMITS)
+    } else {
+        (STIG_ARMED_LIMIT_S, VERIFIED_LIMITS)
     };
     let of_open = |costs: &Costs| {
         let open = costs.0.iter().find(|(probe, _)| probe == INEXACT);

@@ -304,9 +304,10 @@ fn image_name(file: &str, package: &str) -> Result<String> {
 fn package_of(release: &str, packages: &[String]) -> String {
     let names = PREFIXES.map(|prefix| format!("{prefix}{release}"));
     let [image, binary] = names;
-    match packages.contains(&binary) {
-        true => binary,
-        false => image,
+    if packages.contains(&binary) {
+        binary
+    } else {
+        image
     }
 }
 

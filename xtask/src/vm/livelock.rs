@@ -34,9 +34,10 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
         let is_ours = case.starts_with("tra");
         let (quiet, flooded) = (p99_ms("quiet")?, p99_ms("flooded")?);
         let ratio = flooded / quiet;
-        let stopped = match is_ours {
-            true => format!("{:.2}", p99_ms("stopped")?),
-            false => String::new(),
+        let stopped = if is_ours {
+            format!("{:.2}", p99_ms("stopped")?)
+        } else {
+            String::new()
         };
         let made = read(&format!("{case}.made"))?;
         let [made, _] = numbers(&made).with_context(|| format!("{case}.made: {made}"))?;
@@ -56,8 +57,9 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
             wrong.push(format!("{case}: {lost} events lost"));
         }
     }
-    match wrong.is_empty() {
-        true => Ok(table),
-        false => bail!("{}\n{table}", wrong.join("\n")),
+    if wrong.is_empty() {
+        Ok(table)
+    } else {
+        bail!("{}\n{table}", wrong.join("\n"))
     }
 }

@@ -123,9 +123,10 @@ impl Machine<'_> {
     /// Directory of the run, relative to the directory of all runs.
     pub(super) fn place(&self) -> PathBuf {
         let kind = self.kind.name();
-        Path::new(&self.kernel.release).join(match self.variant.is_plain() {
-            true => kind.to_owned(),
-            false => format!("{kind}.{}", self.variant.name),
+        Path::new(&self.kernel.release).join(if self.variant.is_plain() {
+            kind.to_owned()
+        } else {
+            format!("{kind}.{}", self.variant.name)
         })
     }
 

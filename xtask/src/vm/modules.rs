@@ -103,9 +103,10 @@ fn add(
     let Some(path) = files.get(&name) else {
         return Ok(());
     };
-    let content = match path.extension().is_some_and(|extension| extension == "xz") {
-        true => decompressed(path)?,
-        false => fs::read(path).with_context(|| format!("reading {}", path.display()))?,
+    let content = if path.extension().is_some_and(|extension| extension == "xz") {
+        decompressed(path)?
+    } else {
+        fs::read(path).with_context(|| format!("reading {}", path.display()))?
     };
     for each in depends(&content) {
         add(&each, files, to, needed)?;

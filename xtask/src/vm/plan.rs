@@ -358,9 +358,10 @@ impl Extent<'_> {
             Extent::Long => &LONG[..],
             Extent::Matrix => &MATRIX[..],
             Extent::Named(tests, variants) => {
-                let is_asked_for = match variants.is_empty() {
-                    true => variant.is_plain(),
-                    false => variants.iter().any(|each| each.name == variant.name),
+                let is_asked_for = if variants.is_empty() {
+                    variant.is_plain()
+                } else {
+                    variants.iter().any(|each| each.name == variant.name)
                 };
                 let of_variants = match variant.guest {
                     Guest::Amd64 => OF_VARIANTS.tests,

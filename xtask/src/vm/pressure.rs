@@ -34,9 +34,10 @@ pub(super) fn limit_s(tests: &[&str]) -> Result<u64> {
 
 /// Number of calls beyond the default.
 fn more_calls(tests: &[&str]) -> Result<u64> {
-    match tests.contains(&"pressure") {
-        true => Ok(calls()?.saturating_sub(CALLS)),
-        false => Ok(0),
+    if tests.contains(&"pressure") {
+        Ok(calls()?.saturating_sub(CALLS))
+    } else {
+        Ok(0)
     }
 }
 

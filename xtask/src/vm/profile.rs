@@ -53,8 +53,9 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
             let _ = write!(table, "\n{file:<26} audit {audit:.1} %, bpf {bpf:.1} %");
         }
     }
-    match wrong.is_empty() {
-        true => Ok(table),
-        false => bail!("{}\n{table}", wrong.join("\n")),
+    if wrong.is_empty() {
+        Ok(table)
+    } else {
+        bail!("{}\n{table}", wrong.join("\n"))
     }
 }

@@ -38,8 +38,9 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
             wrong.push(format!("{case}: {lost} of {made} events lost"));
         }
     }
-    match wrong.is_empty() {
-        true => Ok(table),
-        false => bail!("{}\n{table}", wrong.join("\n")),
+    if wrong.is_empty() {
+        Ok(table)
+    } else {
+        bail!("{}\n{table}", wrong.join("\n"))
     }
 }

@@ -59,14 +59,14 @@ pub enum Command {
     /// Find events in logs with ausearch's options; see `tarsier search -h`
     #[command(disable_help_flag = true)]
     Search {
-        /// ausearch's options, after --dialect
+        /// ausearch's options, after --compat
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },
     /// Report on logs with aureport's options, and more; see `tarsier report --help`
     #[command(disable_help_flag = true)]
     Report {
-        /// aureport's options, after --dialect
+        /// aureport's options, after --compat
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },

@@ -2,8 +2,8 @@
 
 /// Output of `tarsier report --help`.
 pub const REPORT_USAGE: &str = "\
-usage: aureport [--dialect 3|4] OPTIONS
-       tarsier report [--dialect 3|4] OPTIONS
+usage: tarsier report [--compat] OPTIONS
+       aureport OPTIONS
 
 Reports on audit logs: a line per event, or with --summary counts. Without the name of a report
 it counts everything.
@@ -55,9 +55,9 @@ which events
   -te, --end [DATE] [TIME]     until this time
                             dates as the locale writes them, or: now recent boot today
                             yesterday this-week week-ago this-month this-year;
-                            not with --dialect: 2h, 30m, 7d before now; seconds since 1970;
+                            not with --compat: 2h, 30m, 7d before now; seconds since 1970;
                             2026-11-14T22:13:20Z, without or with time and zone
-  --since, --until          -ts, -te; not with --dialect
+  --since, --until          -ts, -te; not with --compat
 
 which logs
   -if, --input PATH         file, or directory with audit.log and its rotated files
@@ -69,6 +69,6 @@ others
                             how control characters are printed
   --eoe-timeout SECONDS     age at which an event is complete
   --debug                   as in aureport, without effect on the report
-  --dialect 3|4             first: as aureport 3.0.9 or 4.0.2, byte for byte
+  --compat                  first: as aureport 4.x, byte for byte; so does the name aureport
   -v, --help                the version, this text
 ";

@@ -2,8 +2,8 @@
 
 /// Output of `tarsier search -h`.
 pub const SEARCH_USAGE: &str = "\
-usage: ausearch [--dialect 3|4] OPTIONS
-       tarsier search [--dialect 3|4] OPTIONS
+usage: tarsier search [--compat] OPTIONS
+       ausearch OPTIONS
 
 Finds events in audit logs. An event must match all conditions.
 
@@ -41,10 +41,10 @@ what to look for
                             dates as the locale writes them, or: now recent boot today
                             yesterday this-week week-ago this-month this-year;
                             -ts checkpoint: from the time in --checkpoint FILE;
-                            not with --dialect: 2h, 30m, 7d before now; seconds since 1970;
+                            not with --compat: 2h, 30m, 7d before now; seconds since 1970;
                             2026-11-14T22:13:20Z, without or with time and zone
 
-more conditions (not with --dialect)
+more conditions (not with --compat)
   --since, --until TIME     -ts, -te
   --touched PATH            events of a file, by any of its names
   --tree PID[@TIME]         what a process and its descendants did, as a tree
@@ -58,7 +58,7 @@ how to print
   --format FORMAT           raw: lines of the log; default: with times, last record first;
                             interpret: values with their meaning; csv: a line of columns
                             for each event; text: a sentence for each event; not with
-                            --dialect: json: an array, jsonl: a line for each event,
+                            --compat: json: an array, jsonl: a line for each event,
                             ecs, ecs-auditbeat, ocsf: a line of Elastic Common Schema, of
                             it in words of Auditbeat, or of OCSF
   --as-host NAME            ecs, ocsf: the host of events whose log does not name one
@@ -76,6 +76,6 @@ others
   --eoe-timeout SECONDS     age at which an event is complete
   --checkpoint FILE         only events newer than those of the search that wrote FILE
   --debug                   say which types --format text has no words for
-  --dialect 3|4             first: as ausearch 3.0.9 or 4.0.2, byte for byte
+  --compat                  first: as ausearch 4.x, byte for byte; so does the name ausearch
   -h, -v                    this text, the version
 ";

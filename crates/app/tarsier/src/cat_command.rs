@@ -18,9 +18,10 @@ pub(crate) fn cat(args: &CatArgs) -> Result<u8> {
     let is_shown = stdout.is_terminal();
     let mut out = BufWriter::with_capacity(1 << 17, stdout);
     for file in &args.files {
-        let files = match args.rotated {
-            true => journal::log_files(file).with_context(|| file.display().to_string())?,
-            false => vec![file.clone()],
+        let files = if args.rotated {
+            journal::log_files(file).with_context(|| file.display().to_string())?
+        } else {
+            vec![file.clone()]
         };
         for file in files {
             let name = || file.display().to_string();

@@ -1,4 +1,4 @@
-//! Arguments that all commands with options of audit's programs share: words as text, and `--dialect`.
+//! Arguments that all commands with options of audit's programs share: words as text, and `--compat`.
 
 use anyhow::Result;
 use query::time::{self, Bound};
@@ -37,26 +37,12 @@ pub(crate) fn time_of(
     Ok((at_s, 1 + usize::from(second.is_some())))
 }
 
-/// Takes `--dialect 3` or `--dialect 4` from the beginning. `command` and `peer` are the names for the message.
-///
-/// # Errors
-/// The message for another dialect.
-pub(crate) fn take<'w>(
-    words: &'w [String],
-    command: &str,
-    peer: &str,
-) -> Result<(Dialect, &'w [String]), String> {
-    let [option, rest @ ..] = words else {
-        return Ok((Dialect::Own, words));
-    };
-    if option != "--dialect" {
-        return Ok((Dialect::Own, words));
-    }
-    match rest {
-        [version, rest @ ..] if version == "3" => Ok((Dialect::Three, rest)),
-        [version, rest @ ..] if version == "4" => Ok((Dialect::Four, rest)),
-        _ => Err(format!(
-            "tarsier: {command}: --dialect: expected 3 or 4, for {peer} 3.0.9 or 4.0.2"
-        )),
+/// Takes `--compat` from the beginning.
+pub(crate) fn take(args: Vec<OsString>) -> (Dialect, Vec<OsString>) {
+    let is_compat = args.first().is_some_and(|first| first == "--compat");
+    if is_compat {
+        (Dialect::Compat, args.into_iter().skip(1).collect())
+    } else {
+        (Dialect::Own, args)
     }
 }

@@ -8,7 +8,6 @@ mod external;
 mod finding;
 mod interrupt;
 mod kernel_memory;
-mod last_command;
 mod migrate_command;
 mod plan_command;
 mod progress;
@@ -27,6 +26,7 @@ use anyhow::Result;
 use clap::Parser;
 use cli::messages::{reasons, report};
 use cli::{Cli, Command};
+use query::Dialect;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::ExitCode;
@@ -35,17 +35,14 @@ use std::process::ExitCode;
 type Run = fn(Vec<OsString>) -> Result<u8>;
 
 /// Programs that this one replaces when it is called by their names.
-const PROGRAMS: [(&str, Run); 7] = [
+const PROGRAMS: [(&str, Run); 4] = [
     ("auditctl", ctl::run),
     ("augenrules", ctl::augenrules::run),
-    ("ausearch", search_command::run),
-    ("aureport", report_command::run),
-    ("ausyscall", search_command::ausyscall::run),
-    ("aulast", |args| {
-        last_command::run(last_command::Program::Aulast, args)
+    ("ausearch", |args| {
+        search_command::run_as(Dialect::Compat, args)
     }),
-    ("aulastlog", |args| {
-        last_command::run(last_command::Program::Aulastlog, args)
+    ("aureport", |args| {
+        report_command::run_as(Dialect::Compat, args)
     }),
 ];
 

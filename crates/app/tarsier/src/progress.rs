@@ -46,9 +46,10 @@ impl Progress {
             Source::Stdin | Source::Member { .. } => 0,
         };
         let has_length = |source: &Source| matches!(source, Source::File(_));
-        let total = match input.sources.iter().all(has_length) {
-            true => input.sources.iter().map(length).sum(),
-            false => 0,
+        let total = if input.sources.iter().all(has_length) {
+            input.sources.iter().map(length).sum()
+        } else {
+            0
         };
         let flag = crate::interrupt::flag();
         let signal = signal_hook::consts::SIGINT;
@@ -124,9 +125,10 @@ fn line(done: u64, total: u64, elapsed: Duration) -> String {
 
 fn amount(done: u64, total: u64) -> String {
     let megabytes = |bytes: u64| bytes as f64 / 1e6;
-    match done <= total {
-        true => format!("{:.0} of {:.0} MB", megabytes(done), megabytes(total)),
-        false => format!("{:.0} MB", megabytes(done)),
+    if done <= total {
+        format!("{:.0} of {:.0} MB", megabytes(done), megabytes(total))
+    } else {
+        format!("{:.0} MB", megabytes(done))
     }
 }
 

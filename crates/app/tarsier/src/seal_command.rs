@@ -137,9 +137,10 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8> {
     }
     match report(args) {
         Ok(report) => {
-            match args.json {
-                true => println!("{}", serde_json::to_string_pretty(&to_json(&report))?),
-                false => print(&report, &mut io::stdout().lock())?,
+            if args.json {
+                println!("{}", serde_json::to_string_pretty(&to_json(&report))?)
+            } else {
+                print(&report, &mut io::stdout().lock())?
             }
             Ok(match (report.is_intact(), report.end) {
                 (false, _) => ALTERED,

@@ -30,9 +30,10 @@ pub(crate) fn status(args: &StatusArgs) -> Result<u8> {
     let mut out = std::io::stdout().lock();
     if args.by.is_some() {
         let costs = makers::answer(&text)?;
-        match args.json {
-            true => writeln!(out, "{}", text.trim())?,
-            false => makers::print(&mut out, &costs)?,
+        if args.json {
+            writeln!(out, "{}", text.trim())?
+        } else {
+            makers::print(&mut out, &costs)?
         }
         return Ok(0);
     }
@@ -50,15 +51,17 @@ pub(crate) fn status(args: &StatusArgs) -> Result<u8> {
         serde_json::from_str(&text).context("the daemon's answer cannot be read")?;
     if args.memory {
         let memory = memory::Memory::of(status.pid).context("the daemon's memory is not known")?;
-        match args.json {
-            true => writeln!(out, "{}", serde_json::to_string(&memory)?)?,
-            false => memory.print(&mut out)?,
+        if args.json {
+            writeln!(out, "{}", serde_json::to_string(&memory)?)?
+        } else {
+            memory.print(&mut out)?
         }
         return Ok(0);
     }
-    match args.json {
-        true => writeln!(out, "{}", text.trim())?,
-        false => print(&mut out, &status)?,
+    if args.json {
+        writeln!(out, "{}", text.trim())?
+    } else {
+        print(&mut out, &status)?
     }
     Ok(match status.integrity_breaches {
         0 => 0,
@@ -210,9 +213,10 @@ fn print_confinement(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
     match &s.confinement {
         None => writeln!(out, "confinement         none")?,
         Some(all) => {
-            let others = match all.strict {
-                true => "kill the daemon",
-                false => "fail",
+            let others = if all.strict {
+                "kill the daemon"
+            } else {
+                "fail"
             };
             writeln!(
                 out,
@@ -245,16 +249,17 @@ fn print_confinement(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
     if let Some(spawner) = &s.spawner {
         let standby = spawner.standby.map(|pid| format!(", then {pid}"));
         let standby = standby.unwrap_or_default();
-        match spawner.running {
-            true => writeln!(
+        if spawner.running {
+            writeln!(
                 out,
                 "programs            started by process {}{standby}",
                 spawner.pid
-            )?,
-            false => writeln!(
+            )?
+        } else {
+            writeln!(
                 out,
                 "programs            CANNOT BE STARTED: restart tarsier"
-            )?,
+            )?
         }
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! `tarsier report --dialect 3` beside aureport 3.0.9: the same output, messages and exit status; and what
-//! `tarsier report` does without the dialect.
+//! `tarsier report --compat` and aureport 4.0.2: the same output, messages and exit status; and what
+//! `tarsier report` does without `--compat`.
 //!
 //! docs/reference/report.md lists the differences.
 
@@ -64,14 +64,6 @@ const WRONG: &[&str] = &[
     "-if /nonexistent",
 ];
 
-/// The forms that are compared with a package: fewer for the second one, which differs little.
-fn forms(peer: &AuditPackage) -> &'static [&'static str] {
-    match peer.dialect {
-        "3" => FORMS,
-        _ => &["", "--summary -i"],
-    }
-}
-
 fn tarsier(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tarsier"));
     command.arg("report").args(words);
@@ -114,7 +106,7 @@ fn shown(bytes: &[u8]) -> String {
 /// Both programs print the same for the same words.
 fn compare(peer: &AuditPackage, words: &[&str], place: Place<'_>) {
     let expected = output(peer.command("aureport").args(words), place);
-    let found = output(tarsier(&["--dialect", peer.dialect]).args(words), place);
+    let found = output(tarsier(&["--compat"]).args(words), place);
     let status = (found.status.code(), expected.status.code());
     assert_eq!(status.0, status.1, "{words:?} {place:?}");
     // Complaints of addresses are a difference that the page lists.
@@ -140,7 +132,7 @@ fn compare_all(peer: &AuditPackage, log: &Path, zone_name: &str) {
     let place = zone(zone_name);
     let log = log.to_str().expect("paths are text");
     for report in reports() {
-        for form in forms(peer) {
+        for form in FORMS {
             // aureport prints memory that nobody has written for calls of an unknown architecture.
             let is_unknown = report == "-s" && *form == "--summary -i" && log.contains("flipped");
             if !is_unknown {
@@ -174,8 +166,8 @@ fn write(dir: &TempDir, name: &str, text: &[u8]) -> PathBuf {
 
 #[test]
 fn logs_of_the_kernel_have_the_reports_of_aureport() {
-    for peer in &AuditPackage::all("reports beside aureport") {
-        kernel_logs(peer);
+    if let Some(peer) = AuditPackage::find("reports beside aureport") {
+        kernel_logs(&peer);
     }
 }
 
@@ -195,8 +187,8 @@ fn kernel_logs(peer: &AuditPackage) {
 
 #[test]
 fn messages_of_user_space_have_the_reports_of_aureport() {
-    for peer in &AuditPackage::all("reports beside aureport") {
-        messages(peer);
+    if let Some(peer) = AuditPackage::find("reports beside aureport") {
+        messages(&peer);
     }
 }
 
@@ -214,95 +206,10 @@ fn messages(peer: &AuditPackage) {
 /// Records that the corpus does not have.
 const MESSAGES: &str = include_str!("report/messages.log");
 
-/// Sessions: of a login, a logout, failed logins, a stop and a crash.
-const SESSIONS: &str = include_str!("report/sessions.log");
-
-/// aulast or aulastlog of both packages with the same words.
-fn compare_last(
-    peer: &AuditPackage,
-    program: &str,
-    words: &[&str],
-    log: Option<&Path>,
-    dir: &TempDir,
-) {
-    let link = dir.path().join(program);
-    if !link.exists() {
-        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_tarsier"), &link).expect("a link");
-    }
-    let run = |mut command: Command| {
-        if let Some(log) = log {
-            command.stdin(fs::File::open(log).expect("a log"));
-        }
-        let output = command
-            .args(words)
-            .env("TZ", "UTC")
-            .env("LC_ALL", "C")
-            .current_dir(dir.path())
-            .output()
-            .expect("it runs");
-        let extracted = fs::read(dir.path().join("aulast.log")).unwrap_or_default();
-        let texts = [output.stdout, output.stderr, extracted];
-        (output.status.code(), texts.map(|text| shown(&text)))
-    };
-    let own = || {
-        let mut own = Command::new(&link);
-        own.args(["--dialect", peer.dialect]);
-        run(own)
-    };
-    // Sessions without an end are shown up to the present second, which must be the same for both programs.
-    let same_second = || {
-        let expected = run(peer.command(program));
-        let found = own();
-        (run(peer.command(program)) == expected).then_some((found, expected))
-    };
-    let compared = (0..20).find_map(|_| same_second());
-    let (found, expected) = compared.expect("a second in which the programs run");
-    assert_eq!(found, expected, "{program} {words:?}");
-}
-
-#[test]
-fn sessions_and_last_logins_are_those_of_aulast_and_aulastlog() {
-    for peer in &AuditPackage::all("sessions beside aulast") {
-        sessions(peer);
-    }
-}
-
-fn sessions(peer: &AuditPackage) {
-    let dir = TempDir::new().expect("a directory");
-    let log = write(&dir, "sessions", SESSIONS.as_bytes());
-    let name = log.to_str().expect("paths are text");
-    for options in [
-        "",
-        "--bad",
-        "--proof",
-        "--bad --proof",
-        "--debug",
-        "--extract",
-        "--user root",
-        "--user nobody --debug",
-        "--tty pts",
-        "--tty tty --debug --proof",
-        "--stdin",
-    ] {
-        let words: Vec<&str> = ["-f", name]
-            .into_iter()
-            .chain(options.split_whitespace())
-            .collect();
-        compare_last(peer, "aulast", &words, None, &dir);
-    }
-    compare_last(peer, "aulast", &["-f", "/nonexistent"], None, &dir);
-    compare_last(peer, "aulast", &["--stdin", "--proof"], Some(&log), &dir);
-    compare_last(peer, "aulastlog", &["--stdin"], Some(&log), &dir);
-    let only = ["--stdin", "-u", "root"];
-    compare_last(peer, "aulastlog", &only, Some(&log), &dir);
-    let nobody = ["--user", "nobody-has-this-name"];
-    compare_last(peer, "aulastlog", &nobody, None, &dir);
-}
-
 #[test]
 fn disordered_and_damaged_logs_have_the_reports_of_aureport() {
-    for peer in &AuditPackage::all("reports beside aureport") {
-        damaged_logs(peer);
+    if let Some(peer) = AuditPackage::find("reports beside aureport") {
+        damaged_logs(&peer);
     }
 }
 
@@ -331,8 +238,8 @@ fn damaged(lines: &[Vec<u8>], numbers: &mut Numbers) -> Vec<(&'static str, Vec<u
 
 #[test]
 fn wrong_options_have_the_messages_of_aureport() {
-    for peer in &AuditPackage::all("messages beside aureport") {
-        wrong_options(peer);
+    if let Some(peer) = AuditPackage::find("messages beside aureport") {
+        wrong_options(&peer);
     }
 }
 
@@ -340,10 +247,7 @@ fn wrong_options(peer: &AuditPackage) {
     for words in WRONG {
         let words: Vec<&str> = words.split_whitespace().collect();
         let expected = output(peer.command("aureport").args(&words), zone(UTC));
-        let found = output(
-            tarsier(&["--dialect", peer.dialect]).args(&words),
-            zone(UTC),
-        );
+        let found = output(tarsier(&["--compat"]).args(&words), zone(UTC));
         let said = |output: &Output| (output.status.code(), shown(&output.stderr));
         let trimmed = |output: &Output| {
             let (status, text) = said(output);
@@ -360,8 +264,8 @@ fn wrong_options(peer: &AuditPackage) {
 
 #[test]
 fn rotated_sets_and_pipes_are_read_as_by_aureport() {
-    for peer in &AuditPackage::all("reports beside aureport") {
-        rotated_sets(peer);
+    if let Some(peer) = AuditPackage::find("reports beside aureport") {
+        rotated_sets(&peer);
     }
 }
 
@@ -394,15 +298,15 @@ fn rotated_sets(peer: &AuditPackage) {
     for words in [&["-t"][..], &["-x", "--summary"], &[]] {
         let mut expected = peer.command("aureport");
         expected.args(words);
-        let found = piped(tarsier(&[&["--dialect", peer.dialect], words].concat()));
+        let found = piped(tarsier(&[&["--compat"], words].concat()));
         assert_eq!(found, piped(expected), "{words:?}");
     }
 }
 
 #[test]
 fn dates_of_other_locales_are_those_of_aureport() {
-    for peer in &AuditPackage::all("reports beside aureport") {
-        other_locales(peer);
+    if let Some(peer) = AuditPackage::find("reports beside aureport") {
+        other_locales(&peer);
     }
 }
 
@@ -435,10 +339,7 @@ fn other_locales(peer: &AuditPackage) {
         }
         let since = ["-x", "-ts", date, "03:53:51"];
         compare(peer, &words_of(log, &since), place);
-        let found = output(
-            tarsier(&["--dialect", peer.dialect]).args(words_of(log, &["-x"])),
-            place,
-        );
+        let found = output(tarsier(&["--compat"]).args(words_of(log, &["-x"])), place);
         assert!(
             shown(&found.stdout).contains(date),
             "{locale}: another date"
@@ -508,12 +409,12 @@ fn changes_are_what_was_not_there_before() {
 }
 
 #[test]
-fn reports_without_a_dialect_keep_what_aureport_drops() {
+fn reports_without_compat_keep_what_aureport_drops() {
     let dir = TempDir::new().expect("a directory");
     // aureport requires tclass=, which AppArmor does not write.
     let line = "type=AVC msg=audit(1795229630.000:7): apparmor=\"DENIED\" operation=\"open\" pid=77 comm=\"cat\"\n";
     let log = log_with(&dir, line);
     assert!(own(&["-p", "--summary", "-if", &log]).ends_with("\n1  77\n"));
-    let dropped = own(&["--dialect", "3", "-p", "--summary", "-if", &log]);
+    let dropped = own(&["--compat", "-p", "--summary", "-if", &log]);
     assert!(dropped.ends_with("<no events of interest were found>\n\n"));
 }

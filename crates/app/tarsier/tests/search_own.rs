@@ -1,4 +1,4 @@
-//! Tests of `tarsier search` without a dialect: nothing is cut, split or left in hex.
+//! Tests of `tarsier search` without `--compat`: nothing is cut, split or left in hex.
 
 use record::{text, Encoder, Format, NoNames};
 use std::fs;
@@ -37,7 +37,7 @@ fn found(words: &[&str]) -> (Vec<u8>, Option<i32>) {
 }
 
 #[test]
-fn lines_are_whole_and_compressed_files_are_read_without_a_dialect() {
+fn lines_are_whole_and_compressed_files_are_read_without_compat() {
     let dir = TempDir::new().expect("a directory");
     let text = "y".repeat(9500);
     let line = format!("type=USER_CMD msg=audit(1795229630.000:7): pid=1 uid=0 msg='{text} exe=\"/bin/late\" res=success'\n");
@@ -70,8 +70,8 @@ fn an_event_that_cannot_be_read_wholly_is_found_by_what_can_be_read() {
         found(&["-if", log, "-p", "77", "-r"]),
         (line.into(), Some(0))
     );
-    let dialect = ["--dialect", "3", "-if", log, "-p", "77", "-r"];
-    assert_eq!(found(&dialect), (Vec::new(), Some(1)));
+    let compat = ["--compat", "-if", log, "-p", "77", "-r"];
+    assert_eq!(found(&compat), (Vec::new(), Some(1)));
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_text_in_hex_is_found_as_its_plain_form() {
 }
 
 #[test]
-fn texts_in_hex_are_shown_whole_without_a_dialect() {
+fn texts_in_hex_are_shown_whole_without_compat() {
     let dir = TempDir::new().expect("a directory");
     let stamp = "msg=audit(1795229630.000:7):";
     let text = format!(
@@ -153,7 +153,7 @@ fn a_name_with_commas_and_quotes_is_one_value_of_a_line() {
     };
     assert!(shown(&[]).contains(",success,\"/a,\"\"b\",7,file,/bin/chown\n"));
     // ausearch does not quote.
-    let theirs = shown(&["--dialect", "3"]);
+    let theirs = shown(&["--compat"]);
     assert!(theirs.contains(",success,/a,\"b,7,"), "{theirs}");
 }
 

@@ -108,13 +108,15 @@ impl Comparison {
             all.join(", ")
         };
         for ((reason, is_missed), (calls, kinds)) in &self.listed {
-            let which = match is_missed {
-                true => "not selected",
-                false => "selected too",
+            let which = if *is_missed {
+                "not selected"
+            } else {
+                "selected too"
             };
-            let kinds = match kinds.len() > 4 {
-                true => format!("{} kinds", kinds.len()),
-                false => joined(kinds),
+            let kinds = if kinds.len() > 4 {
+                format!("{} kinds", kinds.len())
+            } else {
+                joined(kinds)
             };
             let _ = writeln!(text, "| {} | {kinds} | {which} | {reason} |", joined(calls));
         }

@@ -63,9 +63,10 @@ const KNOWN_OF_TRACEPOINTS: [Known; 12] = [
 
 /// Reason why an engine does not record all calls of a technique, if it is known.
 fn known_reason(name: &str, is_tracepoint: bool) -> Option<&'static str> {
-    let of_engine: &[Known] = match is_tracepoint {
-        true => &KNOWN_OF_TRACEPOINTS,
-        false => &KNOWN_OF_TRAMPOLINES,
+    let of_engine: &[Known] = if is_tracepoint {
+        &KNOWN_OF_TRACEPOINTS
+    } else {
+        &KNOWN_OF_TRAMPOLINES
     };
     let known = of_engine.iter().find(|(technique, _)| *technique == name);
     known.map(|(_, why)| *why)
@@ -176,28 +177,30 @@ impl Verdict {
         };
         let may_be_lost = name.starts_with(FLOOD) || is_starved;
         // Watches select calls of everybody, of which some are recorded because they may be theirs.
-        let is_all = match name.starts_with(WATCH) {
-            true => recorded + lost >= made,
-            false => recorded + lost == made,
+        let is_all = if name.starts_with(WATCH) {
+            recorded + lost >= made
+        } else {
+            recorded + lost == made
         };
         let is_right = is_all && (lost == 0 || may_be_lost) && made > 0;
         if is_right {
             return;
         }
         let text = format!("{name}: {made} made, {recorded} recorded, {lost} counted as lost");
-        match known_reason(name, is_tracepoint).filter(|_| recorded < made && lost == 0) {
-            Some(why) => self.escaped.push(format!("{text} ({why})")),
-            None => self.wrong.push(text),
+        let is_escape = recorded < made && lost == 0;
+        match known_reason(name, is_tracepoint) {
+            Some(why) if is_escape => self.escaped.push(format!("{text} ({why})")),
+            _ => self.wrong.push(text),
         }
     }
 
     fn skip(&mut self, name: &str, reason: &str, place: Place) {
         let text = format!("{name}: {reason}");
-        match place.may_skip(name, reason) {
-            true => self.skipped.push(text),
-            false => self
-                .wrong
-                .push(format!("{text} (may not be skipped on {place:?})")),
+        if place.may_skip(name, reason) {
+            self.skipped.push(text)
+        } else {
+            self.wrong
+                .push(format!("{text} (may not be skipped on {place:?})"))
         }
     }
 

@@ -1,12 +1,12 @@
 //! Assembles the records of a log into events.
 //!
-//! The rules are those of ausearch 3.0.9: a record joins the open event with its node, time and
+//! The rules are those of ausearch: a record joins the open event with its node, time and
 //! serial; an event is complete when it is of a type that has one record, or when a new event begins
 //! whose time is at least the timeout later; complete events come out in the order of their time, as
 //! soon as no earlier one is open. ausearch looks through all open events for each record; here they
 //! stand in an ordered map.
 //!
-//! Without a dialect, every event comes out when a new one begins that is the timeout later, and an
+//! Without `--compat`, every event comes out when a new one begins that is the timeout later, and an
 //! event that is written late takes its turn by the time at which it came ([`since_s`]). So the order
 //! in which events come out depends on their own times and on the times at which others begin, not on
 //! what others there are: blocks of a log that hold nothing of interest can be left out
@@ -42,7 +42,7 @@ impl TimeRange {
 }
 
 /// Time of an event, its order among those of the same time, and its slot. ausearch gives out events
-/// of the same time by their slots; without a dialect, in the order in which they began.
+/// of the same time by their slots; without `--compat`, in the order in which they began.
 type Place = (u64, u32, u64, u64, usize);
 
 #[derive(Default)]
@@ -63,7 +63,7 @@ impl Slot {
 /// Second from which the timeout of an event counts that begins at `sec`, behind one of second `last_s`. An event that is
 /// written late would otherwise be over before its second record. ausearch splits it.
 pub(crate) fn since_s(sec: u64, last_s: u64, timeout_s: u64, dialect: Dialect) -> u64 {
-    match !dialect.is_peer() && last_s >= sec.saturating_add(timeout_s) {
+    match !dialect.is_compat() && last_s >= sec.saturating_add(timeout_s) {
         true => last_s,
         false => sec,
     }
@@ -130,7 +130,7 @@ impl Assembler {
         self.read(line) == Taken::Record
     }
 
-    /// Takes a line without a dialect. Returns whether it is a record at all.
+    /// Takes a line without `--compat`. Returns whether it is a record at all.
     pub(crate) fn take(&mut self, line: &[u8]) -> bool {
         self.read(line) != Taken::NoRecord
     }
@@ -138,16 +138,14 @@ impl Assembler {
     fn read(&mut self, line: &[u8]) -> Taken {
         let line = match self.dialect {
             // C's strings end at a zero.
-            Dialect::Three | Dialect::Four => {
-                &line[..memchr::memchr(0, line).unwrap_or(line.len())]
-            }
+            Dialect::Compat => &line[..memchr::memchr(0, line).unwrap_or(line.len())],
             Dialect::Own => line,
         };
         let head = match head(line, self.timeout_s, self.dialect) {
             Ok(head) => head,
             Err(NoHead::NoRecord) => return Taken::NoRecord,
             Err(NoHead::BadTime(text)) => {
-                if self.dialect.is_peer() {
+                if self.dialect.is_compat() {
                     self.bad_times.push(text.to_vec());
                 }
                 return Taken::NoRecord;
@@ -214,12 +212,12 @@ impl Assembler {
         };
         slot.event.push(head.kind, line, self.dialect);
         slot.is_complete = kind::is_single(head.kind, self.dialect);
-        slot.is_due = slot.is_complete && self.dialect.is_peer();
+        slot.is_due = slot.is_complete && self.dialect.is_compat();
         let since_s = since_s(head.sec, self.last_s, self.timeout_s, self.dialect);
         self.last_s = head.sec;
         self.open_bytes += line.len();
         self.begun += 1;
-        let order = match self.dialect.is_peer() {
+        let order = match self.dialect.is_compat() {
             true => 0,
             false => self.begun,
         };
@@ -303,7 +301,7 @@ impl Assembler {
         self.has_records
     }
 
-    /// The times that could not be read since the last call, for the message of `--dialect 3`.
+    /// The times that could not be read since the last call, for the message of `--compat`.
     pub fn take_bad_times(&mut self) -> Vec<Vec<u8>> {
         std::mem::take(&mut self.bad_times)
     }

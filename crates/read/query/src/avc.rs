@@ -7,7 +7,7 @@ use memchr::{memchr, memmem};
 
 const USER_AVC: i32 = 1107;
 
-/// AVC of the kernel, and USER_AVC. The order of the fields is that of ausearch 3.0.9.
+/// AVC of the kernel, and USER_AVC. The order of the fields is that of ausearch.
 pub(crate) fn avc<'e>(
     facts: &mut Facts<'e>,
     mut walk: Walk<'e>,

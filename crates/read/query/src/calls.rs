@@ -1,6 +1,6 @@
 //! Facts of the records of calls: SYSCALL, PATH, CWD, SOCKADDR and others by the kernel.
 //!
-//! Fields are looked for in the order of ausearch 3.0.9, each behind the one before: that decides
+//! Fields are looked for in the order of ausearch, each behind the one before: that decides
 //! what a value is where a record holds a name twice, and which records it rejects.
 
 use crate::event::Record;
@@ -277,16 +277,16 @@ pub(crate) fn sockaddr<'e>(
         }
         libc::AF_UNIX => {
             // A socket without a name has a family alone.
-            let has_no_name = dialect != Dialect::Three && length == 2;
+            let has_no_name = length == 2;
             required(has_no_name || length >= 4)?;
             if wanted.files {
                 let name = match (dialect, has_no_name && address.len() == 2) {
                     // Behind the bytes that it decoded in place, ausearch finds its last digit.
-                    (Dialect::Four, true) => &text[3..4],
+                    (Dialect::Compat, true) => &text[3..4],
                     (_, true) => return Err(Malformed),
                     _ => &address[2..],
                 };
-                required(dialect != Dialect::Four || !name.starts_with(&[0, 0]))?;
+                required(dialect == Dialect::Own || !name.starts_with(&[0, 0]))?;
                 let start = usize::from(name[0] == 0);
                 let name = name[start..].split(|byte| *byte == 0).next();
                 let files = facts.files.names.get_or_insert_with(Vec::new);
@@ -418,9 +418,9 @@ mod tests {
             read.ok()?;
             facts.files.names.map(|names| names[0].to_vec())
         };
-        assert_eq!(name(Dialect::Three, "01002F776"), Some(b"/w`".to_vec()));
-        assert_eq!(name(Dialect::Three, "01002F7"), None);
-        assert_eq!(name(Dialect::Four, "0100"), Some(b"0".to_vec()));
+        assert_eq!(name(Dialect::Compat, "01002F776"), Some(b"/w`".to_vec()));
+        assert_eq!(name(Dialect::Compat, "01002F7"), None);
+        assert_eq!(name(Dialect::Compat, "0100"), Some(b"0".to_vec()));
         assert_eq!(name(Dialect::Own, "0100"), None);
     }
 }

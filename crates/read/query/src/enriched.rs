@@ -22,7 +22,7 @@ const REMAINS: [&[u8]; 8] = [
 pub(crate) fn interpretations(line: &[u8], dialect: Dialect) -> Option<(usize, usize)> {
     match memchr(SEPARATOR, line) {
         Some(at) => Some((at, at + 1)),
-        None if dialect.is_peer() => None,
+        None if dialect.is_compat() => None,
         None => without_separator(line),
     }
 }
@@ -135,6 +135,6 @@ mod tests {
             );
         }
         let line = b"x=1 UID=\"root\"";
-        assert_eq!(interpretations(line, Dialect::Four), None);
+        assert_eq!(interpretations(line, Dialect::Compat), None);
     }
 }

@@ -84,7 +84,7 @@ pub struct Ids {
 pub struct Call {
     /// AUDIT_ARCH of the call, or 0.
     pub arch: u32,
-    /// Number of the call. Without one -1, and in a dialect 0.
+    /// Number of the call. Without one -1, and with `--compat` 0.
     pub syscall: i32,
     /// 1: success, 0: failure, -1: unknown. Records may hold other numbers.
     pub success: i32,
@@ -350,7 +350,7 @@ impl<'e> Files<'e> {
     /// The file that the event is about. aureport finds none among directories alone.
     pub fn main(&self, dialect: Dialect) -> Option<&[u8]> {
         let names = self.names.as_ref()?;
-        let is_alone = names.len() == 1 || !dialect.is_peer();
+        let is_alone = names.len() == 1 || !dialect.is_compat();
         let at = self.main.or(is_alone.then_some(0))?;
         names.get(at).map(|name| &**name)
     }

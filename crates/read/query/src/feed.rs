@@ -43,7 +43,7 @@ impl Feed {
 
     /// Takes a line, with or without its newline.
     pub fn add(&mut self, line: &[u8], assembler: &mut Assembler) {
-        if assembler.dialect().is_peer() {
+        if assembler.dialect().is_compat() {
             assembler.add(line);
             return;
         }

@@ -98,7 +98,7 @@ impl Matcher {
     pub fn new(filter: Filter, dialect: Dialect, user_name: UserName) -> Matcher {
         Matcher {
             wanted: wanted(&filter, dialect),
-            needs_facts: dialect.is_peer() || asks_about_fields(&filter),
+            needs_facts: dialect.is_compat() || asks_about_fields(&filter),
             literal: literal(&filter),
             filter,
             dialect,
@@ -172,7 +172,7 @@ impl Matcher {
         };
         let names = event.names();
         let filter = &self.filter;
-        let is_own = !self.dialect.is_peer();
+        let is_own = !self.dialect.is_compat();
         is_node(filter, event)
             && if is_own {
                 self.is_any_of_users(&facts)
@@ -182,7 +182,7 @@ impl Matcher {
             && is_group(&self.filter, &facts)
             && is_call(&self.filter, &facts)
             && is_text(&self.filter, &facts)
-            && is_label(&self.filter, &facts, self.dialect)
+            && is_label(&self.filter, &facts)
     }
 
     /// Whether a record has the users that are looked for.
@@ -276,7 +276,7 @@ fn asks_about_fields(filter: &Filter) -> bool {
 /// The facts that the filter is about.
 fn wanted(filter: &Filter, dialect: Dialect) -> Wanted {
     // ausearch takes the number that stands for a missing id for no condition.
-    let is_own = !dialect.is_peer();
+    let is_own = !dialect.is_compat();
     Wanted {
         pid: filter.pid.is_some(),
         ppid: filter.ppid.is_some(),
@@ -411,7 +411,7 @@ fn is_like(filter: &Filter, wanted: &[u8], found: &[u8]) -> bool {
     }
 }
 
-fn is_label(filter: &Filter, facts: &Facts<'_>, dialect: Dialect) -> bool {
+fn is_label(filter: &Filter, facts: &Facts<'_>) -> bool {
     let has = |wanted: &Option<Vec<u8>>, label: fn(&Labels<'_>) -> Option<Vec<u8>>| {
         wanted.as_ref().map(|wanted| {
             facts
@@ -423,11 +423,9 @@ fn is_label(filter: &Filter, facts: &Facts<'_>, dialect: Dialect) -> bool {
     };
     let subject = has(&filter.subject, |labels| labels.subject.map(<[u8]>::to_vec));
     let object = has(&filter.object, |labels| labels.object.map(<[u8]>::to_vec));
-    match (filter.is_any_label, subject) {
-        (true, _) => subject == Some(true) || object == Some(true),
-        // ausearch 3.0.9 does not look at the object when it looks at the subject.
-        (false, Some(is_subject)) if dialect == Dialect::Three => is_subject,
-        (false, Some(is_subject)) => is_subject && object != Some(false),
-        (false, None) => object != Some(false),
+    if filter.is_any_label {
+        subject == Some(true) || object == Some(true)
+    } else {
+        subject != Some(false) && object != Some(false)
     }
 }

@@ -26,11 +26,11 @@ pub(crate) enum NoHead<'l> {
 /// Bytes of a line that the head may have, without and with a node.
 const HEAD_BYTES_MAX: [usize; 2] = [80, 340];
 
-/// Reads the head as ausearch 3.0.9 does, whose checks are few: words count by their place.
+/// Reads the head as ausearch does, whose checks are few: words count by their place.
 pub(crate) fn head(line: &[u8], timeout_s: u64, dialect: Dialect) -> Result<Head<'_>, NoHead<'_>> {
     let has_node = line.first() == Some(&b'n');
     let line = &line[..line.len().min(HEAD_BYTES_MAX[usize::from(has_node)])];
-    if !dialect.is_peer() {
+    if !dialect.is_compat() {
         return strict_head(line, timeout_s);
     }
     let (first, rest) = word(line).ok_or(NoHead::NoRecord)?;

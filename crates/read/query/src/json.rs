@@ -245,7 +245,7 @@ fn is_register(name: &str) -> bool {
 fn is_text(kind: i32, name: &str, text: &str) -> bool {
     let is_number = kind == abi::record_type::SYSCALL as i32 && is_register(name);
     matches!(
-        field_type(kind, name.as_bytes(), text.as_bytes(), Dialect::Own),
+        field_type(kind, name.as_bytes(), text.as_bytes()),
         FieldType::Escaped | FieldType::EscapedFile | FieldType::EscapedKey | FieldType::Proctitle
     ) && !is_number
 }

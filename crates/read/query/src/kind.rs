@@ -21,10 +21,8 @@ const KERNEL: i32 = 2000;
 /// MAC_UNLBL_ALLOW to MAC_CALIPSO_DEL: changes of labelled networking.
 const MAC_LABELS: std::ops::RangeInclusive<i32> = 1406..=1419;
 
-/// DM_CTRL, DM_EVENT, LANDLOCK_ACCESS, LANDLOCK_DOMAIN, which audit 3.0.9 does not know.
-const LATER: [u32; 4] = [1338, 1339, 1423, 1424];
-/// The first of these types that audit 4.0.2 does not know either.
-const LATER_IN_FOUR: usize = 2;
+/// LANDLOCK_ACCESS, LANDLOCK_DOMAIN, which audit 4.0 does not know.
+const LATER: [u32; 2] = [1423, 1424];
 
 /// The number of a type by its name in a log: a known name, `UNKNOWN[n]` or a number; else -1.
 pub fn number(name: &[u8], dialect: Dialect) -> i32 {
@@ -56,23 +54,19 @@ fn rare_number(name: &[u8], dialect: Dialect) -> i32 {
     std::str::from_utf8(name)
         .ok()
         .and_then(number)
-        .filter(|number| dialect == Dialect::Own || is_of_peer(*number, dialect))
+        .filter(|number| dialect == Dialect::Own || is_of_compat(*number))
         .map_or(-1, |number| number as i32)
 }
 
 /// The name of a type, as far as the dialect has one.
 pub(crate) fn name(number: u32, dialect: Dialect) -> Option<&'static str> {
-    let is_known = dialect == Dialect::Own || is_of_peer(number, dialect);
+    let is_known = dialect == Dialect::Own || is_of_compat(number);
     abi::record_type_name(number).filter(|_| is_known)
 }
 
-/// Whether audit 3.0.9 or 4.0.2 has a name for the type.
-fn is_of_peer(number: u32, dialect: Dialect) -> bool {
-    let later = match dialect {
-        Dialect::Three => &LATER[..],
-        _ => &LATER[LATER_IN_FOUR..],
-    };
-    abi::record_type_name(number).is_some() && !later.contains(&number)
+/// Whether audit 4.0 has a name for the type.
+fn is_of_compat(number: u32) -> bool {
+    abi::record_type_name(number).is_some() && !LATER.contains(&number)
 }
 
 /// Whether a record says who acted, whatever other records say.
@@ -81,12 +75,11 @@ pub(crate) fn is_of_call(kind: i32) -> bool {
 }
 
 /// Whether an event that begins with this type has no further records, as ausearch decides. LOGIN of a process with an
-/// audit context is followed by records of its call, which 3.0.9 does not expect.
+/// audit context is followed by records of its call.
 pub(crate) fn is_single(kind: i32, dialect: Dialect) -> bool {
     let is_early = match dialect {
         Dialect::Own => kind != LOGIN && kind < FIRST_EVENT,
-        Dialect::Three => kind < FIRST_EVENT,
-        Dialect::Four => kind > LOGIN && kind < FIRST_EVENT,
+        Dialect::Compat => kind > LOGIN && kind < FIRST_EVENT,
     };
     is_early
         || kind == PROCTITLE

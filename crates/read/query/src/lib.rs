@@ -42,7 +42,6 @@ pub mod index;
 mod interpret;
 mod json;
 pub mod kind;
-pub mod last;
 mod lines;
 mod literal;
 mod messages;
@@ -71,8 +70,8 @@ pub use filter::{Filter, Matcher, UserName};
 pub use format::{Columns, Extra, Interpreted, Sentences};
 pub use in_order::{Found, InOrder, Sink};
 pub use interpret::{
-    calls_of, field_type, machine_name, Context, Escape, Field, FieldType, Interpretations,
-    Interpreter, Machine, MachineNames, RecordFields,
+    field_type, Context, Escape, Field, FieldType, Interpretations, Interpreter, Machine,
+    MachineNames, RecordFields,
 };
 pub use json::json_lines;
 pub use lines::Lines;
@@ -90,20 +89,18 @@ pub enum Dialect {
     /// Lines are not cut, and an event is kept even if a field cannot be read.
     #[default]
     Own,
-    /// ausearch and aureport 3.0.9, byte for byte.
-    Three,
-    /// ausearch and aureport 4.0.2, byte for byte.
-    Four,
+    /// ausearch and aureport 4.x, byte for byte.
+    Compat,
 }
 
 impl Dialect {
     /// Bytes at which a line is cut: MAX_AUDIT_MESSAGE_LENGTH of libaudit, less C's zero.
     pub fn line_bytes_max(self) -> Option<usize> {
-        self.is_peer().then_some(8969)
+        self.is_compat().then_some(8969)
     }
 
     /// Whether this is the behaviour of another program.
-    pub fn is_peer(self) -> bool {
+    pub fn is_compat(self) -> bool {
         self != Dialect::Own
     }
 }

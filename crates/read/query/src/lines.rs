@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind, Read};
 
 const BLOCK_BYTES: usize = 1 << 20;
-/// Longest line without a dialect, in bytes. A longer one is cut, so that memory is bounded.
+/// Longest line without `--compat`, in bytes. A longer one is cut, so that memory is bounded.
 const LINE_BYTES_MAX: usize = 16 << 20;
 
 /// Reads lines, each with its newline if it has one.

@@ -1,5 +1,5 @@
 //! Facts of records that are not part of a call: messages of user space, of the daemon, and
-//! single records of the kernel. The order of the fields is that of ausearch 3.0.9.
+//! single records of the kernel. The order of the fields is that of ausearch.
 
 use crate::facts::{Facts, Labels, Wanted, AUID, UID};
 use crate::number::unsigned;
@@ -16,7 +16,7 @@ const ANOM_PROMISCUOUS: i32 = 1700;
 const ANOM_ABEND: i32 = 1701;
 const SECCOMP: i32 = 1326;
 
-/// A message of user space. With `avc` it is USER_AVC, whose labels go there. What ausearch 3.0.9
+/// A message of user space. With `avc` it is USER_AVC, whose labels go there. What ausearch
 /// rejects in the last parts of a record, it takes in a USER_AVC: its result there is an error above 20.
 pub(crate) fn user<'e>(
     facts: &mut Facts<'e>,
@@ -487,7 +487,7 @@ fn uid_behind_blank(walk: &mut Walk<'_>, dialect: Dialect) -> Result<Option<u32>
     let Some(from) = walk.find(b" uid=") else {
         return Ok(None);
     };
-    match dialect.is_peer() {
+    match dialect.is_compat() {
         true => walk.word(from).map(|_| Some(0)),
         false => walk.number(from).map(Some),
     }

@@ -81,7 +81,7 @@ pub(crate) fn signed_decimal(text: &[u8]) -> Result<i64, OutOfRange> {
 
 /// The bytes that hex digits at the beginning of `text` encode, up to a zero, or the text up to `)` of `(null)`.
 ///
-/// `None` where ausearch 3.0.9 finds no value: fewer than two digits, or no `)`.
+/// `None` where ausearch finds no value: fewer than two digits, or no `)`.
 pub(crate) fn unescape(text: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = decode_whole(text)?;
     // C's strings end at a zero.

@@ -5,7 +5,7 @@ use crate::{time, Dialect, Escape, SEPARATOR};
 
 /// Appends the lines of an event as the log has them.
 ///
-/// With a dialect every line of an event with interpretations has the byte 0x1d, as in ausearch.
+/// With `--compat` every line of an event with interpretations has the byte 0x1d, as in ausearch.
 pub fn write_raw(event: &Event, dialect: Dialect, out: &mut Vec<u8>) {
     if dialect == Dialect::Own {
         for line in event.lines() {

@@ -1,4 +1,4 @@
-//! Reads the facts of an event without a dialect: every record is taken apart by names and values, wherever they stand.
+//! Reads the facts of an event without `--compat`: every record is taken apart by names and values, wherever they stand.
 //!
 //! * Who acted is what SYSCALL (or URINGOP) says. Only events without such a record take it from another one, the first.
 //! * A field that no record has, or whose value is `?`, is missing. Nothing stands in its place.

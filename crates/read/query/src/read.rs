@@ -1,4 +1,4 @@
-//! Reads the facts of an event from its records: as ausearch and aureport do, or without a dialect.
+//! Reads the facts of an event from its records: as ausearch and aureport do, or without `--compat`.
 
 use crate::event::{Event, EventView, Record};
 use crate::facts::{Facts, Wanted};
@@ -6,15 +6,15 @@ use crate::walk::{Malformed, Walk};
 use crate::{avc, calls, messages, own, Dialect};
 
 impl<'e> Facts<'e> {
-    /// Reads the wanted facts. In the dialect of ausearch 3.0.9, `None` if a record lacks a field that it requires,
-    /// because it drops such events. In the others, the facts that could be read.
+    /// Reads the wanted facts. In the dialect of ausearch, `None` if a record lacks a field that it requires,
+    /// because it drops such events. Otherwise, the facts that could be read.
     pub fn read(event: &'e Event, wanted: &Wanted, dialect: Dialect) -> Option<Facts<'e>> {
         Facts::read_view(event.view(), wanted, dialect)
     }
 
     /// Like [`Facts::read`], for a borrowed event.
     pub fn read_view(event: EventView<'e>, wanted: &Wanted, dialect: Dialect) -> Option<Facts<'e>> {
-        if !dialect.is_peer() {
+        if !dialect.is_compat() {
             return Some(own::read(event, wanted));
         }
         let mut facts = Facts::default();
@@ -55,9 +55,8 @@ impl<'e> Facts<'e> {
             }
             1400 | 1107 => avc::avc(self, walk, record.kind, wanted),
             1324 => calls::packet(self, walk, wanted),
-            1336 if dialect != Dialect::Three => calls::uring(self, walk, wanted),
-            1338 if dialect != Dialect::Three => calls::task(self, walk, wanted),
-            1328 | 1702 => calls::task(self, walk, wanted),
+            1336 => calls::uring(self, walk, wanted),
+            1328 | 1338 | 1702 => calls::task(self, walk, wanted),
             1326 | 1700 | 1701 => messages::kernel_anomaly(self, walk, record.kind, wanted),
             1403..=1417 => messages::simple(self, walk, false, wanted),
             1800..=1805 => messages::integrity(self, walk, wanted, dialect),

@@ -92,7 +92,7 @@ extern "C" {
     fn tzset();
 }
 
-/// The time of one or two words: a date, a time of day, both in any order, or a word such as `today`. Without a dialect
+/// The time of one or two words: a date, a time of day, both in any order, or a word such as `today`. Without `--compat`
 /// also seconds since 1970, a date or date and time of ISO 8601, a time before now (`90s`, `30m`, `2h`, `7d`, `2w`), and
 /// years of four digits.
 ///
@@ -104,7 +104,7 @@ pub fn of_words(
     second: Option<&str>,
     dialect: Dialect,
 ) -> Result<i64, String> {
-    if !dialect.is_peer() {
+    if !dialect.is_compat() {
         if let Some(at_s) = exact(bound, first, second) {
             return Ok(at_s);
         }
@@ -118,7 +118,7 @@ pub fn of_words(
         None if bound == Bound::Start => (Some(first), midnight),
         None => (Some(first), None),
     };
-    if !dialect.is_peer() {
+    if !dialect.is_compat() {
         let with_short_year = date.and_then(short_year);
         return parse(bound, with_short_year.as_deref().or(date), time);
     }
@@ -237,7 +237,7 @@ fn iso(bound: Bound, date: &str, time: Option<&str>) -> Option<i64> {
 /// without or with seconds. Without a date it is today; without a time now.
 ///
 /// # Errors
-/// The message of ausearch 3.0.9.
+/// The message of ausearch.
 pub fn parse(bound: Bound, date: Option<&str>, time: Option<&str>) -> Result<i64, String> {
     let name = bound.name();
     let mut tm = empty();
@@ -558,7 +558,7 @@ mod tests {
         ] {
             assert!(read(wrong, None).is_err(), "{wrong}");
         }
-        assert!(of_words(Bound::Start, "2023-11-14", None, Dialect::Four).is_err());
+        assert!(of_words(Bound::Start, "2023-11-14", None, Dialect::Compat).is_err());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::number::{unescape, unsigned, OutOfRange};
 use memchr::{memchr, memchr_iter, memmem};
 use std::borrow::Cow;
 
-/// A record lacks a field that ausearch 3.0.9 requires, or a value does not end as it expects.
+/// A record lacks a field that ausearch requires, or a value does not end as it expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Malformed;
 

@@ -82,7 +82,7 @@ proptest! {
     #[test]
     fn no_record_is_lost_and_none_comes_twice(lines in prop::collection::vec(line(), 0..40)) {
         let log = lines.join(&b'\n');
-        for dialect in [Dialect::Own, Dialect::Three, Dialect::Four] {
+        for dialect in [Dialect::Own, Dialect::Compat] {
             let events = events(&log, dialect);
             let mut count = 0;
             for event in &events {
@@ -118,7 +118,7 @@ proptest! {
     /// Any bytes are searched without a panic.
     #[test]
     fn bytes_that_are_no_log_do_no_harm(log in prop::collection::vec(any::<u8>(), 0..400)) {
-        for dialect in [Dialect::Own, Dialect::Three, Dialect::Four] {
+        for dialect in [Dialect::Own, Dialect::Compat] {
             for filter in filters() {
                 let mut matcher = Matcher::new(filter, dialect, |_| None);
                 for event in events(&log, dialect) {

@@ -128,7 +128,7 @@ proptest! {
             lines.swap(one, two);
         }
         let text = lines.concat();
-        let dialect = if is_own { Dialect::Own } else { Dialect::Three };
+        let dialect = if is_own { Dialect::Own } else { Dialect::Compat };
         let request = request(KINDS[kind], dialect, range);
         let mut places: Vec<usize> = places.into_iter().filter(|place| *place < text.len()).collect();
         places.sort_unstable();
@@ -146,7 +146,7 @@ fn a_log_of_the_kernel_is_read_in_parts() {
     let text = include_bytes!("../../../log/record/tests/corpus/06-exec.enriched.log");
     let range = TimeRange::default();
     for kind in KINDS {
-        for dialect in [Dialect::Own, Dialect::Four] {
+        for dialect in [Dialect::Own, Dialect::Compat] {
             let request = request(kind, dialect, range);
             let merged = parts(text, &[3000, 3001, 9000], &request, range);
             assert_eq!(merged, Ok(whole(text, &request, range)), "{kind:?}");

@@ -289,24 +289,23 @@ impl<'a> Launch<'a> {
                 0,
             )
         };
-        match pid {
-            // SAFETY: `shared` is mapped; the child never comes back from here.
-            0 => unsafe { child(program, &pointers, install, &*shared) },
-            pid => {
-                let Some(pid) = Pid::from_raw(pid as i32).filter(|_| pid > 0) else {
-                    return Err(system("clone")(io::Error::last_os_error()));
-                };
-                let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::empty())
-                    .map_err(system("pidfd_open"))?;
-                Ok(Launch {
-                    program,
-                    shared,
-                    pid,
-                    pidfd,
-                    reaped: false,
-                })
-            }
+        if pid < 0 {
+            return Err(system("clone")(io::Error::last_os_error()));
         }
+        let Some(pid) = Pid::from_raw(pid as i32) else {
+            // SAFETY: `shared` is mapped; the child never comes back from here.
+            unsafe { child(program, &pointers, install, &*shared) }
+        };
+
+        let pidfd =
+            rustix::process::pidfd_open(pid, PidfdFlags::empty()).map_err(system("pidfd_open"))?;
+        Ok(Launch {
+            program,
+            shared,
+            pid,
+            pidfd,
+            reaped: false,
+        })
     }
 
     fn shared(&self) -> &Shared {

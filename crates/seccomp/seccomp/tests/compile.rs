@@ -100,9 +100,10 @@ fn dockers_profile_answers_as_libseccomp_wherever_libseccomp_looks_at_whole_argu
         for arch in ARCHS {
             for nr in numbers() {
                 // Where no rule has a condition, a few values for each number, other ones for the next.
-                let step = match has_conditions(&policy, arch, nr) {
-                    true => 1,
-                    false => testkit::times(13, 1),
+                let step = if has_conditions(&policy, arch, nr) {
+                    1
+                } else {
+                    testkit::times(13, 1)
                 };
                 for &value in all.iter().skip(nr as usize % step).step_by(step) {
                     let args = [value, value ^ 1, 0, 0, 0, 0];

@@ -18,7 +18,7 @@ impl CgroupLosses {
     /// Looks at all cgroups again if frames that tell of them were lost. Until then, and for those that ended
     /// meanwhile, each unknown one is looked up by its id. Call it once a second.
     pub(crate) fn survey_if_lost(&mut self, pipeline: &mut Pipeline) {
-        let lost = pipeline.engine.ring_counters().cgroups_lost;
+        let lost = pipeline.engine().ring_counters().cgroups_lost;
         let is_early = self.last.is_some_and(|last| last.elapsed() < PAUSE);
         if lost > self.answered && !is_early {
             self.answered = lost;

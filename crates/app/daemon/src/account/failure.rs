@@ -32,7 +32,7 @@ impl Failure {
         }
         if is_last {
             pipeline.commit();
-            let log = File::open(pipeline.output.journal().path());
+            let log = File::open(pipeline.output().journal().path());
             if let Err(error) = log.and_then(|log| log.sync_all()) {
                 say!("tarsier: the log is not on the disk: {error}");
             }
@@ -50,7 +50,7 @@ fn stop_the_machine(pipeline: &Pipeline) {
     }
     // Under systemd, the daemon has no right to.
     if reboot(RebootCommand::Halt).is_err() {
-        let error = pipeline.output.halt();
+        let error = pipeline.output().halt();
         say!("tarsier: the machine cannot be halted: {error}");
     }
 }

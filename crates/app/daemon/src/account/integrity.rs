@@ -96,7 +96,7 @@ impl Integrity {
     /// canary call, which must come through hook and ring before the next. Call it once a second.
     pub(crate) fn check(&mut self, pipeline: &mut Pipeline) {
         self.checks.made(monotonic_ns());
-        for Breach { what, is_mended } in pipeline.engine.check() {
+        for Breach { what, is_mended } in pipeline.check() {
             self.changed(pipeline, &what, is_mended);
         }
         self.check_classes(pipeline, CLASSES_MAX);
@@ -135,7 +135,7 @@ impl Integrity {
             if doubt.due_ns > now_ns {
                 return;
             }
-            if pipeline.reading.heard.until_ns < doubt.since_ns {
+            if pipeline.heard().until_ns < doubt.since_ns {
                 doubt.due_ns = now_ns + DOUBT_NS;
                 return;
             }
@@ -177,7 +177,7 @@ impl Integrity {
     /// The part that failed, if the last canary call ought to have come through a ring by now and has not.
     fn listen(&mut self, pipeline: &Pipeline) -> Option<&'static str> {
         let expected = self.expected?;
-        let heard = pipeline.reading.heard;
+        let heard = pipeline.heard();
         if heard.canary != expected.number && heard.until_ns < expected.made_ns {
             return None;
         }
@@ -196,7 +196,7 @@ impl Integrity {
         }
         self.canary += 1;
         let lost = lost(pipeline);
-        if !pipeline.engine.canary(self.canary)? {
+        if !pipeline.engine().canary(self.canary)? {
             return Some("hook");
         }
         self.expected = Some(Expected {
@@ -224,7 +224,7 @@ impl Integrity {
 
 /// Events that found no room in a ring.
 fn lost(pipeline: &Pipeline) -> u64 {
-    pipeline.engine.ring_counters().lost_total()
+    pipeline.engine().ring_counters().lost_total()
 }
 
 #[cfg(test)]

@@ -21,8 +21,8 @@ impl Warnings {
     /// Tends the helpers, and says so if look-ups were not answered since the last warning. Call it
     /// once a second.
     pub(crate) fn log(&mut self, pipeline: &mut Pipeline) {
-        pipeline.lookups.tend();
-        let counts = pipeline.lookups.counts();
+        pipeline.lookups().tend();
+        let counts = pipeline.lookups().counts();
         let told = |counts: &Counts| {
             let unanswered = counts.unanswered + counts.names_unanswered;
             (unanswered, counts.replaced, counts.out_of_time)

@@ -3,7 +3,6 @@
 use crate::account::daemon_records::{Action, Who};
 use crate::account::failure::Failure;
 use crate::account::rule_costs::Missing;
-use crate::pipeline::engine::Engine;
 use crate::pipeline::Pipeline;
 use capture::{Counters, RuleCount, LOSS_CAUSES};
 use record::RecordType;
@@ -47,15 +46,15 @@ pub(crate) fn by_cause(pipeline: &Pipeline, counters: &Counters) -> BTreeMap<Str
         lost.insert((*cause).to_owned(), count);
     }
     lost.insert("missed".to_owned(), counters.missed);
-    let [of_engine, others] = pipeline.output.lost();
+    let [of_engine, others] = pipeline.output().lost();
     lost.insert("log".to_owned(), of_engine);
     if others > 0 {
         lost.insert("log_other".to_owned(), others);
     }
-    let kernel = pipeline.kernel.as_ref();
+    let kernel = pipeline.kernel();
     let overruns = kernel.map_or(0, |kernel| kernel.overruns);
     lost.insert("netlink".to_owned(), overruns);
-    if let (Engine::Kernel, Some(kernel)) = (&pipeline.engine, kernel) {
+    if let Some(kernel) = pipeline.kernel_engine() {
         lost.insert(KERNEL_BACKLOG.to_owned(), kernel.lost);
     }
     lost.insert("malformed".to_owned(), pipeline.totals().malformed);
@@ -85,8 +84,8 @@ pub(crate) fn by_rule(pipeline: &Pipeline, counters: &Counters) -> BTreeMap<Stri
 
 /// Events over a budget, by place and key of their rule.
 pub(crate) fn suppressed(pipeline: &Pipeline) -> BTreeMap<String, u64> {
-    let of_programs = pipeline.engine.ring_counters().suppressed;
-    match of_programs + pipeline.recorder.costs.rules.suppressed {
+    let of_programs = pipeline.engine().ring_counters().suppressed;
+    match of_programs + pipeline.rule_costs().suppressed {
         0 => BTreeMap::new(),
         _ => by_place(pipeline, |missing| missing.suppressed).0,
     }
@@ -97,15 +96,15 @@ fn by_place(
     pipeline: &Pipeline,
     count: impl Fn(Missing) -> u64,
 ) -> (BTreeMap<String, u64>, RuleCount) {
-    let rules = &pipeline.generation.plan.rules;
-    let (counts, undecided) = pipeline.engine.rule_counts(rules.len());
+    let rules = pipeline.rules();
+    let (counts, undecided) = pipeline.engine().rule_counts(rules.len());
     let name = |i: usize| {
         let key = rules[i]
             .key()
             .map(|key| String::from_utf8_lossy(key).replace('\u{1}', ","));
         format!("{} {}", i + 1, key.unwrap_or_else(|| "(no key)".to_owned()))
     };
-    let costs = pipeline.recorder.costs.rules.missing(&counts).enumerate();
+    let costs = pipeline.rule_costs().missing(&counts).enumerate();
     let counts = costs.map(|(i, missing)| (i, count(missing)));
     let counts = counts.filter(|(_, count)| *count > 0);
     (
@@ -121,7 +120,7 @@ pub(crate) fn by_uid(pipeline: &Pipeline, counters: &Counters) -> BTreeMap<Strin
     if lost == 0 {
         return BTreeMap::new();
     }
-    let counts = pipeline.engine.lost_by_uid();
+    let counts = pipeline.engine().lost_by_uid();
     let other = lost.saturating_sub(counts.values().sum());
     let counts = counts
         .into_iter()
@@ -171,8 +170,8 @@ impl Losses {
 
     /// Logs how many events were over a budget since the last report, if any.
     pub(crate) fn log_suppressed(&mut self, pipeline: &mut Pipeline) {
-        let second_stage = pipeline.recorder.costs.rules.suppressed;
-        let in_all = [pipeline.engine.ring_counters().suppressed, second_stage];
+        let second_stage = pipeline.rule_costs().suppressed;
+        let in_all = [pipeline.engine().ring_counters().suppressed, second_stage];
         // As for losses, the kernel is asked about rules only if there is something to tell.
         if in_all == self.suppressed_in_all {
             return;
@@ -210,7 +209,7 @@ impl Losses {
     /// Logs what was lost since the last report, if anything. Call it once a second.
     pub(crate) fn log(&mut self, pipeline: &mut Pipeline) {
         self.log_suppressed(pipeline);
-        let counters = pipeline.engine.counters();
+        let counters = pipeline.engine().counters();
         let by_cause = by_cause(pipeline, &counters);
         if by_cause == self.told.by_cause {
             return;
@@ -224,7 +223,7 @@ impl Losses {
         if total(&self.told.by_cause) > total(&before.by_cause) {
             self.told
                 .log(&before, "events-lost", Who::this_process(), pipeline);
-            if pipeline.engine.handover().is_some() {
+            if pipeline.engine().handover().is_some() {
                 pipeline.commit();
             }
             let causes = of_failure(&before.by_cause, &self.told.by_cause);
@@ -235,7 +234,7 @@ impl Losses {
 
     /// Logs the total losses at the end, if there are any.
     pub(crate) fn log_all(&self, who: Who, pipeline: &mut Pipeline) {
-        let counters = pipeline.engine.counters();
+        let counters = pipeline.engine().counters();
         let all = Reported {
             by_cause: by_cause(pipeline, &counters),
             by_rule: by_rule(pipeline, &counters),

@@ -17,7 +17,7 @@ impl ProcessLosses {
     /// Looks at all processes again if frames that tell of them were lost: those that have ended are forgotten, and what
     /// others execute is known again. Call it once a second.
     pub(crate) fn survey_if_lost(&mut self, pipeline: &mut Pipeline) {
-        let lost = pipeline.engine.ring_counters().processes_lost;
+        let lost = pipeline.engine().ring_counters().processes_lost;
         let is_early = self.last.is_some_and(|last| last.elapsed() < PAUSE);
         if lost > self.answered && !is_early {
             self.answered = lost;

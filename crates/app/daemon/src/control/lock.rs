@@ -4,7 +4,7 @@
 
 use crate::account::daemon_records::{untrusted, words, Action, Who};
 use crate::control::asker::Asker;
-use crate::control::locked_rules::{self, Found, Lock, LockedRules};
+use crate::control::locked_rules::{self, Lock, LockState, LockedRules};
 use crate::control::records;
 use crate::event_loop::recording::Recording;
 use crate::pipeline::kernel_records::KernelRecords;
@@ -23,18 +23,18 @@ use rules::Rule;
 pub(crate) const LOAD_RULES: &str = "load_rules audit_enabled=2";
 
 /// Chooses the rules for a start: those that are locked, or as [`rules_at_start::choose`] does. What is locked and
-/// cannot be put in force becomes [`Found::Lost`]. Call it before this process is confined.
+/// cannot be put in force becomes [`LockState::Lost`]. Call it before this process is confined.
 ///
 /// # Errors
 /// The errors of [`rules_at_start::choose`].
-pub(crate) fn choose(settings: &mut Settings, is_kernel: bool) -> Result<(Found, Chosen)> {
+pub(crate) fn choose(settings: &mut Settings, is_kernel: bool) -> Result<(LockState, Chosen)> {
     let sources = &settings.sources;
     let mut found = locked_rules::find(&sources.rules, &sources.good, &settings.config);
     let mut of_lock = None;
-    if let Found::Rules(locked) = &found {
+    if let LockState::Rules(locked) = &found {
         match chosen(locked, settings, is_kernel) {
             Ok(chosen) => of_lock = Some(chosen),
-            Err(error) => found = Found::Lost(reasons(&error)),
+            Err(error) => found = LockState::Lost(reasons(&error)),
         }
     }
     let chosen = match of_lock {
@@ -43,7 +43,7 @@ pub(crate) fn choose(settings: &mut Settings, is_kernel: bool) -> Result<(Found,
     };
 
     // The pin is made once everything is armed.
-    if !matches!(found, Found::Open) || chosen.set.settings.enabled == Some(LOCKED) {
+    if !matches!(found, LockState::Open) || chosen.set.settings.enabled == Some(LOCKED) {
         locked_rules::prepare_pin();
     }
     Ok((found, chosen))
@@ -61,12 +61,12 @@ fn chosen(locked: &LockedRules, settings: &mut Settings, is_kernel: bool) -> Res
 /// Locks after a start if the files want that, binds this daemon to a lock that it has found, and reports what of the
 /// files a lock keeps out of force.
 /// Immutable login uids are fixed in the same way.
-pub(crate) fn at_start(found: Found, settings: &rules::Settings, recording: &mut Recording) {
+pub(crate) fn at_start(found: LockState, settings: &rules::Settings, recording: &mut Recording) {
     fix_loginuid(settings, recording);
     let by = Asker::this_process();
-    let rules = recording.pipeline.generation.plan.rules.clone();
+    let rules = recording.pipeline.rules().to_vec();
     match found {
-        Found::Open if settings.enabled == Some(LOCKED) => {
+        LockState::Open if settings.enabled == Some(LOCKED) => {
             if recording.settings.sources.ends_by_itself {
                 say!("tarsier: -e 2 has no effect on a recording that ends by itself");
             } else if let Err(error) = lock(recording, &rules, &by) {
@@ -76,8 +76,8 @@ pub(crate) fn at_start(found: Found, settings: &rules::Settings, recording: &mut
                 );
             }
         }
-        Found::Open => {}
-        Found::Rules(locked) => {
+        LockState::Open => {}
+        LockState::Rules(locked) => {
             let files = rule_files::gather(&recording.settings.sources.rules);
             if locked.differ_from(&files.set) || !files.wrong.is_empty() {
                 refused(recording, LOAD_RULES, &by);
@@ -87,7 +87,7 @@ pub(crate) fn at_start(found: Found, settings: &rules::Settings, recording: &mut
             }
             bind(recording, *locked, &by);
         }
-        Found::Lost(why) => {
+        LockState::Lost(why) => {
             report(
                 recording,
                 &format!(
@@ -104,14 +104,14 @@ pub(crate) fn at_start(found: Found, settings: &rules::Settings, recording: &mut
 /// Makes login uids immutable until the next boot, if the files want that (`--loginuid-immutable`).
 fn fix_loginuid(settings: &rules::Settings, recording: &mut Recording) {
     // Under the kernel engine the kernel has all settings of the files already.
-    if !settings.loginuid_immutable || recording.pipeline.engine.is_kernel() {
+    if !settings.loginuid_immutable || recording.pipeline.is_kernel_engine() {
         return;
     }
     if recording.settings.sources.ends_by_itself {
         say!("tarsier: --loginuid-immutable has no effect on a recording that ends by itself");
         return;
     }
-    let outcome = match &mut recording.pipeline.kernel {
+    let outcome = match recording.pipeline.kernel_mut() {
         Some(kernel) => kernel
             .socket()
             .set_loginuid_immutable()
@@ -129,8 +129,8 @@ fn fix_loginuid(settings: &rules::Settings, recording: &mut Recording) {
 /// The kernel cannot be locked. Then nothing is.
 pub(crate) fn lock(recording: &mut Recording, rules: &[Rule], by: &Asker) -> Result<()> {
     let locked = in_force(recording, rules);
-    let is_engine = recording.pipeline.engine.is_kernel();
-    match &mut recording.pipeline.kernel {
+    let is_engine = recording.pipeline.is_kernel_engine();
+    match recording.pipeline.kernel_mut() {
         Some(kernel) => {
             let digest = (!is_engine).then(|| locked.digest());
             let outcome = kernel.lock(digest.as_deref());
@@ -157,7 +157,7 @@ pub(crate) fn follow(recording: &mut Recording, rules: &[Rule]) {
 
 /// Whether the kernel's audit is locked, as far as this daemon owns it.
 pub(crate) fn is_kernel_locked(recording: &mut Recording) -> bool {
-    let kernel = recording.pipeline.kernel.as_mut();
+    let kernel = recording.pipeline.kernel_mut();
     let status = kernel
         .map(KernelRecords::socket)
         .map(|socket| socket.status());
@@ -191,7 +191,7 @@ pub(crate) fn files_differ(locked: &LockedRules, sources: &Sources) -> Result<bo
 
 fn in_force(recording: &Recording, rules: &[Rule]) -> LockedRules {
     let failure = recording.losses.failure.0;
-    let rate = recording.pipeline.recorder.rate.limit;
+    let rate = recording.pipeline.rate_limit();
     LockedRules::of(rules, failure, rate, &recording.settings.config)
 }
 
@@ -209,7 +209,7 @@ fn log(recording: &mut Recording, rules: &LockedRules, by: &Asker) {
 /// Reports at the highest priority: in the log, to syslog and on standard error.
 fn report(recording: &mut Recording, text: &str) {
     let pipeline = &mut recording.pipeline;
-    pipeline.output.notify(Severity::Alert, text);
+    pipeline.output().notify(Severity::Alert, text);
     let reason = untrusted(&words(text));
     pipeline.log_action(&Action {
         kind: RecordType::DAEMON_ERR,

@@ -46,7 +46,7 @@ pub(crate) struct Lock {
 }
 
 /// What a start finds.
-pub(crate) enum Found {
+pub(crate) enum LockState {
     /// Nothing is locked.
     Open,
     /// The rules that are locked.
@@ -181,21 +181,21 @@ impl Lock {
 }
 
 /// Finds out what is locked, for a start with the rules of `paths`. Call it before this process is confined.
-pub(crate) fn find(paths: &[PathBuf], good: &GoodRules, config: &Config) -> Found {
+pub(crate) fn find(paths: &[PathBuf], good: &GoodRules, config: &Config) -> LockState {
     let kept = || {
         let (_, text) = FrozenMap::find(Path::new(PIN))?;
         serde_json::from_slice::<LockedRules>(&text).ok()
     };
     let kernel = match KernelLock::find() {
-        Ok(None) => return Found::Open,
+        Ok(None) => return LockState::Open,
         Ok(Some(kernel)) => kernel,
         // Who may not ask the kernel, as in a PID namespace, is bound by what a daemon has kept.
         Err(error) => {
             return match kept() {
-                Some(rules) => Found::Rules(Box::new(rules)),
+                Some(rules) => LockState::Rules(Box::new(rules)),
                 None => {
                     say!("tarsier: whether audit is locked (-e 2) is not known: {error}");
-                    Found::Open
+                    LockState::Open
                 }
             }
         }
@@ -208,28 +208,28 @@ fn locked_by(
     lock: &KernelLock,
     kept: impl FnOnce() -> Option<LockedRules>,
     others: impl FnOnce() -> Vec<LockedRules>,
-) -> Found {
+) -> LockState {
     // Defaults: whoever locked the kernel's rules set the rest there, too.
     if !lock.rules.is_empty() {
         let of_kernel = LockedRules {
             rules: lock.rules.iter().map(|rule| hex(rule)).collect(),
             ..LockedRules::of_set(&RuleSet::default(), &Config::default())
         };
-        return Found::Rules(Box::new(of_kernel));
+        return LockState::Rules(Box::new(of_kernel));
     }
     let is_bound =
         |rules: &LockedRules| lock.digests.is_empty() || lock.digests.contains(&rules.digest());
     if let Some(rules) = kept().filter(is_bound) {
-        return Found::Rules(Box::new(rules));
+        return LockState::Rules(Box::new(rules));
     }
 
     // Without a digest nothing tells that the files have what was locked.
     let Some(digest) = lock.digests.first() else {
-        return Found::Lost(format!("there is no {PIN}"));
+        return LockState::Lost(format!("there is no {PIN}"));
     };
     match others().into_iter().find(is_bound) {
-        Some(rules) => Found::Rules(Box::new(rules)),
-        None => Found::Lost(format!(
+        Some(rules) => LockState::Rules(Box::new(rules)),
+        None => LockState::Lost(format!(
             "neither {PIN} nor the files have the digest {digest}"
         )),
     }
@@ -267,7 +267,7 @@ mod tests {
         LockedRules::of_set(&RuleSet::default(), &config)
     }
 
-    fn found(lock: &KernelLock, kept: Option<LockedRules>, others: Vec<LockedRules>) -> Found {
+    fn found(lock: &KernelLock, kept: Option<LockedRules>, others: Vec<LockedRules>) -> LockState {
         locked_by(lock, || kept, || others)
     }
 
@@ -283,7 +283,7 @@ mod tests {
     fn what_has_the_digest_in_the_kernel_s_list_is_locked_wherever_it_is() {
         let (right, wrong) = (locked(1), locked(2));
         let lock = lock_of(&right);
-        let is_right = |found| matches!(found, Found::Rules(rules) if *rules == right);
+        let is_right = |found| matches!(found, LockState::Rules(rules) if *rules == right);
         assert!(is_right(found(
             &lock,
             Some(right.clone()),
@@ -298,17 +298,17 @@ mod tests {
 
         // A pin that somebody else has made, and files that were changed.
         let lost = found(&lock, Some(wrong.clone()), vec![wrong]);
-        assert!(matches!(lost, Found::Lost(_)));
+        assert!(matches!(lost, LockState::Lost(_)));
     }
 
     #[test]
     fn without_a_digest_only_the_frozen_map_tells_what_is_locked() {
         let lock = KernelLock::default();
         let kept = found(&lock, Some(locked(1)), vec![]);
-        assert!(matches!(kept, Found::Rules(rules) if *rules == locked(1)));
+        assert!(matches!(kept, LockState::Rules(rules) if *rules == locked(1)));
         assert!(matches!(
             found(&lock, None, vec![locked(1)]),
-            Found::Lost(_)
+            LockState::Lost(_)
         ));
     }
 
@@ -319,7 +319,7 @@ mod tests {
             ..lock_of(&locked(1))
         };
         let of_kernel = found(&lock, Some(locked(1)), vec![]);
-        assert!(matches!(of_kernel, Found::Rules(rules) if rules.rules == ["0102"]));
+        assert!(matches!(of_kernel, LockState::Rules(rules) if rules.rules == ["0102"]));
     }
 
     #[test]

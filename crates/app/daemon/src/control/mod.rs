@@ -23,7 +23,6 @@ use crate::account::daemon_records::Who;
 use crate::account::losses::{self, KERNEL_BACKLOG};
 use crate::control::asker::Asker;
 use crate::event_loop::recording::Recording;
-use crate::pipeline::engine::Engine;
 use crate::pipeline::kernel_records::KernelRecords;
 use crate::protocol::{hex, Answer, AuditState, Refused, Request, Step};
 use crate::start::rules_at_start;
@@ -64,7 +63,7 @@ impl Control {
     /// Starts with what is in force.
     pub(crate) fn new(recording: &Recording) -> Control {
         Control {
-            rules: recording.pipeline.generation.plan.rules.clone(),
+            rules: recording.pipeline.rules().to_vec(),
             enabled: match recording.settings.lock {
                 Some(_) => LOCKED,
                 None => 1,
@@ -98,7 +97,7 @@ impl Control {
                 tolerate_from,
             }) => self.apply(&steps, tolerate_from, by, recording, others),
             Ok(Request::Stop { keep }) => {
-                let kernel = recording.pipeline.kernel.as_ref();
+                let kernel = recording.pipeline.kernel();
                 Answer {
                     error: self.ask_to_stop(keep, by, recording).err(),
                     note: kernel.and_then(KernelRecords::leaves).map(str::to_owned),
@@ -165,7 +164,7 @@ impl Control {
         by: &Asker,
         recording: &Recording,
     ) -> Result<(), String> {
-        if keeps && recording.pipeline.engine.pins().is_none() {
+        if keeps && recording.pipeline.engine().pins().is_none() {
             return Err(
                 "capture would end with this daemon: nothing is pinned (pin_dir, --pin-dir)"
                     .to_owned(),
@@ -178,9 +177,7 @@ impl Control {
     /// The rules, in hexadecimal, list by list as the kernel returns them.
     fn listed_rules(&self, recording: &mut Recording) -> Vec<String> {
         let pipeline = &mut recording.pipeline;
-        if let (Engine::Kernel, Some(kernel), 1..) =
-            (&pipeline.engine, &mut pipeline.kernel, self.enabled)
-        {
+        if let (Some(kernel), 1..) = (pipeline.kernel_engine_mut(), self.enabled) {
             // The kernel may have removed rules, or an administrator added some.
             if let Some(rules) = kernel.listed_rules() {
                 return rules.iter().map(|rule| hex(rule)).collect();
@@ -196,7 +193,7 @@ impl Control {
 
     /// The settings; the kernel's own while Tarsier owns its audit socket.
     fn settings(&self, recording: &mut Recording) -> Status {
-        match &mut recording.pipeline.kernel {
+        match recording.pipeline.kernel_mut() {
             Some(kernel) => kernel.socket().status().unwrap_or(self.kept),
             None => self.kept,
         }
@@ -204,11 +201,11 @@ impl Control {
 
     /// The values of `failure` and `rate_limit`: Tarsier's own, or the kernel's if it is the engine.
     fn own_settings(settings: Status, recording: &Recording) -> Status {
-        match recording.pipeline.engine.is_kernel() {
+        match recording.pipeline.is_kernel_engine() {
             true => settings,
             false => Status {
                 failure: recording.losses.failure.0,
-                rate_limit: recording.pipeline.recorder.rate.limit,
+                rate_limit: recording.pipeline.rate_limit(),
                 ..settings
             },
         }
@@ -219,7 +216,7 @@ impl Control {
         let settings = Control::own_settings(self.settings(recording), recording);
         let lost = lost.saturating_sub(self.lost_before);
         let lost = lost.saturating_add(settings.lost.into());
-        let features = match &mut recording.pipeline.kernel {
+        let features = match recording.pipeline.kernel_mut() {
             Some(kernel) => kernel.socket().features(),
             None => AuditSocket::open().and_then(|mut socket| socket.features()),
         };
@@ -358,13 +355,13 @@ impl Control {
         others: &mut ControlSocket,
     ) -> Result<()> {
         let pipeline = &recording.pipeline;
-        let number = pipeline.generation.plan.generation + 1;
+        let number = pipeline.plan().generation + 1;
         let armed = match enabled {
             0 => Vec::new(),
             _ => rules.clone(),
         };
-        let is_kernel = pipeline.engine.is_kernel();
-        let before = &recording.pipeline.generation;
+        let is_kernel = pipeline.is_kernel_engine();
+        let before = recording.pipeline.generation();
         let generation = recording
             .settings
             .generation_after(before, armed, is_kernel, number)?;
@@ -373,7 +370,7 @@ impl Control {
         if enabled != 0 {
             recording.pipeline.log_armed(by, &change);
         }
-        if let Some(kernel) = &mut recording.pipeline.kernel {
+        if let Some(kernel) = recording.pipeline.kernel_mut() {
             let now = kernel.socket().status().map_or(1, |status| status.enabled);
             let wanted = enabled.min(1);
             if now != wanted && now != LOCKED {
@@ -404,13 +401,13 @@ impl Control {
             }
             return Ok(());
         }
-        let is_kernel = recording.pipeline.engine.is_kernel();
+        let is_kernel = recording.pipeline.is_kernel_engine();
         let (set, files) = recording.settings.sources.rules(is_kernel)?;
         check_plan(&set.rules, self.enabled, recording)?;
         let draft = Draft::between(&self.rules, set.rules.clone());
         self.install(draft.set.rules.clone(), self.enabled, by, recording, others)?;
         let pipeline = &mut recording.pipeline;
-        if let (Engine::Kernel, Some(kernel)) = (&pipeline.engine, &mut pipeline.kernel) {
+        if let Some(kernel) = pipeline.kernel_engine_mut() {
             kernel.apply_settings(&set.settings)?;
         }
         recording.apply_settings(&set.settings);
@@ -506,7 +503,7 @@ fn changes_something(request: &Request) -> bool {
 /// Number of losses, without those that the kernel counts itself.
 fn lost_elsewhere(recording: &Recording) -> u64 {
     let pipeline = &recording.pipeline;
-    let lost = losses::by_cause(pipeline, &pipeline.engine.counters());
+    let lost = losses::by_cause(pipeline, &pipeline.engine().counters());
     let elsewhere = lost.iter().filter(|(cause, _)| *cause != KERNEL_BACKLOG);
     elsewhere.map(|(_, count)| count).sum()
 }
@@ -514,7 +511,7 @@ fn lost_elsewhere(recording: &Recording) -> u64 {
 /// Checks the rules while audit is off: nothing is armed then, but the rules must still be valid.
 fn check_plan(rules: &[Rule], enabled: u32, recording: &Recording) -> Result<()> {
     if enabled == 0 {
-        let is_kernel = recording.pipeline.engine.is_kernel();
+        let is_kernel = recording.pipeline.is_kernel_engine();
         recording
             .settings
             .generation(rules.to_vec(), is_kernel, 0)?;

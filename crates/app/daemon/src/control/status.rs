@@ -10,13 +10,13 @@ use plan::Plan;
 /// The content of `tarsier status`.
 pub(crate) fn of(recording: &Recording) -> Status {
     let pipeline = &recording.pipeline;
-    let (engine, journal) = (&pipeline.engine, pipeline.output.journal());
+    let (engine, journal) = (pipeline.engine(), pipeline.output().journal());
     let counters = engine.counters();
-    let plan = &pipeline.generation.plan;
+    let plan = pipeline.plan();
     let (log, totals) = (journal.counters(), pipeline.totals());
-    let (kernel, audited) = (pipeline.kernel.as_ref(), recording.contexts.count());
-    let lookups = pipeline.lookups.counts();
-    let recorder = &pipeline.recorder;
+    let (kernel, audited) = (pipeline.kernel(), recording.contexts.count());
+    let lookups = pipeline.lookups().counts();
+    let recorder = pipeline.recorder();
     let (cgroups, processes) = (recorder.cgroup_counts(), recorder.process_counts());
     Status {
         pin_dir: engine.pins().map(|pins| pins.dir().display().to_string()),
@@ -34,8 +34,8 @@ pub(crate) fn of(recording: &Recording) -> Status {
         events_candidate: counters.undecided,
         events_dropped: totals.dropped,
         events_recorded: totals.recorded,
-        events_cut: pipeline.recorder.incomplete.cut,
-        events_unsure: pipeline.recorder.incomplete.unsure,
+        events_cut: recorder.incomplete.cut,
+        events_unsure: recorder.incomplete.unsure,
         kernel_records_received: kernel.map_or(0, |kernel| kernel.received),
         lost: losses::by_cause(pipeline, &counters),
         lost_by_cpu: counters.lost.iter().map(|cpu| cpu.iter().sum()).collect(),
@@ -51,9 +51,9 @@ pub(crate) fn of(recording: &Recording) -> Status {
         log_syncs: log.syncs,
         calls_slowed: counters.waits,
         waited_ns: counters.waited_ns,
-        reader_pause_us: pipeline.reading.pauses.longest_ns() / 1000,
+        reader_pause_us: pipeline.longest_pause_ns() / 1000,
         integrity_breaches: recording.integrity.breaches,
-        durable_after_us: pipeline.output.durable_after(),
+        durable_after_us: pipeline.output().durable_after(),
         objects_unanswered: lookups.unanswered,
         events_out_of_time: lookups.out_of_time,
         names_unanswered: lookups.names_unanswered,
@@ -69,7 +69,7 @@ pub(crate) fn of(recording: &Recording) -> Status {
         processes_lost: counters.processes_lost,
         audited_processes: audited.map(|audited| audited.processes),
         audited_threads: audited.map(|audited| audited.threads),
-        plugins: pipeline.output.plugin_statuses(),
+        plugins: pipeline.output().plugin_statuses(),
         confinement: recording.settings.confinement.status(),
         spawner: recording.settings.launcher.state().map(SpawnerStatus::from),
     }
@@ -92,12 +92,12 @@ fn hook(engine: &Engine, plan: &Plan) -> String {
 /// The content of `tarsier status --rules`.
 pub(crate) fn rule_costs(recording: &Recording) -> Vec<RuleCost> {
     let pipeline = &recording.pipeline;
-    let rules = &pipeline.generation.plan.rules;
-    if let (Engine::Kernel, Some(kernel)) = (&pipeline.engine, &pipeline.kernel) {
+    let rules = pipeline.rules();
+    if let Some(kernel) = pipeline.kernel_engine() {
         return kernel.costs.table(rules);
     }
-    let (counts, _) = pipeline.engine.rule_counts(rules.len());
-    pipeline.recorder.costs.rules.table(rules, &counts)
+    let (counts, _) = pipeline.engine().rule_counts(rules.len());
+    pipeline.rule_costs().table(rules, &counts)
 }
 
 /// The content of `tarsier status --by`.
@@ -140,22 +140,19 @@ pub(crate) fn exported_makers(recording: &mut Recording) -> Vec<(MakerKind, Vec<
 /// Whether the engine's events tell of such makers.
 fn is_known(recording: &Recording, by: MakerKind) -> bool {
     let needs_cgroup = matches!(by, MakerKind::Unit | MakerKind::Container);
-    !(needs_cgroup && recording.pipeline.engine.is_kernel())
+    !(needs_cgroup && recording.pipeline.is_kernel_engine())
 }
 
 /// The counts of the engine's events.
 fn counted(recording: &mut Recording) -> &mut MakerCosts {
     let pipeline = &mut recording.pipeline;
-    match (&pipeline.engine, &mut pipeline.kernel) {
-        (Engine::Kernel, Some(kernel)) => &mut kernel.costs.makers,
-        _ => &mut pipeline.recorder.costs.makers,
-    }
+    pipeline.maker_costs()
 }
 
 /// Adds the losses of each uid. Those of uids without a row are others'.
 fn add_lost(table: &mut protocol::MakerCosts, recording: &Recording) {
     let pipeline = &recording.pipeline;
-    let mut lost = losses::by_uid(pipeline, &pipeline.engine.counters());
+    let mut lost = losses::by_uid(pipeline, &pipeline.engine().counters());
     table.total.lost = Some(lost.values().sum());
     for row in &mut table.rows {
         row.lost = Some(lost.remove(&row.name).unwrap_or(0));

@@ -25,8 +25,8 @@ impl Control {
             return Ok(None);
         }
         match step {
-            Step::Trim if recording.pipeline.engine.is_kernel() => {
-                match &mut recording.pipeline.kernel {
+            Step::Trim if recording.pipeline.is_kernel_engine() => {
+                match recording.pipeline.kernel_mut() {
                     Some(kernel) => kernel.socket().trim().map(|()| None).map_err(refusal),
                     None => Ok(None),
                 }
@@ -38,7 +38,7 @@ impl Control {
             }
             Step::ResetBacklogWaitTimeActual => {
                 let mut waited = 0;
-                if let Some(kernel) = &mut recording.pipeline.kernel {
+                if let Some(kernel) = recording.pipeline.kernel_mut() {
                     kernel.expect_change("op=set backlog_wait_time_actual=0 old=".to_owned());
                     let socket = kernel.socket();
                     waited = socket.reset_backlog_wait_time_actual().map_err(refusal)?;
@@ -60,7 +60,7 @@ impl Control {
         &mut self,
         recording: &mut Recording,
     ) -> Result<(), Refusal> {
-        match &mut recording.pipeline.kernel {
+        match recording.pipeline.kernel_mut() {
             Some(kernel) => kernel.socket().set_loginuid_immutable().map_err(refusal),
             None => Err(errno::not_supported(
                 "Tarsier does not own the kernel's audit socket",
@@ -71,7 +71,7 @@ impl Control {
     /// Sets the count of losses to 0 and returns the one before: the kernel's, if Tarsier owns its
     /// audit socket, and Tarsier's own.
     fn reset_lost(&mut self, recording: &mut Recording) -> Result<u32, NetlinkError> {
-        let of_kernel = match &mut recording.pipeline.kernel {
+        let of_kernel = match recording.pipeline.kernel_mut() {
             Some(kernel) => {
                 kernel.expect_change("op=set lost=0 old=".to_owned());
                 kernel.reset_lost()?
@@ -105,8 +105,8 @@ impl Control {
         value: u32,
         recording: &mut Recording,
     ) -> Result<(), Refusal> {
-        let is_engine = recording.pipeline.engine.is_kernel();
-        if let Some(kernel) = &mut recording.pipeline.kernel {
+        let is_engine = recording.pipeline.is_kernel_engine();
+        if let Some(kernel) = recording.pipeline.kernel_mut() {
             if kernel
                 .socket()
                 .status()
@@ -121,7 +121,7 @@ impl Control {
         match setting {
             _ if is_engine => (),
             Setting::Failure => recording.losses.failure = Failure(value),
-            Setting::Rate => recording.pipeline.recorder.rate.limit = value,
+            Setting::Rate => recording.pipeline.set_rate_limit(value),
             Setting::Backlog | Setting::BacklogWaitTime => (),
         }
         Ok(())

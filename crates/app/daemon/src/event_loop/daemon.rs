@@ -2,7 +2,6 @@
 
 use crate::account::daemon_records::{Action, Who};
 use crate::account::losses;
-use crate::clock::monotonic_ns;
 use crate::control::asker::Asker;
 use crate::control::lock;
 use crate::control::metrics::{self, Metrics};
@@ -183,30 +182,32 @@ impl Daemon {
     /// something for the daemon.
     fn wait(&mut self, awake: bool, deadline: Option<Instant>) -> Result<Ready> {
         let pipeline = &mut self.recording.pipeline;
-        pipeline.engine.set_awake(awake);
         let is_asked = self.server.has_requests();
-        if pipeline.has_more() || is_asked || !awake && !pipeline.engine.is_drained() {
-            pipeline.engine.set_awake(true);
+        // The programs ring from here on, so that what comes after this look wakes poll(2) below.
+        if pipeline.must_not_wait(awake) || is_asked {
+            pipeline.woken();
             return Ok(Ready::ALL);
         }
-        let mut longest = match (awake, pipeline.output.promises_durability()) {
-            _ if pipeline.engine.fill_per_mille() >= BUSY_PER_MILLE => Duration::ZERO,
+
+        let interval = match (awake, pipeline.output().promises_durability()) {
+            _ if pipeline.engine().fill_per_mille() >= BUSY_PER_MILLE => Duration::ZERO,
             (true, true) => DURABLE_POLL_INTERVAL,
             (true, false) => POLL_INTERVAL,
             (false, _) => TIDY_INTERVAL,
         };
+        let until_deadline =
+            deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let due = [
-            pipeline.output.due_in(),
-            pipeline.recorder.operations.due_in(),
+            pipeline.due_in(),
             self.recording.integrity.due_in(),
+            until_deadline,
         ];
-        if let Some(due) = due.into_iter().flatten().min() {
-            longest = longest.min(due);
-        }
-        if let Some(deadline) = deadline {
-            longest = longest.min(deadline.saturating_duration_since(Instant::now()));
-        }
-        pipeline.reading.pauses.look(monotonic_ns());
+        let longest = due.into_iter().flatten().fold(interval, Duration::min);
+        let timeout = Timespec {
+            tv_sec: longest.as_secs() as i64,
+            tv_nsec: longest.subsec_nanos().into(),
+        };
+
         let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut fds: Vec<PollFd<'_>> = self.signals.fds().map(readable).collect();
         let signals = 0..fds.len();
@@ -215,15 +216,7 @@ impl Daemon {
             metrics.poll_fds(&mut fds);
         }
         let clients = signals.end..fds.len();
-        fds.extend(pipeline.engine.doorbell().map(readable));
-        pipeline.output.poll_fds(&mut fds);
-        if let Some(kernel) = &mut pipeline.kernel {
-            fds.push(PollFd::from_borrowed_fd(kernel.fd(), PollFlags::IN));
-        }
-        let timeout = Timespec {
-            tv_sec: longest.as_secs() as i64,
-            tv_nsec: longest.subsec_nanos().into(),
-        };
+        pipeline.poll_fds(&mut fds);
         let ready = match poll(&mut fds, Some(&timeout)) {
             Ok(_) => {
                 let any = |of: Range<usize>| fds[of].iter().any(|fd| !fd.revents().is_empty());
@@ -236,9 +229,8 @@ impl Daemon {
             Err(error) => return Err(error).context("poll"),
         };
         drop(fds);
-        pipeline.reading.pauses.rested(monotonic_ns());
-        pipeline.engine.quiet_doorbell();
-        pipeline.engine.set_awake(true);
+
+        pipeline.rested();
         Ok(ready)
     }
 
@@ -287,7 +279,7 @@ impl Daemon {
         let is_refused = matches!(reloaded, Ok(true));
         let mut outcome = reloaded.map(drop);
         if outcome.is_ok() {
-            let lookups = Arc::clone(&recording.pipeline.lookups);
+            let lookups = Arc::clone(recording.pipeline.lookups());
             let by = Asker::of(who, |pid| lookups.executable(pid));
             if is_refused {
                 lock::settings_refused(recording, &by);
@@ -330,7 +322,7 @@ impl Daemon {
     fn rotate(&mut self, sender: Option<Sender>) {
         let pipeline = &mut self.recording.pipeline;
         let who = pipeline.sender(sender);
-        let rotated = pipeline.output.rotate();
+        let rotated = pipeline.output_mut().rotate();
         if let Err(error) = &rotated {
             say!("tarsier: {error}");
         }
@@ -345,7 +337,7 @@ impl Daemon {
     fn resume(&mut self, sender: Option<Sender>) {
         let pipeline = &mut self.recording.pipeline;
         let who = pipeline.sender(sender);
-        let resumed = pipeline.output.resume();
+        let resumed = pipeline.output_mut().resume();
         if let Err(error) = &resumed {
             say!("tarsier: {error}");
         }
@@ -371,8 +363,10 @@ impl Daemon {
         recording.service.stopping();
         recording.run_first();
         let pipeline = &mut recording.pipeline;
+
+        // Disarmed before the rings are read, so that what is read is all there is.
         if !keeps {
-            pipeline.engine.disarm();
+            pipeline.disarm();
         }
         // Programs still running on other CPUs finish within this pass or the next.
         for _ in 0..2 {
@@ -380,17 +374,22 @@ impl Daemon {
             pipeline.drain_at_end(keeps);
         }
         pipeline.operations_without_result(true);
+
+        // Losses are complete now, and stand before DAEMON_END in the log.
         pipeline.count_kernel_losses();
         if keeps {
             recording.losses.log(pipeline);
         }
-        let lost = losses::by_cause(pipeline, &pipeline.engine.counters());
+        let lost = losses::by_cause(pipeline, &pipeline.engine().counters());
         let who = sender.unwrap_or_else(Who::this_process);
         recording.losses.log_all(who, pipeline);
         pipeline.log_outcome(RecordType::DAEMON_END, "terminate", who, true);
+
+        // What arrived over the audit socket until its release is logged behind DAEMON_END, rather than lost.
         let restored = pipeline.release_kernel();
         pipeline.commit();
-        match pipeline.engine.pins().filter(|_| keeps) {
+
+        match pipeline.engine().pins().filter(|_| keeps) {
             Some(pins) => pins.leave(true),
             None => takeover::note(instance.run_dir(), None)?,
         }
@@ -403,7 +402,7 @@ impl Daemon {
 /// fit on the disk count as lost.
 fn close(recording: Recording, mut lost: BTreeMap<String, u64>) {
     let pipeline = recording.pipeline;
-    let (log, totals) = (pipeline.output.log_text(), pipeline.totals());
+    let (log, totals) = (pipeline.output().log_text(), pipeline.totals());
     let lost_by_log = pipeline.close();
     lost.insert("log".to_owned(), lost_by_log);
     say!(

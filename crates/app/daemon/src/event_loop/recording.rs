@@ -76,14 +76,14 @@ impl Recording {
 
     /// Applies those settings of rules files that Tarsier has itself, unless the kernel's audit is the engine.
     pub(crate) fn apply_settings(&mut self, settings: &rules::Settings) {
-        if self.pipeline.engine.is_kernel() {
+        if self.pipeline.is_kernel_engine() {
             return;
         }
         if let Some(failure) = settings.failure {
             self.losses.failure = Failure(failure);
         }
         if let Some(rate) = settings.rate {
-            self.pipeline.recorder.rate.limit = rate;
+            self.pipeline.set_rate_limit(rate);
         }
     }
 
@@ -115,15 +115,10 @@ impl Recording {
             });
         }
         let nice = settings.started_nice;
-        pipeline.output.reconfigure(&config, plugins, nice)?;
-        let encoder = &mut pipeline.recorder.encoder;
-        encoder.set_format(settings::format(&config));
-        encoder.set_workload(config.tells_identity());
-        encoder.set_labels(config.tells_labels());
-        encoder.set_hashes(config.hashed_bytes_max().is_some());
-        encoder.set_node(node.as_deref().map(str::as_bytes));
-        lookups::set_hashes(&pipeline.lookups, &config, pipeline.engine.is_kernel());
-        pipeline.engine.set_overload(settings::overload(&config));
+        pipeline.output_mut().reconfigure(&config, plugins, nice)?;
+        pipeline.set_form(&config, node.as_deref());
+        lookups::set_hashes(pipeline.lookups(), &config, pipeline.is_kernel_engine());
+        pipeline.engine().set_overload(settings::overload(&config));
         if settings.config.pin_dir != config.pin_dir {
             say!("tarsier: pin_dir: what is armed stays where it is until the next start");
         }
@@ -142,7 +137,7 @@ impl Recording {
 
     /// Tells the service manager that everything is armed.
     pub(crate) fn notify_ready(&self) {
-        let (engine, plan) = (&self.pipeline.engine, &self.pipeline.generation.plan);
+        let (engine, plan) = (self.pipeline.engine(), self.pipeline.plan());
         let rules = plan.rules.len();
         let mut status = format!("{rules} rules armed, engine {}", engine.name());
         if let Some(summary) = self.rules_in_force.summary() {
@@ -154,12 +149,12 @@ impl Recording {
     /// Reads the rings once, and writes what came. Returns the number of frames.
     pub(crate) fn pass(&mut self) -> usize {
         let pipeline = &mut self.pipeline;
-        let fill = pipeline.engine.fill_per_mille();
+        let fill = pipeline.engine().fill_per_mille();
         let frames = pipeline.pass(monotonic_ns());
         pipeline.operations_without_result(false);
         pipeline.commit();
-        let left = pipeline.engine.fill_per_mille();
-        let others = [pipeline.output.sync_thread(), pipeline.lookups.pid()];
+        let left = pipeline.engine().fill_per_mille();
+        let others = [pipeline.output().sync_thread(), pipeline.lookups().pid()];
         self.scheduling.note(frames, fill, left, others);
         pipeline.show();
         self.service.alive();
@@ -169,7 +164,7 @@ impl Recording {
     /// Has the daemon run before all other tasks until it ends.
     pub(crate) fn run_first(&mut self) {
         let pipeline = &self.pipeline;
-        let others = [pipeline.output.sync_thread(), pipeline.lookups.pid()];
+        let others = [pipeline.output().sync_thread(), pipeline.lookups().pid()];
         self.scheduling.run_first(others);
     }
 
@@ -185,7 +180,7 @@ impl Recording {
 
     /// Call this when a child has ended.
     pub(crate) fn child_ended(&mut self) {
-        self.pipeline.output.child_ended();
+        self.pipeline.output_mut().child_ended();
         launcher::follow(&self.settings.launcher, &mut self.pipeline);
     }
 
@@ -195,7 +190,7 @@ impl Recording {
     pub(crate) fn tidy(&mut self, meanwhile: &mut dyn FnMut(&mut Recording)) {
         // A spawner of a service that has ended no longer tells of the ends of what it started.
         self.child_ended();
-        self.pipeline.recorder.refresh();
+        self.pipeline.refresh();
         self.pipeline.tick_costs();
         self.cgroups.survey_if_lost(&mut self.pipeline);
         self.processes.survey_if_lost(&mut self.pipeline);
@@ -208,7 +203,7 @@ impl Recording {
             self.integrity.lock_unpinned(&mut self.pipeline, is_mended);
         }
         self.refresh_identities(meanwhile);
-        self.pipeline.engine.tidy();
+        self.pipeline.tidy();
     }
 
     /// Looks again at what is in doubt, if it is time.
@@ -218,13 +213,13 @@ impl Recording {
 
     /// Plans the rules again if a path that a rule names is another file by now.
     fn refresh_identities(&mut self, meanwhile: &mut dyn FnMut(&mut Recording)) {
-        let generation = &self.pipeline.generation;
+        let generation = self.pipeline.generation();
         let rules = &generation.plan.rules;
         // The kernel follows paths by itself.
-        if self.pipeline.engine.is_kernel() || !compose::names_paths(rules) {
+        if self.pipeline.is_kernel_engine() || !compose::names_paths(rules) {
             return;
         }
-        let lookups = &self.pipeline.lookups;
+        let lookups = self.pipeline.lookups();
         let found = lookups.in_time(|lookups| compose::identify(rules, lookups));
         // What is not known now stays as it was.
         if found.is_none_or(|found| found.agree(&generation.identities)) {

@@ -30,19 +30,20 @@ impl Coming {
     /// Begins to put a rule set in force. Events that the old one selected until now are read first.
     fn begin(pipeline: &mut Pipeline, generation: Arc<Generation>, nice: i32) -> Result<Coming> {
         pipeline.drain();
-        let wanted = pipeline.generation.plan.rules.len();
-        let wanted = wanted.max(generation.plan.rules.len());
-        let (counts, _) = pipeline.engine.rule_counts(wanted);
-        if let Some(pins) = pipeline.engine.pins() {
+        let places = pipeline.rules().len().max(generation.plan.rules.len());
+        let (counts, _) = pipeline.engine().rule_counts(places);
+
+        // A daemon that is killed from here on leaves events of both rule sets: the next one must know the new one, too.
+        if let Some(pins) = pipeline.engine().pins() {
             takeover::remember(pins, &generation.plan)?;
         }
-        pipeline.recorder.add_generation(generation.clone());
-        let (number, rules) = (generation.plan.generation, &generation.plan.rules);
-        pipeline.recorder.costs.rules.expect(number, rules.len());
-        if let (Some(kernel), true) = (&mut pipeline.kernel, pipeline.engine.is_kernel()) {
-            kernel.replace_rules(rules)?;
+        // The recorder knows the new rules before the programs can send an event of theirs.
+        pipeline.expect(&generation);
+
+        if let Some(kernel) = pipeline.kernel_engine_mut() {
+            kernel.replace_rules(&generation.plan.rules)?;
         }
-        let replacement = pipeline.engine.start_replacing(&generation, nice)?;
+        let replacement = pipeline.start_replacing(&generation, nice)?;
         Ok(Coming {
             generation,
             counts,
@@ -67,30 +68,8 @@ impl Coming {
     ) -> Result<()> {
         self.generation = settings.planned_anew(error, &self.generation)?;
         let nice = settings.nice();
-        self.replacement = pipeline.engine.start_replacing(&self.generation, nice)?;
+        self.replacement = pipeline.start_replacing(&self.generation, nice)?;
         Ok(())
-    }
-
-    /// Notes that a rule set is in force.
-    fn finish(self, pipeline: &mut Pipeline) {
-        let Coming {
-            generation, counts, ..
-        } = self;
-        pipeline.engine.set_urgent(&generation.urgent);
-        let number = generation.plan.generation;
-        let (old, new) = (&pipeline.generation.plan.rules, &generation.plan.rules);
-        pipeline
-            .recorder
-            .costs
-            .rules
-            .replace(number, old, new, &counts);
-        let names = &generation.plan.workloads;
-        if names.epoch() != pipeline.generation.plan.workloads.epoch() {
-            pipeline.recorder.forget_process_classes();
-        }
-        pipeline.generation = generation;
-        pipeline.classify_cgroups();
-        pipeline.follow_processes();
     }
 }
 
@@ -107,16 +86,17 @@ impl Recording {
     ) -> Result<HookChange> {
         let nice = self.settings.nice();
         // Budgets are those of places, where there will soon be other rules.
-        self.pipeline.engine.set_budgets(&BTreeMap::new());
+        self.pipeline.set_budgets(&BTreeMap::new());
         let outcome = match Coming::begin(&mut self.pipeline, generation, nice) {
             Ok(coming) => self.follow(coming, meanwhile),
             Err(error) => Err(error),
         };
         if outcome.is_err() {
-            self.pipeline.recorder.costs.rules.forget_coming();
+            self.pipeline.expect_no_more();
         }
-        let budgets = &self.pipeline.generation.budgets;
-        self.pipeline.engine.set_budgets(budgets);
+
+        let generation = Arc::clone(self.pipeline.generation());
+        self.pipeline.set_budgets(&generation.budgets);
         outcome
     }
 
@@ -126,7 +106,7 @@ impl Recording {
         meanwhile: &mut dyn FnMut(&mut Recording),
     ) -> Result<HookChange> {
         loop {
-            let is_busy = self.pipeline.engine.fill_per_mille() >= BUSY_PER_MILLE;
+            let is_busy = self.pipeline.engine().fill_per_mille() >= BUSY_PER_MILLE;
             match coming.wait(if is_busy { Duration::ZERO } else { LOOK }) {
                 None => {
                     self.pass();
@@ -134,7 +114,7 @@ impl Recording {
                 }
                 Some(Ok(change)) => {
                     self.losses.log_suppressed(&mut self.pipeline);
-                    coming.finish(&mut self.pipeline);
+                    self.pipeline.adopt(coming.generation, &coming.counts);
                     self.losses.note_places(&self.pipeline);
                     return Ok(change);
                 }

@@ -5,7 +5,7 @@
 
 use crate::handover::joined::{Joined, Overlap, Side};
 use crate::pipeline::engine::Engine;
-use crate::pipeline::Pipeline;
+use crate::pipeline::{Pipeline, WithoutEngine};
 use crate::stderr::say;
 use anyhow::Result;
 use capture::Counters;
@@ -45,7 +45,7 @@ impl Succession {
         ahead: Option<Leftover>,
         start: impl FnOnce(Option<Arc<Pins>>, bool) -> Result<Started> + Send,
     ) -> Result<Succeeded> {
-        let Engine::Leftover(leftover) = &self.pipeline.engine else {
+        let Some(leftover) = self.pipeline.leftover() else {
             anyhow::bail!("there is no earlier capture to replace");
         };
         let is_same = wanted.is_some_and(|pins| pins.dir() == leftover.dir());
@@ -71,15 +71,20 @@ impl Succession {
             }
             (Err(error), _) => return Err(error),
         };
+
+        // Both record for a moment, so that no call falls between them; the earlier rings have room for that moment.
         self.read_earlier();
         engine.unmute();
         std::thread::sleep(BOTH);
         self.end_earlier();
-        let counters = self.finish_earlier(engine.stream(), is_same);
+
+        // Only when the earlier capture is gone is its directory free.
+        let (rest, counters) = self.finish_earlier(engine.stream(), is_same);
         if let (Some(pins), Some(wanted), true) = (&pins, wanted, is_same) {
             pins.move_to(wanted.dir())?;
         }
-        let pipeline = self.continued((engine, generation));
+
+        let pipeline = rest.with_engine(engine, generation);
         Ok(Succeeded { pipeline, counters })
     }
 
@@ -89,36 +94,46 @@ impl Succession {
         wanted: &Arc<Pins>,
         start: impl FnOnce(Option<Arc<Pins>>, bool) -> Result<Started>,
     ) -> Result<Succeeded> {
-        if let Engine::Leftover(leftover) = &mut self.pipeline.engine {
+        if let Some(leftover) = self.pipeline.leftover() {
             leftover.unhook();
         }
-        let counters = self.finish_earlier(None, true);
-        let pipeline = self.continued(start(Some(wanted.clone()), false)?);
+        let (rest, counters) = self.finish_earlier(None, true);
+
+        let (engine, generation) = start(Some(wanted.clone()), false)?;
+        let pipeline = rest.with_engine(engine, generation);
         Ok(Succeeded { pipeline, counters })
     }
 
     /// Ends the earlier capture, which `ahead` has replaced already, and takes that over or replaces it, too.
     fn resume_with(
-        mut self,
+        self,
         mut ahead: Leftover,
         wanted: Option<&Arc<Pins>>,
         is_same: bool,
         start: impl FnOnce(Option<Arc<Pins>>, bool) -> Result<Started> + Send,
     ) -> Result<Succeeded> {
-        let counters = self.finish_earlier(Some(ahead.stream()), is_same);
-        let Some(wanted) = wanted.filter(|_| is_same) else {
-            self.pipeline.engine = Engine::Leftover(Box::new(ahead));
-            return self.complete(wanted, None, start);
+        let generation = Arc::clone(self.pipeline.generation());
+        let (rest, counters) = self.finish_earlier(Some(ahead.stream()), is_same);
+        let Some(wanted) = wanted.filter(|_wanted| is_same) else {
+            return Succession::of(rest, ahead, generation).complete(wanted, None, start);
         };
+
         ahead.move_to(wanted.dir())?;
         let pins = ahead.pins().clone();
-        if ahead.can_be_taken_over(self.pipeline.generation.plan.form()) {
-            drop(ahead);
-            let pipeline = self.continued(start(Some(pins), false)?);
-            return Ok(Succeeded { pipeline, counters });
+        if !ahead.can_be_taken_over(generation.plan.form()) {
+            return Succession::of(rest, ahead, generation).complete(Some(&pins), None, start);
         }
-        self.pipeline.engine = Engine::Leftover(Box::new(ahead));
-        self.complete(Some(&pins), None, start)
+        drop(ahead);
+        let (engine, generation) = start(Some(pins), false)?;
+        let pipeline = rest.with_engine(engine, generation);
+        Ok(Succeeded { pipeline, counters })
+    }
+
+    /// The succession of `leftover`, whose events are those of the same rules.
+    fn of(rest: WithoutEngine, leftover: Leftover, generation: Arc<Generation>) -> Succession {
+        Succession {
+            pipeline: rest.with_engine(Engine::Leftover(Box::new(leftover)), generation),
+        }
     }
 
     /// Does `work` in a thread of its own, and reads the earlier rings meanwhile: arming takes longer than they have
@@ -137,10 +152,8 @@ impl Succession {
 
     /// Records what is in the earlier rings, if it can be decoded.
     fn read_earlier(&mut self) {
-        let Engine::Leftover(leftover) = &self.pipeline.engine else {
-            return;
-        };
-        if leftover.is_readable() {
+        let leftover = self.pipeline.leftover();
+        if leftover.is_some_and(|leftover| leftover.is_readable()) {
             self.pipeline.drain();
             self.pipeline.commit();
         }
@@ -148,7 +161,7 @@ impl Succession {
 
     /// Makes the earlier programs record nothing any more.
     fn end_earlier(&mut self) {
-        if let Engine::Leftover(leftover) = &mut self.pipeline.engine {
+        if let Some(leftover) = self.pipeline.leftover() {
             if let Err(error) = leftover.mute() {
                 say!("tarsier: the earlier capture is ended by removing its hooks: {error}");
                 leftover.unhook();
@@ -158,46 +171,41 @@ impl Succession {
 
     /// Records the rest of the earlier rings, apart from calls that are among the later events, and removes that
     /// capture. Returns what its programs have counted.
-    fn finish_earlier(&mut self, later: Option<&mut Stream>, keeps_directory: bool) -> Counters {
-        let Engine::Leftover(leftover) = &mut self.pipeline.engine else {
-            return Counters::default();
-        };
-        if leftover.is_readable() {
-            let mut overlap = Overlap::default();
-            let earlier = leftover.stream();
-            earlier.look_ahead(|frame| overlap.add(Side::Earlier, frame));
-            if let Some(later) = later {
-                later.look_ahead(|frame| overlap.add(Side::Later, frame));
+    fn finish_earlier(
+        mut self,
+        later: Option<&mut Stream>,
+        keeps_directory: bool,
+    ) -> (WithoutEngine, Counters) {
+        if let Some(leftover) = self.pipeline.leftover() {
+            if leftover.is_readable() {
+                let mut overlap = Overlap::default();
+                let earlier = leftover.stream();
+                earlier.look_ahead(|frame| overlap.add(Side::Earlier, frame));
+                if let Some(later) = later {
+                    later.look_ahead(|frame| overlap.add(Side::Later, frame));
+                }
+
+                // Of a call that both captures have recorded, the earlier event is left out.
+                self.pipeline
+                    .leave_out(overlap.joined(BOTH.as_nanos() as u64));
+                self.pipeline.drain();
+                self.pipeline.operations_without_result(true);
+                self.pipeline.commit();
+                self.pipeline.leave_out(Joined::default());
+            } else {
+                let unread = leftover.stream().unread_bytes();
+                say!("tarsier: {unread} bytes of events of another version cannot be read");
             }
-            self.pipeline.reading.joined = overlap.joined(BOTH.as_nanos() as u64);
-            self.pipeline.drain();
-            self.pipeline.operations_without_result(true);
-            self.pipeline.commit();
-            self.pipeline.reading.joined = Joined::default();
-        } else {
-            let unread = leftover.stream().unread_bytes();
-            say!("tarsier: {unread} bytes of events of another version cannot be read");
         }
-        let engine = std::mem::replace(&mut self.pipeline.engine, Engine::Kernel);
+
+        let (engine, rest) = self.pipeline.without_engine();
         let Engine::Leftover(leftover) = engine else {
-            return Counters::default();
+            return (rest, Counters::default());
         };
         let counters = leftover.counters();
         if !leftover.remove(keeps_directory) {
             say!("tarsier: the directory of an earlier capture is not empty");
         }
-        counters
-    }
-
-    /// Goes on with this engine.
-    fn continued(self, (engine, generation): Started) -> Pipeline {
-        let mut pipeline = self.pipeline;
-        pipeline.recorder.add_generation(generation.clone());
-        (pipeline.engine, pipeline.generation) = (engine, generation);
-        pipeline.witness_writes();
-        pipeline.survey_cgroups();
-        pipeline.survey_processes();
-        pipeline.follow_processes();
-        pipeline
+        (rest, counters)
     }
 }

@@ -43,7 +43,7 @@ pub(crate) fn follow(launcher: &Launcher, pipeline: &mut Pipeline) {
         say(one, is_replaced, pipeline);
     }
     if !is_replaced {
-        pipeline.output.notify(
+        pipeline.output().notify(
             Severity::Alert,
             "no process that starts programs is left: recording goes on, but plugins are not started \
              again, mail is not sent, EXEC, SINGLE and HALT do nothing, and helpers for look-ups that \
@@ -60,7 +60,7 @@ fn say(ended: &Ended, is_replaced: bool, pipeline: &mut Pipeline) {
         true => (Severity::Warning, ": another has taken its place"),
         false => (Severity::Alert, ""),
     };
-    pipeline.output.notify(
+    pipeline.output().notify(
         severity,
         &format!("the process that starts programs (pid {pid}) has ended{how}{rest}"),
     );

@@ -15,7 +15,7 @@ pub(crate) fn report(rules: &RulesInForce, pipeline: &mut Pipeline) {
     let remedy =
         "mend the files, then reload: `systemctl reload tarsier`, or `tarsier ctl --signal HUP`";
     let text = format!("{summary}; {remedy}");
-    pipeline.output.notify(Severity::Alert, &text);
+    pipeline.output().notify(Severity::Alert, &text);
 
     let shown = &rules.left_out[..rules.left_out.len().min(RulesInForce::SHOWN_MAX)];
     for one in shown {

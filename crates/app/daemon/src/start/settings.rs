@@ -17,6 +17,7 @@ use cli::{LogFormat, RunArgs};
 use compose::Generation;
 use conf::{Config, ExeHash, LoadOptions, Loaded, RulesError};
 use plan::{Capabilities, Identities, IoUring, Plan};
+use record::Encoder;
 use record::Format;
 use rules::RulesFile;
 use spawn::Launcher;
@@ -335,6 +336,15 @@ fn labels(rules: &[rules::Rule], by_key: &[(String, String)]) -> BTreeMap<u32, V
 
 fn keys_of(rule: &rules::Rule) -> impl Iterator<Item = &[u8]> {
     rule.key().unwrap_or_default().split(|&byte| byte == 1)
+}
+
+/// Makes an encoder write what the configuration asks for.
+pub(crate) fn set_form(encoder: &mut Encoder, config: &Config, node: Option<&str>) {
+    encoder.set_format(format(config));
+    encoder.set_workload(config.tells_identity());
+    encoder.set_labels(config.tells_labels());
+    encoder.set_hashes(config.hashed_bytes_max().is_some());
+    encoder.set_node(node.map(str::as_bytes));
 }
 
 /// The encoder's format for a configuration.

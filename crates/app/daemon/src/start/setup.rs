@@ -2,6 +2,7 @@
 
 use crate::control::asker::Asker;
 use crate::control::lock;
+use crate::control::locked_rules::LockState;
 use crate::control::ControlSocket;
 use crate::event_loop::daemon::Daemon;
 use crate::event_loop::recording::Recording;
@@ -28,7 +29,7 @@ use crate::start::rules_at_start::Chosen;
 use crate::start::settings::{self, Settings, Sources};
 use crate::stderr::say;
 use anyhow::{bail, Result};
-use capture::{AuditContexts, CaptureError, EbpfEngine, Options, Pins};
+use capture::{AuditContexts, CaptureError, EbpfEngine, Leftover, Options, Pins};
 use cli::{Engine as Choice, RunArgs};
 use compose::{Generation, System};
 use conf::Config;
@@ -39,30 +40,103 @@ use spawn::Launcher;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Everything that an engine is started with.
-struct Start<'a> {
-    args: &'a RunArgs,
-    is_kernel: bool,
+/// Loads, checks and arms. Everything that can fail because of wrong input fails before anything is
+/// changed.
+pub(crate) fn start(args: &RunArgs, launcher: &Launcher, signals: Signals) -> Result<Daemon> {
+    Scheduling::refuse_huge_pages();
+
+    // Each step takes the one before, so that none can be left out or done twice.
+    let prepared = Prepared::read(args, launcher)?;
+    let chosen = prepared.choose_rules()?;
+    let inherited = chosen.inherit()?;
+    let armed = inherited.arm()?;
+    armed.record(signals)
 }
 
-impl Start<'_> {
+/// The configuration is read, and it is known what this kernel can do.
+struct Prepared<'a> {
+    args: &'a RunArgs,
+    settings: Settings,
+    is_kernel: bool,
+    contexts: AuditContexts,
+}
+
+/// The rules are chosen; no other daemon with this run directory can start.
+struct RulesChosen<'a> {
+    prepared: Prepared<'a>,
+    chosen: Chosen,
+    locked: LockState,
+    recorder: Recorder,
+    instance: Instance,
+}
+
+/// The process is confined; it is known what an earlier daemon left.
+struct Inheriting<'a> {
+    rules: RulesChosen<'a>,
+    /// Where capture is pinned, if it is to outlive the daemon.
+    pins: Option<Arc<Pins>>,
+    /// The time without a daemon.
+    downtime: Option<Downtime>,
+    /// The earlier capture if it has to be replaced; with it, a successor that a killed daemon had begun.
+    left: Option<(Leftover, Option<Leftover>)>,
+}
+
+/// The rules are in force, and the log is open.
+struct Armed {
+    settings: Settings,
+    contexts: AuditContexts,
+    chosen: Chosen,
+    locked: LockState,
+    instance: Instance,
+    pipeline: Pipeline,
+    server: ControlSocket,
+    downtime: Option<Downtime>,
+    is_taken_over: bool,
+    report: OpenReport,
+}
+
+impl<'a> Prepared<'a> {
+    fn read(args: &'a RunArgs, launcher: &Launcher) -> Result<Prepared<'a>> {
+        let (settings, is_kernel) = settings(args, launcher)?;
+        Ok(Prepared {
+            args,
+            settings,
+            is_kernel,
+            contexts: AuditContexts::load(),
+        })
+    }
+
+    fn choose_rules(mut self) -> Result<RulesChosen<'a>> {
+        let recorder = recorder(&self.settings)?;
+        let (locked, chosen) = lock::choose(&mut self.settings, self.is_kernel)?;
+        let instance = Instance::lock(&self.args.run_dir)?;
+        Ok(RulesChosen {
+            prepared: self,
+            chosen,
+            locked,
+            recorder,
+            instance,
+        })
+    }
+
     /// Starts the chosen engine with its rules. Calls that it cannot hook at the ends of their
     /// functions are planned again. With `--engine auto`, the tracepoint engine is used if the
     /// trampoline engine is refused. `pins` is where capture is pinned, if it is to outlive the
     /// daemon. A muted engine records nothing yet.
     fn engine(
-        &self,
+        &mut self,
         mut generation: Arc<Generation>,
-        settings: &mut Settings,
         pins: Option<&Arc<Pins>>,
         is_muted: bool,
     ) -> Result<(Engine, Arc<Generation>)> {
         if self.is_kernel {
             return Ok((Engine::Kernel, generation));
         }
+
         let may_differ = self.args.engine == Choice::Auto;
         let (mut options, pid) = (options(self.args), std::process::id());
         options.is_muted = is_muted;
+        let settings = &mut self.settings;
         loop {
             let plan = &generation.plan;
             let started = match pins {
@@ -86,85 +160,140 @@ impl Start<'_> {
     }
 }
 
+impl<'a> RulesChosen<'a> {
+    fn inherit(mut self) -> Result<Inheriting<'a>> {
+        let Prepared {
+            args,
+            settings,
+            is_kernel,
+            ..
+        } = &mut self.prepared;
+        let wanted = match is_kernel {
+            true => None,
+            false => pin_dir(args, &settings.config).map(Path::to_owned),
+        };
+        let pin_dirs = wanted.iter().cloned().chain(takeover::noted(&args.run_dir));
+        let pin_dirs: Vec<PathBuf> = pin_dirs.collect();
+        let (pins, inherited) =
+            takeover::inherit(&args.run_dir, wanted.as_deref(), &settings.config)?;
+
+        // Confined before anything is read that others may have written: events, and what they name.
+        let state_dir = settings.sources.good.directory().map(|state| state.path());
+        settings.confinement =
+            Confinement::begin(&settings.config, &args.run_dir, state_dir, &pin_dirs);
+
+        let (mut downtime, mut left) = (None, None);
+        if let Some(inherited) = inherited {
+            // Events in the rings name the rule set that selected them, so numbers go on.
+            let rules = self.chosen.set.rules.clone();
+            let number = inherited.next_number();
+            self.chosen.generation = settings.generation(rules, *is_kernel, number)?;
+            for earlier in inherited.generations(settings) {
+                self.recorder.add_generation(earlier);
+            }
+            let parts = inherited.split(pins.as_ref(), settings.capabilities.form());
+            (downtime, left) = (Some(parts.0), parts.1);
+        }
+        Ok(Inheriting {
+            rules: self,
+            pins,
+            downtime,
+            left,
+        })
+    }
+}
+
+impl Inheriting<'_> {
+    fn arm(self) -> Result<Armed> {
+        let Inheriting {
+            rules,
+            pins,
+            mut downtime,
+            left,
+        } = self;
+        let RulesChosen {
+            mut prepared,
+            mut chosen,
+            locked,
+            recorder,
+            instance,
+        } = rules;
+        let config = &prepared.settings.config;
+        let (journal, report) = Journal::open(&config.log_file, config)?;
+        let lookups = Arc::clone(&prepared.settings.lookups);
+        let server = ControlSocket::start(&instance, move |pid| lookups.executable(pid))?;
+
+        let is_taken_over = left.is_none();
+        let mut generation = Arc::clone(&chosen.generation);
+        let mut ahead = None;
+        let engine = match left {
+            Some((leftover, next)) => {
+                ahead = next;
+                Engine::Leftover(Box::new(leftover))
+            }
+            None => {
+                let (engine, planned) = prepared.engine(generation, pins.as_ref(), false)?;
+                generation = planned;
+                engine
+            }
+        };
+        Scheduling::go_first_on_one_processor(std::process::id());
+        let mut pipeline = pipeline(&prepared, journal, engine, recorder, generation.clone());
+
+        if !is_taken_over {
+            let succession = Succession { pipeline };
+            let replaced = succession.complete(pins.as_ref(), ahead, |pins, is_muted| {
+                prepared.engine(generation, pins.as_ref(), is_muted)
+            })?;
+            pipeline = replaced.pipeline;
+            if let Some(downtime) = &mut downtime {
+                downtime.add(&replaced.counters);
+            }
+        }
+
+        // The kernel may refuse rules of its own engine: what is in force is known only then.
+        chosen.generation = Arc::clone(pipeline.generation());
+        let kernel = kernel_records(&prepared, &mut chosen)?;
+        let pipeline = pipeline.with_kernel_records(kernel, Arc::clone(&chosen.generation));
+        chosen.keep(&prepared.settings);
+        Ok(Armed {
+            settings: prepared.settings,
+            contexts: prepared.contexts,
+            chosen,
+            locked,
+            instance,
+            pipeline,
+            server,
+            downtime,
+            is_taken_over,
+            report,
+        })
+    }
+}
+
+impl Armed {
+    fn record(self, signals: Signals) -> Result<Daemon> {
+        let (settings, chosen) = (self.settings, self.chosen);
+        let mut recording = Recording::new(self.pipeline, settings, self.contexts, chosen.in_force);
+        recording.apply_settings(&chosen.set.settings);
+        begin(
+            &mut recording,
+            self.downtime.as_ref(),
+            self.is_taken_over,
+            &self.report,
+        );
+
+        lock::at_start(self.locked, &chosen.set.settings, &mut recording);
+        Ok(Daemon::new(recording, self.server, signals, self.instance))
+    }
+}
+
 fn is_unhooked(error: &CaptureError) -> bool {
     matches!(error, CaptureError::Unhooked { .. })
 }
 
-/// Loads, checks and arms. Everything that can fail because of wrong input fails before anything is
-/// changed.
-pub(crate) fn start(args: &RunArgs, launcher: &Launcher, signals: Signals) -> Result<Daemon> {
-    Scheduling::refuse_huge_pages();
-    let (mut settings, is_kernel) = prepared(args, launcher)?;
-    let mut recorder = recorder(&settings)?;
-    let contexts = AuditContexts::load();
-    let (locked, mut chosen) = lock::choose(&mut settings, is_kernel)?;
-    let mut generation = Arc::clone(&chosen.generation);
-    let instance = Instance::lock(&args.run_dir)?;
-    let wanted = pin_dir(args, &settings.config).filter(|_| !is_kernel);
-    let pin_dirs = wanted.into_iter().map(Path::to_owned);
-    let pin_dirs: Vec<PathBuf> = pin_dirs.chain(takeover::noted(&args.run_dir)).collect();
-    let (pins, inherited) = takeover::inherit(&args.run_dir, wanted, &settings.config)?;
-    let state_dir = settings.sources.good.directory().map(|state| state.path());
-    settings.confinement =
-        Confinement::begin(&settings.config, &args.run_dir, state_dir, &pin_dirs);
-    let (mut downtime, mut left) = (None, None);
-    if let Some(inherited) = inherited {
-        let rules = chosen.set.rules.clone();
-        generation = settings.generation(rules, is_kernel, inherited.next_number())?;
-        let earlier = inherited.generations(&settings);
-        earlier.into_iter().for_each(|g| recorder.add_generation(g));
-        let parts = inherited.split(pins.as_ref(), settings.capabilities.form());
-        (downtime, left) = (Some(parts.0), parts.1);
-    }
-    let (journal, report) = Journal::open(&settings.config.log_file, &settings.config)?;
-    let lookups = Arc::clone(&settings.lookups);
-    let server = ControlSocket::start(&instance, move |pid| lookups.executable(pid))?;
-    let start = Start { args, is_kernel };
-    let is_taken_over = left.is_none();
-    let mut ahead = None;
-    let engine = match left {
-        Some((leftover, next)) => {
-            ahead = next;
-            Engine::Leftover(Box::new(leftover))
-        }
-        None => {
-            let started = start.engine(generation, &mut settings, pins.as_ref(), false)?;
-            generation = started.1;
-            started.0
-        }
-    };
-    Scheduling::go_first_on_one_processor(std::process::id());
-    let mut pipeline = pipeline(
-        args,
-        &settings,
-        journal,
-        engine,
-        recorder,
-        generation.clone(),
-    );
-    if !is_taken_over {
-        let succession = Succession { pipeline };
-        let replaced = succession.complete(pins.as_ref(), ahead, |pins, is_muted| {
-            start.engine(generation, &mut settings, pins.as_ref(), is_muted)
-        })?;
-        pipeline = replaced.pipeline;
-        let downtime = downtime.iter_mut();
-        downtime.for_each(|downtime| downtime.add(&replaced.counters));
-    }
-    chosen.generation = Arc::clone(&pipeline.generation);
-    let kernel = kernel_records(args, is_kernel, &mut chosen, &settings, &contexts)?;
-    pipeline.generation = Arc::clone(&chosen.generation);
-    let pipeline = pipeline.with_kernel_records(kernel);
-    chosen.keep(&settings);
-    let mut recording = Recording::new(pipeline, settings, contexts, chosen.in_force);
-    recording.apply_settings(&chosen.set.settings);
-    let mut recording = begun(recording, downtime.as_ref(), is_taken_over, &report);
-    lock::at_start(locked, &chosen.set.settings, &mut recording);
-    Ok(Daemon::new(recording, server, signals, instance))
-}
-
 /// Reads the configuration, and finds out what this kernel can do. Returns whether its own audit is the engine.
-fn prepared(args: &RunArgs, launcher: &Launcher) -> Result<(Settings, bool)> {
+fn settings(args: &RunArgs, launcher: &Launcher) -> Result<(Settings, bool)> {
     let mut sources = Sources::of(args);
     sources.open_state(args);
     let chosen = sources.config_at_start()?;
@@ -194,66 +323,61 @@ fn prepared(args: &RunArgs, launcher: &Launcher) -> Result<(Settings, bool)> {
 
 /// Connects the engine and the recorder with the log and the plugins.
 fn pipeline(
-    args: &RunArgs,
-    settings: &Settings,
+    prepared: &Prepared<'_>,
     mut journal: Journal,
     engine: Engine,
     recorder: Recorder,
     generation: Arc<Generation>,
 ) -> Pipeline {
+    let settings = &prepared.settings;
     let launcher = &settings.launcher;
     journal.set_launcher(launcher.clone());
     let plugins = plugins::start(launcher, &settings.config, settings.started_nice);
     let notifier = Notifier::of_system(launcher.clone());
     let output = Output::new(journal, plugins, notifier, &settings.config);
+    let live = prepared.args.live.then(Live::new);
     let lookups = Arc::clone(&settings.lookups);
-    let live = args.live.then(Live::new);
     Pipeline::new(engine, recorder, output, lookups, generation, live)
 }
 
-/// Prints that everything is armed, and reports what happened before. From now on the calls of the
-/// helpers are not recorded.
-fn begun(
-    mut recording: Recording,
+/// Applies the configuration to what is armed, prints that everything is, and reports what happened before. From now on
+/// the calls of the helpers are not recorded.
+fn begin(
+    recording: &mut Recording,
     downtime: Option<&Downtime>,
     is_taken_over: bool,
     report: &OpenReport,
-) -> Recording {
+) {
     let config = &recording.settings.config;
     let pipeline = &mut recording.pipeline;
-    lookups::follow(&pipeline.lookups, pipeline.engine.helpers());
-    lookups::set_hashes(&pipeline.lookups, config, pipeline.engine.is_kernel());
-    let plan = &pipeline.generation.plan;
-    let (counts, _) = pipeline.engine.rule_counts(plan.rules.len());
-    let costs = &mut pipeline.recorder.costs.rules;
-    costs.replace(plan.generation, &[], &plan.rules, &counts);
-    pipeline.engine.set_overload(settings::overload(config));
-    pipeline.engine.set_urgent(&pipeline.generation.urgent);
-    pipeline.engine.set_budgets(&pipeline.generation.budgets);
+    lookups::follow(pipeline.lookups(), pipeline.engine().helpers());
+    lookups::set_hashes(pipeline.lookups(), config, pipeline.is_kernel_engine());
+    pipeline.begin(settings::overload(config));
+
+    // Losses that the last daemon has counted but not reported are reported as losses of the time without one.
     if let Some(downtime) = downtime.filter(|_| is_taken_over) {
         recording.losses.told_before(&downtime.counted, pipeline);
     }
     report_start(pipeline, &recording.rules_in_force);
-    let started = pipeline.engine.started();
+    let started = pipeline.engine().started();
     pipeline.log_armed(&Asker::this_process(), &started);
     if let Some(downtime) = downtime {
         recovery::log_downtime(downtime, pipeline);
     }
     recovery::log_recovered(report, pipeline);
-    recording
 }
 
 fn report_start(pipeline: &mut Pipeline, in_force: &RulesInForce) {
     pipeline.log_start(in_force);
     left_out::report(in_force, pipeline);
     pipeline.commit();
-    let plan = &pipeline.generation.plan;
-    let place = match pipeline.engine.is_kernel() {
+    let plan = pipeline.plan();
+    let place = match pipeline.is_kernel_engine() {
         true => "the kernel's own audit".to_owned(),
         false => calls_and_operations(plan),
     };
-    let (rules, log) = (plan.rules.len(), pipeline.output.log_text());
-    let engine = pipeline.engine.name();
+    let (rules, log) = (plan.rules.len(), pipeline.output().log_text());
+    let engine = pipeline.engine().name();
     say!("tarsier: {rules} rules armed on {place}, engine {engine}; {log}");
     for gap in &plan.platform.gaps {
         say!("tarsier: without {gap}");
@@ -278,10 +402,7 @@ fn recorder(settings: &Settings) -> Result<Recorder> {
     let lookups = &settings.lookups;
     let names = compose::names(Arc::clone(lookups) as Arc<dyn System>);
     let mut encoder = Encoder::new(settings::format(&settings.config), names);
-    encoder.set_workload(settings.config.tells_identity());
-    encoder.set_labels(settings.config.tells_labels());
-    encoder.set_hashes(settings.config.hashed_bytes_max().is_some());
-    encoder.set_node(node.as_deref().map(str::as_bytes));
+    settings::set_form(&mut encoder, &settings.config, node.as_deref());
     Ok(recorder::with(encoder, Arc::clone(lookups)))
 }
 
@@ -299,18 +420,19 @@ fn options(args: &RunArgs) -> Options {
 
 /// The kernel's audit records. If the kernel is the engine, it gets the rules; those that it refuses are left out, where
 /// the configuration allows that.
-fn kernel_records(
-    args: &RunArgs,
-    is_engine: bool,
-    chosen: &mut Chosen,
-    settings: &Settings,
-    contexts: &AuditContexts,
-) -> Result<Option<KernelRecords>> {
-    if !is_engine {
-        return match args.no_kernel_records {
-            true => Ok(None),
-            false => KernelRecords::start(&args.run_dir, contexts),
-        };
+fn kernel_records(prepared: &Prepared<'_>, chosen: &mut Chosen) -> Result<Option<KernelRecords>> {
+    let Prepared {
+        args,
+        settings,
+        is_kernel,
+        contexts,
+        ..
+    } = prepared;
+    if args.no_kernel_records {
+        return Ok(None);
+    }
+    if !is_kernel {
+        return KernelRecords::start(&args.run_dir, contexts);
     }
     loop {
         let set = &chosen.set;

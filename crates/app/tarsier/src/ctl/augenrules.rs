@@ -36,10 +36,11 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
         return Ok(status);
     }
     let own = rules::read_directory(&places.parts, places.owner, rules::OWN_ONLY)?;
-    let loaded = match own.is_empty() {
-        true => super::run(vec!["-R".into(), places.merged.into()])?,
-        // The merged file is for auditctl, which refuses these.
-        false => super::merge::load(&places.parts, false, Path::new(super::RUN_DIR))?,
+    let loaded = if own.is_empty() {
+        super::run(vec!["-R".into(), places.merged.into()])?
+    } else {
+        // The merged file is for auditctl, which refuses rules of `*.tarsier`.
+        super::merge::load(&places.parts, false, Path::new(super::RUN_DIR))?
     };
     Ok(status.max(loaded))
 }

@@ -61,9 +61,12 @@ impl Client {
 /// No daemon listens, the caller is not root, the answer is incomplete, the daemon is stopped or has ended, which takes
 /// five seconds to find out, or it gives no sign of life for a minute.
 pub(crate) fn ask(socket: &Path, request: &Request) -> io::Result<String> {
-    let mut stream = connect(socket).map_err(|error| match is_late(&error) {
-        true => silent("nobody takes the connection"),
-        false => error,
+    let mut stream = connect(socket).map_err(|error| {
+        if is_late(&error) {
+            silent("nobody takes the connection")
+        } else {
+            error
+        }
     })?;
     let mut line = serde_json::to_vec(request)?;
     line.push(b'\n');

@@ -66,9 +66,10 @@ pub(super) fn state(state: &AuditState, is_whole: bool, is_interpreted: bool) ->
         let _ = writeln!(text, "{name} {number}");
     }
     if is_whole {
-        let lock = match state.loginuid_immutable_locked {
-            true => "locked",
-            false => "unlocked",
+        let lock = if state.loginuid_immutable_locked {
+            "locked"
+        } else {
+            "unlocked"
         };
         let value = u32::from(state.loginuid_immutable);
         let _ = writeln!(text, "loginuid_immutable {value} {lock}");

@@ -16,9 +16,10 @@ const DIFFERS: u8 = 1;
 /// # Errors
 /// The directory or a file cannot be read, or is not root's alone.
 pub(super) fn load(directory: &Path, kernel: bool, run_dir: &Path) -> Result<u8> {
-    let kinds = match kernel {
-        true => rules::RULES_ONLY,
-        false => rules::EVERY_KIND,
+    let kinds = if kernel {
+        rules::RULES_ONLY
+    } else {
+        rules::EVERY_KIND
     };
     let files = rules::read_directory(directory, Owner::Root, kinds)?;
     let lines = rules::merge_lines(&files).into_iter().map(|line| {
@@ -39,9 +40,10 @@ pub(super) fn load(directory: &Path, kernel: bool, run_dir: &Path) -> Result<u8>
 /// loaded have to be root's alone.
 pub(crate) fn merge(args: &RulesMergeArgs) -> Result<u8> {
     // Rules that are only printed may be anybody's.
-    let owner = match args.load {
-        true => Owner::Root,
-        false => Owner::Anybody,
+    let owner = if args.load {
+        Owner::Root
+    } else {
+        Owner::Anybody
     };
     let files = rules::read_directory(&args.directory, owner, rules::RULES_ONLY)?;
     if files.is_empty() {

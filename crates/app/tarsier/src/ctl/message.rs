@@ -29,9 +29,10 @@ fn hostname<'a>(terminal: Option<&str>, node: &'a str) -> &'a str {
             .iter()
             .any(|&of| name.starts_with(of))
     };
-    match terminal.is_some_and(is_person) {
-        true => node,
-        false => "?",
+    if terminal.is_some_and(is_person) {
+        node
+    } else {
+        "?"
     }
 }
 

@@ -72,9 +72,12 @@ fn load<'l>(
         dialect: Dialect::default(),
     };
     let wanted = [Command::ReadFile(Vec::new())];
-    options.with_session(|session| match session.may_change_rules(&wanted) {
-        true => Ok(session.load(lines)?),
-        false => Ok(session::SUCCESS),
+    options.with_session(|session| {
+        if session.may_change_rules(&wanted) {
+            Ok(session.load(lines)?)
+        } else {
+            Ok(session::SUCCESS)
+        }
     })
 }
 

@@ -164,9 +164,10 @@ impl Session<'_> {
     /// The commands in a line; `None`, after printing why, if the line is wrong.
     fn parse(&self, source: &Source, line: &[u8]) -> Option<Vec<Command>> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let dialect = match rules::is_own_file(&source.file) && self.audit.is_atomic() {
-            true => Dialect::Tarsier,
-            false => self.dialect,
+        let dialect = if rules::is_own_file(&source.file) && self.audit.is_atomic() {
+            Dialect::Tarsier
+        } else {
+            self.dialect
         };
         let parsed = parse_line_as(dialect, line, source, &SystemHost);
         say_findings(&parsed).then_some(parsed.commands)

@@ -117,12 +117,13 @@ fn daemons(machine: &dyn Machine) -> Finding {
         .filter(|(_, name)| DAEMONS.contains(&name.as_str()))
         .map(|(pid, name)| format!("{name} ({pid})"))
         .collect();
-    match others.is_empty() {
-        true => Finding::ok(WHAT, "none"),
-        false => Finding::warn(
+    if others.is_empty() {
+        Finding::ok(WHAT, "none")
+    } else {
+        Finding::warn(
             WHAT,
             others.join(", "),
             "both can record, in two logs: see docs/guide/migrate.md; to switch, `service auditd stop`",
-        ),
+        )
     }
 }

@@ -131,13 +131,14 @@ fn sync(machine: &dyn Machine, directory: &Path) -> Finding {
         ),
         Ok(time) => {
             let value = format!("4 KiB are durable after {:.1} ms", time.as_secs_f64() * 1e3);
-            match time > SLOW_SYNC {
-                false => Finding::ok(WHAT, value),
-                true => Finding::warn(
+            if time > SLOW_SYNC {
+                Finding::warn(
                     WHAT,
                     value,
                     "do not set flush = DATA or SYNC here, or put the log on a faster disk",
-                ),
+                )
+            } else {
+                Finding::ok(WHAT, value)
             }
         }
     }
@@ -160,9 +161,10 @@ fn pins(machine: &dyn Machine, configured: &Configured) -> Finding {
     let is_default = configured.pin_dir.is_none();
     let directory = configured.pin_dir.as_deref().unwrap_or(Path::new(PIN_DIR));
     let shown = directory.display();
-    let use_of_it = match is_default {
-        true => "free for --pin-dir",
-        false => "pin_dir",
+    let use_of_it = if is_default {
+        "free for --pin-dir"
+    } else {
+        "pin_dir"
     };
     if machine.is_bpf_file_system(directory) {
         return Finding::ok(WHAT, format!("{shown} holds a capture"));

@@ -24,13 +24,14 @@ fn kernel(machine: &dyn Machine) -> Finding {
 }
 
 fn btf(facts: &EngineFacts) -> Finding {
-    match facts.btf {
-        true => Finding::ok("BTF", "/sys/kernel/btf/vmlinux"),
-        false => Finding::warn(
+    if facts.btf {
+        Finding::ok("BTF", "/sys/kernel/btf/vmlinux")
+    } else {
+        Finding::warn(
             "BTF",
             "no /sys/kernel/btf/vmlinux",
             "boot a kernel with CONFIG_DEBUG_INFO_BTF=y; until then the kernel's own audit matches rules",
-        ),
+        )
     }
 }
 

@@ -41,9 +41,10 @@ impl Machine for System {
     fn engine(&self) -> EngineFacts {
         let ebpf_refusal = capture::probe::ebpf_refusal();
         let btf = Path::new("/sys/kernel/btf/vmlinux").exists();
-        let trampoline_refusal = match self.is_root() && ebpf_refusal.is_none() {
-            true => capture::probe::trampoline_refusal(),
-            false => Some("not tried".to_owned()),
+        let trampoline_refusal = if self.is_root() && ebpf_refusal.is_none() {
+            capture::probe::trampoline_refusal()
+        } else {
+            Some("not tried".to_owned())
         };
         let gaps = capture::probe::gaps(trampoline_refusal.is_none());
         let others = gaps.iter().filter(|gap| !gap.essential);
@@ -128,9 +129,10 @@ impl Machine for System {
                 continue;
             }
             // Whoever is not root may look at rules, too.
-            let owner = match self.is_root() {
-                true => rules::Owner::Root,
-                false => rules::Owner::Anybody,
+            let owner = if self.is_root() {
+                rules::Owner::Root
+            } else {
+                rules::Owner::Anybody
             };
             let set = match rules::load(path, owner, &SystemHost) {
                 Ok(set) => set,

@@ -30,9 +30,10 @@ fn rules(directory: &Path) -> Vec<Finding> {
         )];
     }
     // Whoever is not root may look at rules, too.
-    let owner = match rustix::process::geteuid().is_root() {
-        true => Owner::Root,
-        false => Owner::Anybody,
+    let owner = if rustix::process::geteuid().is_root() {
+        Owner::Root
+    } else {
+        Owner::Anybody
     };
     match rules::load(directory, owner, &SystemHost) {
         Ok(set) => of_set(&set),
@@ -162,10 +163,10 @@ fn configuration(file: &Path) -> Vec<Finding> {
     };
     let mut found = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
-        let Some((key, _)) = line
-            .split_once('=')
-            .filter(|_| !line.trim_start().starts_with('#'))
-        else {
+        if line.trim_start().starts_with('#') {
+            continue;
+        }
+        let Some((key, _)) = line.split_once('=') else {
             continue;
         };
         let place = format!("{}:{number}", file.display());

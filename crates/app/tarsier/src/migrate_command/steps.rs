@@ -104,18 +104,22 @@ impl Kind {
                 }
                 steps
             }
-            Kind::Stop => match host.unit(AUDITD)?.is_active {
-                true => vec![Step::StopAuditd],
-                false => Vec::new(),
-            },
+            Kind::Stop => {
+                if host.unit(AUDITD)?.is_active {
+                    vec![Step::StopAuditd]
+                } else {
+                    Vec::new()
+                }
+            }
             // Locked rules stay until the next boot, at which nothing loads them.
             Kind::KernelRules => match host.kernel_rules()? {
                 Some(rules) if !rules.is_empty() => {
                     let are_loaded_at_start =
                         done.contains(&Step::StopAuditd) && !host.unit(AUDIT_RULES)?.is_there;
-                    let rules = match are_loaded_at_start {
-                        true => Vec::new(),
-                        false => rules.iter().map(|rule| hexadecimal(rule)).collect(),
+                    let rules = if are_loaded_at_start {
+                        Vec::new()
+                    } else {
+                        rules.iter().map(|rule| hexadecimal(rule)).collect()
                     };
                     vec![Step::DeleteKernelRules { rules }]
                 }

@@ -33,12 +33,11 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<u8> {
     }
     if let Some(of) = &args.profile {
         let profile = profile::predict(of, args.seconds, &plan, is_kernel)?;
-        match args.json {
-            true => {
-                serde_json::to_writer_pretty(&mut out, &profile)?;
-                writeln!(out)?;
-            }
-            false => write!(out, "{profile}")?,
+        if args.json {
+            serde_json::to_writer_pretty(&mut out, &profile)?;
+            writeln!(out)?;
+        } else {
+            write!(out, "{profile}")?
         }
         return Ok(0);
     }
@@ -50,9 +49,10 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<u8> {
         return Ok(0);
     }
     if args.syscalls.is_empty() {
-        let explanation = match is_kernel {
-            true => plan::explain_kernel(&plan),
-            false => plan::explain(&plan),
+        let explanation = if is_kernel {
+            plan::explain_kernel(&plan)
+        } else {
+            plan::explain(&plan)
         };
         if args.json {
             serde_json::to_writer_pretty(&mut out, &explanation)?;
@@ -94,9 +94,10 @@ pub(crate) fn plan_for(set: &RuleSet, engine: Engine) -> Result<(Plan, bool)> {
             io_uring,
             uring_operations,
             trampoline: is_trampoline,
-            unhooked_calls: match is_trampoline {
-                true => capture::probe::unhooked_calls(),
-                false => Default::default(),
+            unhooked_calls: if is_trampoline {
+                capture::probe::unhooked_calls()
+            } else {
+                Default::default()
             },
             cgroup2: capture::probe::cgroup2(),
             gaps: capture::probe::gaps(is_trampoline),
@@ -104,14 +105,13 @@ pub(crate) fn plan_for(set: &RuleSet, engine: Engine) -> Result<(Plan, bool)> {
         }
     };
     let is_kernel = kind == Kind::Kernel;
-    let plan = match is_kernel {
-        true => Plan::for_kernel(&set.rules, &capabilities, 1),
-        false => {
-            let identities = compose::identify(&set.rules, &host());
-            let plan = Plan::new(&set.rules, &capabilities, &identities, 1);
-            plan.map_err(|error| daemon::too_large(&error, &set.rules))
-                .context("the rules cannot be planned")?
-        }
+    let plan = if is_kernel {
+        Plan::for_kernel(&set.rules, &capabilities, 1)
+    } else {
+        let identities = compose::identify(&set.rules, &host());
+        let plan = Plan::new(&set.rules, &capabilities, &identities, 1);
+        plan.map_err(|error| daemon::too_large(&error, &set.rules))
+            .context("the rules cannot be planned")?
     };
     Ok((plan, is_kernel))
 }
@@ -121,7 +121,7 @@ fn calls(plan: &Plan, names: &[String]) -> Result<Vec<CallExplanation>> {
     for name in names {
         let found = plan::explain_call(plan, name);
         if found.is_empty() {
-            bail!("no architecture of this host has a system call {name}: `ausyscall --dump` lists them");
+            bail!("no architecture of this host has a system call {name}: `ausyscall --dump` of Debian's auditd lists them");
         }
         calls.extend(found);
     }

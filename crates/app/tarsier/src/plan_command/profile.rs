@@ -52,24 +52,18 @@ pub(super) fn predict(of: &Path, seconds: u32, plan: &Plan, is_kernel: bool) -> 
         Some(false) | None => Some(null_call_ns()),
     };
     let call_ns = null_call_ns.unwrap_or(plan::NULL_CALL_NS);
-    let (seconds, told) = match of == Path::new("live") {
-        true => {
-            let (seconds, calls) = count(Duration::from_secs(seconds.into()))?;
-            let prediction = plan::predict(plan, &calls, call_ns, is_kernel);
-            (seconds, Told::Calls(prediction))
-        }
-        false => {
-            let (seconds, events) = events_of(of)?;
-            let ns = plan::EVENT_NS * call_ns / plan::NULL_CALL_NS;
-            let percent = events as f64 / seconds * ns / 1e9 * 100.0;
-            (seconds, Told::Events { events, percent })
-        }
+    let (seconds, told) = if of == Path::new("live") {
+        let (seconds, calls) = count(Duration::from_secs(seconds.into()))?;
+        let prediction = plan::predict(plan, &calls, call_ns, is_kernel);
+        (seconds, Told::Calls(prediction))
+    } else {
+        let (seconds, events) = events_of(of)?;
+        let ns = plan::EVENT_NS * call_ns / plan::NULL_CALL_NS;
+        let percent = events as f64 / seconds * ns / 1e9 * 100.0;
+        (seconds, Told::Events { events, percent })
     };
     Ok(Profile {
-        engine: match is_kernel {
-            true => "kernel",
-            false => plan.engine(),
-        },
+        engine: if is_kernel { "kernel" } else { plan.engine() },
         of: of.display().to_string(),
         seconds,
         null_call_ns,

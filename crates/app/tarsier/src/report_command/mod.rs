@@ -28,21 +28,23 @@ const NOTHING: u8 = 1;
 /// Bytes of output that are written at once.
 const OUTPUT_BYTES: usize = 1 << 16;
 
-/// Carries out `args`, the words after `aureport` or `tarsier report`. Returns aureport's exit status.
+/// Carries out `args`, the words after `tarsier report`. Returns aureport's exit status.
 ///
 /// # Errors
 /// A log cannot be read, or the output not written.
 pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
+    let (dialect, args) = dialect::take(args);
+    run_as(dialect, args)
+}
+
+/// Carries out aureport's options `args` in the dialect. Returns aureport's exit status.
+///
+/// # Errors
+/// A log cannot be read, or the output not written.
+pub(crate) fn run_as(dialect: Dialect, args: Vec<OsString>) -> Result<u8> {
     let words = dialect::words(args)?;
-    let (dialect, words) = match dialect::take(&words, "report", "aureport") {
-        Ok(taken) => taken,
-        Err(message) => {
-            report!("{message}");
-            return Ok(NOTHING);
-        }
-    };
     use_environment(Locale::of(dialect));
-    match ReportOptions::parse(words, dialect) {
+    match ReportOptions::parse(&words, dialect) {
         Ok(options) => report(options),
         Err(Instead::Help) => {
             io::stdout().write_all(REPORT_USAGE.as_bytes())?;
@@ -51,8 +53,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
         Err(Instead::Version) => {
             match dialect {
                 Dialect::Own => writeln!(io::stdout(), "tarsier {}", env!("CARGO_PKG_VERSION"))?,
-                Dialect::Three => writeln!(io::stdout(), "aureport version 3.0.9")?,
-                Dialect::Four => writeln!(io::stdout(), "aureport version 4.0.2")?,
+                Dialect::Compat => writeln!(io::stdout(), "aureport version 4.0.2")?,
             }
             Ok(0)
         }
@@ -109,7 +110,7 @@ fn report(mut options: ReportOptions) -> Result<u8> {
     ) {
         Ok(input) => input,
         Err(message) => {
-            if request.dialect.is_peer() {
+            if request.dialect.is_compat() {
                 shown::write(&out)?;
             }
             report!("{message}");
@@ -117,7 +118,7 @@ fn report(mut options: ReportOptions) -> Result<u8> {
         }
     };
     let dialect = request.dialect;
-    if !dialect.is_peer() && !request.is_summary && input.names_hosts() {
+    if !dialect.is_compat() && !request.is_summary && input.names_hosts() {
         options.request.has_hosts = true;
         out = options.request.title().unwrap_or_default().into_bytes();
     }
@@ -126,7 +127,7 @@ fn report(mut options: ReportOptions) -> Result<u8> {
 
 /// Runs `read` with its progress on a terminal. Returns the exit status.
 fn watched(input: &Input, dialect: Dialect, read: impl FnOnce() -> Result<u8>) -> Result<u8> {
-    let is_watched = !dialect.is_peer();
+    let is_watched = !dialect.is_compat();
     let progress = is_watched.then(|| Progress::of(input)).transpose()?;
     let status = read()?;
     Ok(progress.and_then(Progress::end).unwrap_or(status))
@@ -211,7 +212,7 @@ impl<'o> Reader<'o> {
 
     fn run(mut self, input: &Input) -> Result<u8> {
         let dialect = self.options.request.dialect;
-        if !dialect.is_peer() && !matches!(self.target, Target::Log) {
+        if !dialect.is_compat() && !matches!(self.target, Target::Log) {
             return self.run_in_parallel(input);
         }
         let mut assembler = Assembler::new(dialect, self.timeout_s, self.options.range());

@@ -117,7 +117,7 @@ struct Said {
 }
 
 impl ReportOptions {
-    /// Reads the words after `aureport` or `tarsier report --dialect D`.
+    /// Reads the words after `aureport` or `tarsier report --compat`.
     pub(crate) fn parse(words: &[String], dialect: Dialect) -> Result<ReportOptions> {
         let mut said = Said {
             kind: None,

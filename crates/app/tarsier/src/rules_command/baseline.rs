@@ -136,9 +136,10 @@ impl Parts {
         let wants_arch = line.contains(" arch=");
         let mut has_arch = false;
         while let Some(option) = words.next() {
-            let value = match option.starts_with("--") {
-                true => words.next_if(|next| !next.starts_with('-')),
-                false => words.next(),
+            let value = if option.starts_with("--") {
+                words.next_if(|next| !next.starts_with('-'))
+            } else {
+                words.next()
             };
             let value = value.unwrap_or_default();
             match (option, value) {

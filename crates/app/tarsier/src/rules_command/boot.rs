@@ -24,10 +24,7 @@ pub(super) fn check(args: &RulesCheckArgs) -> Result<u8> {
     } else {
         print(&mut out, set.rules.len(), &left_out)?;
     }
-    Ok(match left_out.is_empty() {
-        true => 0,
-        false => LEFT_OUT,
-    })
+    Ok(if left_out.is_empty() { 0 } else { LEFT_OUT })
 }
 
 fn print(out: &mut impl Write, rules: usize, left_out: &[LeftOut]) -> Result<()> {

@@ -130,13 +130,13 @@ impl Asked {
         }
     }
 
-    /// Takes the options of `tarsier search` alone out of `words`. In the dialect of another program there are none.
+    /// Takes the options of `tarsier search` alone out of `words`. With `--compat` there are none.
     ///
     /// # Errors
     /// The message for the user.
     pub(super) fn take(words: &[String], dialect: Dialect) -> Result<(Asked, Vec<String>), String> {
         let mut asked = Asked::nothing();
-        if dialect.is_peer() {
+        if dialect.is_compat() {
             return Ok((asked, words.to_vec()));
         }
         let (mut others, mut at) = (Vec::new(), 0);

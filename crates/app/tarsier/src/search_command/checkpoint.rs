@@ -98,7 +98,7 @@ impl Checkpoint {
                 .is_ok_and(|log| log.dev() as u32 == loaded.device && log.ino() == loaded.inode)
         };
         files.iter().rposition(is_it).ok_or_else(|| {
-            if !self.dialect.is_peer() {
+            if !self.dialect.is_compat() {
                 report!(
                     "tarsier: search: --checkpoint {}: its log is gone; with -ts checkpoint the \
                      search goes on by time",
@@ -112,7 +112,7 @@ impl Checkpoint {
     /// Whether every event has to be shown to [`Checkpoint::decide`]: the last search may have ended with one that does
     /// not match. ausearch shows only events that match, and does not find its place again.
     pub(crate) fn is_about_all(&self) -> bool {
-        !self.dialect.is_peer()
+        !self.dialect.is_compat()
     }
 
     /// Whether an event is new.
@@ -130,7 +130,7 @@ impl Checkpoint {
             self.can_output = true;
             return Decision::Skip;
         }
-        if self.dialect.is_peer() && key.sec.saturating_sub(last.key.sec) > EVENT_DELTA_S {
+        if self.dialect.is_compat() && key.sec.saturating_sub(last.key.sec) > EVENT_DELTA_S {
             report!(
                 "Corrupted checkpoint file. Inode match, but newer complete event ({}.{:03}:{}) \
                  found before loaded checkpoint {}.{:03}:{}",
@@ -149,7 +149,7 @@ impl Checkpoint {
     /// The exit status, after the message, if the log was read to its end without the event where the last search ended.
     pub(crate) fn missing(&self) -> Option<u8> {
         let loaded = self.loaded.as_ref()?;
-        if self.dialect.is_peer() || self.can_output || self.is_time_only {
+        if self.dialect.is_compat() || self.can_output || self.is_time_only {
             return None;
         }
         let key = &loaded.last.key;
@@ -193,7 +193,7 @@ impl Checkpoint {
             // ausearch has 32 bits of it.
             match self.dialect {
                 Dialect::Own => metadata.ino(),
-                Dialect::Three | Dialect::Four => u64::from(metadata.ino() as u32),
+                Dialect::Compat => u64::from(metadata.ino() as u32),
             }
         );
         let tail = format!(

@@ -37,7 +37,7 @@ pub(crate) fn defaults(dialect: Dialect) -> Result<Defaults> {
     let config = match path.exists() {
         true => conf::load(path, Default::default())?.config,
         false => {
-            if dialect.is_peer() {
+            if dialect.is_compat() {
                 report!("Config file {} doesn't exist, skipping", conf::AUDITD_CONF);
             }
             conf::Config::default()
@@ -46,7 +46,7 @@ pub(crate) fn defaults(dialect: Dialect) -> Result<Defaults> {
     Ok(Defaults {
         log_file: config.log_file,
         timeout_s: config.end_of_event_timeout_s,
-        whole_s: match dialect.is_peer() {
+        whole_s: match dialect.is_compat() {
             true => config.end_of_event_timeout_s,
             false => config.end_of_event_timeout_s.saturating_add(LATE_S),
         },
@@ -86,7 +86,7 @@ pub(crate) enum ReadEnd {
 
 impl Input {
     /// The files, directories and archives `paths`. Without a path: standard input if it is a pipe and `use_logs` is not
-    /// set, otherwise the logs of auditd.conf(5). Without a dialect every log has records, or is empty.
+    /// set, otherwise the logs of auditd.conf(5). Without `--compat` every log has records, or is empty.
     ///
     /// # Errors
     /// The message for the user.
@@ -96,7 +96,7 @@ impl Input {
         defaults: &Defaults,
         dialect: Dialect,
     ) -> Result<Input, String> {
-        if dialect.is_peer() {
+        if dialect.is_compat() {
             return Input::of_peer(paths.last(), use_logs, defaults);
         }
         let failed = |error: logs::LogError| format!("tarsier: {error}");
@@ -228,7 +228,7 @@ impl Input {
     }
 
     /// Gives all lines to `assembler`, and says so to `each`. A log whose end cannot be read does not keep others from
-    /// being read, without a dialect: it is said.
+    /// being read, without `--compat`: it is said.
     pub(crate) fn read(
         &self,
         assembler: &mut Assembler,
@@ -248,7 +248,7 @@ impl Input {
                 let line = match lines.next_line() {
                     Ok(Some(line)) => line,
                     Ok(None) => break,
-                    Err(error) if dialect.is_peer() => return Err(failed(source, error)),
+                    Err(error) if dialect.is_compat() => return Err(failed(source, error)),
                     Err(error) => {
                         report!(
                             "tarsier: {source}: {}; what comes before was read",
@@ -323,7 +323,7 @@ fn is_pipe() -> bool {
         .is_ok_and(|status| rustix::fs::FileType::from_raw_mode(status.st_mode).is_fifo())
 }
 
-/// Opens a log: in a dialect only as text. The error is the message for the user.
+/// Opens a log: with `--compat` only as text. The error is the message for the user.
 pub(crate) fn open(source: &Source, dialect: Dialect) -> Result<Box<dyn BufRead + Send>, String> {
     let opened: io::Result<Box<dyn BufRead + Send>> = match (source, dialect) {
         (source, Dialect::Own) => source.open(),
@@ -331,7 +331,7 @@ pub(crate) fn open(source: &Source, dialect: Dialect) -> Result<Box<dyn BufRead 
         (_, _) => Ok(Box::new(BufReader::new(io::stdin()))),
     };
     opened.map_err(|error| match dialect {
-        Dialect::Three | Dialect::Four => format!("Error opening {source} ({})", reason(&error)),
+        Dialect::Compat => format!("Error opening {source} ({})", reason(&error)),
         Dialect::Own => format!("tarsier: {source}: {}", reason(&error)),
     })
 }

@@ -1,7 +1,6 @@
 //! `tarsier search`: finds events in logs by ausearch's options.
 
 mod asked;
-pub(crate) mod ausyscall;
 mod checkpoint;
 mod conditions;
 mod follow;
@@ -38,28 +37,31 @@ use std::io::{self, Write};
 /// Exit status if nothing was found, and for errors.
 const NOTHING: u8 = 1;
 
-/// Carries out `args`, the words after `ausearch` or `tarsier search`. Returns ausearch's exit status.
+/// Carries out `args`, the words after `tarsier search`. Returns ausearch's exit status.
 ///
 /// # Errors
 /// A log cannot be read, or the output not written.
 pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
+    let (dialect, args) = dialect::take(args);
+    run_as(dialect, args)
+}
+
+/// Carries out ausearch's options `args` in the dialect. Returns ausearch's exit status.
+///
+/// # Errors
+/// A log cannot be read, or the output not written.
+pub(crate) fn run_as(dialect: Dialect, args: Vec<OsString>) -> Result<u8> {
     let words = dialect::words(args)?;
-    let (dialect, words) = match dialect::take(&words, "search", "ausearch") {
-        Ok(taken) => taken,
-        Err(message) => {
-            report!("{message}");
-            return Ok(NOTHING);
-        }
-    };
-    use_environment(match dialect.is_peer() || has_meanings(words) {
-        true => Locale::of(dialect),
-        false => Locale::Dates,
+    use_environment(if dialect.is_compat() || has_meanings(&words) {
+        Locale::of(dialect)
+    } else {
+        Locale::Dates
     });
     if words.is_empty() {
         io::stdout().write_all(SEARCH_USAGE.as_bytes())?;
         return Ok(NOTHING);
     }
-    let (mut asked, words) = match Asked::take(words, dialect) {
+    let (mut asked, words) = match Asked::take(&words, dialect) {
         Ok(taken) => taken,
         Err(message) => {
             report!("{message}");
@@ -80,8 +82,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
         }
         Err(Instead::Version) => {
             match dialect {
-                Dialect::Three => writeln!(io::stdout(), "ausearch version 3.0.9")?,
-                Dialect::Four => writeln!(io::stdout(), "ausearch version 4.0.2")?,
+                Dialect::Compat => writeln!(io::stdout(), "ausearch version 4.0.2")?,
                 Dialect::Own => writeln!(io::stdout(), "tarsier {}", env!("CARGO_PKG_VERSION"))?,
             }
             Ok(0)
@@ -178,7 +179,7 @@ impl Search {
         if self.results.asked.reading.build_index {
             return index::build_all(&input);
         }
-        let is_watched = !self.dialect.is_peer() && !self.results.asked.reading.follow;
+        let is_watched = !self.dialect.is_compat() && !self.results.asked.reading.follow;
         let progress = is_watched.then(|| Progress::of(&input)).transpose()?;
         if let Some(status) = self.search(&input, timeout_s)? {
             return Ok(status);
@@ -253,7 +254,7 @@ impl Search {
 
     /// Whether every event has to be read, even one that cannot match.
     fn has_to_read_all(&self) -> bool {
-        self.dialect.is_peer() || self.results.checkpoint.is_some()
+        self.dialect.is_compat() || self.results.checkpoint.is_some()
     }
 
     /// Reads the blocks that may hold an event that matches. False if all has to be read instead.
@@ -345,7 +346,6 @@ impl Search {
         match (&self.results.checkpoint, self.dialect) {
             (None, _) => assembler.finish(),
             // The next search tells events that may go on.
-            (Some(_), Dialect::Three) => {}
             (Some(_), _) => assembler.finish_ended(),
         }
     }

@@ -107,7 +107,7 @@ impl<'w> Words<'w> {
 }
 
 impl SearchOptions {
-    /// Reads the words after `ausearch` or `tarsier search --dialect D`.
+    /// Reads the words after `ausearch` or `tarsier search --compat`.
     pub(crate) fn parse(words: &[String], dialect: Dialect) -> Result<SearchOptions> {
         let mut options = SearchOptions {
             filter: Filter::default(),
@@ -357,7 +357,7 @@ fn user(text: &str, what: &str, dialect: Dialect) -> Result<(u32, Option<Vec<u8>
     match user_id(text) {
         Some(id) => Ok((id, Some(text.as_bytes().to_vec()))),
         // Logs of other hosts name users that this one does not have.
-        None if !dialect.is_peer() => Ok((query::NO_ID, Some(text.as_bytes().to_vec()))),
+        None if !dialect.is_compat() => Ok((query::NO_ID, Some(text.as_bytes().to_vec()))),
         None => Err(format!("{what} ID is non-numeric and unknown ({text})").into()),
     }
 }
@@ -379,7 +379,7 @@ fn set_call(filter: &mut Filter, word: &mut Words<'_>, dialect: Dialect) -> Resu
                 let message = format!("Session id must be a numeric value, was {text}");
                 return Err(message.into());
             }
-            let is_silent = dialect.is_peer() && starts_with_digit(text);
+            let is_silent = dialect.is_compat() && starts_with_digit(text);
             let session = number(text).map_err(|error| match is_silent {
                 true => Instead::FailWith(""),
                 false => error,
@@ -499,7 +499,7 @@ fn arch(filter: &mut Filter, word: &mut Words<'_>, dialect: Dialect) -> Result<(
     filter.arch = bits.or_else(|| Arch::from_name(text)).or_else(hex);
     match (filter.arch, dialect) {
         (Some(_), _) => Ok(()),
-        (None, Dialect::Three | Dialect::Four) => Err(format!("Unknown arch {text}").into()),
+        (None, Dialect::Compat) => Err(format!("Unknown arch {text}").into()),
         (None, Dialect::Own) => {
             let names = Arch::NAMES.join(", ");
             Err(format!("--arch {text}: unknown; there are b32, b64, {names}").into())

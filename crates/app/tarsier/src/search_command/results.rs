@@ -88,9 +88,9 @@ impl Results {
                 return Ok(ControlFlow::Break(()));
             }
             let is_printed = self.print(&event, is_match && decision == Decision::Print)?;
-            let is_peer = self.dialect.is_peer();
-            let is_last = self.just_one && (is_printed || (is_match && is_peer));
-            if let Some(checkpoint) = self.checkpoint.as_mut().filter(|_| !is_last || !is_peer) {
+            let is_compat = self.dialect.is_compat();
+            let is_last = self.just_one && (is_printed || (is_match && is_compat));
+            if let Some(checkpoint) = self.checkpoint.as_mut().filter(|_| !is_last || !is_compat) {
                 checkpoint.note(&event);
             }
             if is_last {
@@ -138,7 +138,7 @@ impl Results {
     /// Does for a thread what [`Results::take`] does. `None` if it cannot be said of an event alone whether and how it is
     /// printed.
     pub(super) fn worker(&self) -> Option<Worker> {
-        if self.just_one || self.checkpoint.is_some() || self.dialect.is_peer() {
+        if self.just_one || self.checkpoint.is_some() || self.dialect.is_compat() {
             return None;
         }
         let mut printer = printer(self.output, self.dialect, &self.matcher);
@@ -152,7 +152,7 @@ impl Results {
 
     /// What looks at events in a thread for a question about all of them; `None` if there is no such question.
     pub(super) fn watcher(&self) -> Option<Watcher> {
-        if self.just_one || self.checkpoint.is_some() || self.dialect.is_peer() {
+        if self.just_one || self.checkpoint.is_some() || self.dialect.is_compat() {
             return None;
         }
         Some(Watcher {

@@ -24,9 +24,10 @@ pub(super) fn check(args: &CheckArgs) -> Result<u8> {
         return denied(&mut out, &chains, other);
     }
     let tables = tables(args, other);
-    let model = match args.measure {
-        true => measured(&mut out)?,
-        false => CostModel::default(),
+    let model = if args.measure {
+        measured(&mut out)?
+    } else {
+        CostModel::default()
     };
     for named in &chains {
         if !args.kernel_format || chains.len() > 1 {
@@ -122,16 +123,13 @@ fn tables(args: &CheckArgs, other: Option<Arch>) -> Vec<CacheTable> {
         size: sizes.native,
         exempt: sizes.exempt,
     }];
-    tables.extend(
-        native
-            .compat()
-            .filter(|_| sizes.compat > 0)
-            .map(|arch| CacheTable {
-                arch,
-                size: sizes.compat,
-                exempt: Vec::new(),
-            }),
-    );
+    if sizes.compat > 0 {
+        tables.extend(native.compat().map(|arch| CacheTable {
+            arch,
+            size: sizes.compat,
+            exempt: Vec::new(),
+        }));
+    }
     tables
 }
 

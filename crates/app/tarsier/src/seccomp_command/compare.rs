@@ -53,9 +53,10 @@ fn name(path: &Path) -> String {
 /// A filter or chain from a file, or the filter of a profile.
 fn chain(path: &Path, with: &ProfileArgs) -> Result<Chain> {
     let is_text = source::is_builtin(path) || source::file_and_name(path).1.is_some();
-    let bytes = match is_text {
-        true => source::text(path)?.into_bytes(),
-        false => filters::bytes(path)?,
+    let bytes = if is_text {
+        source::text(path)?.into_bytes()
+    } else {
+        filters::bytes(path)?
     };
     let as_filter = seccomp::text::read_chain(&bytes);
     let text = match (&as_filter, String::from_utf8(bytes)) {
@@ -152,7 +153,7 @@ pub(super) fn grouped(found: &[Difference]) -> Vec<Group<'_>> {
             own.is_some_and(|own| found.iter().filter(alike).count() == own.calls().count());
         groups.push(Group {
             first,
-            every_call_of: own.filter(|_| is_whole),
+            every_call_of: if is_whole { own } else { None },
         });
     }
     groups

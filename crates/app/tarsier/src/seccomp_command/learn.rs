@@ -79,7 +79,13 @@ impl Writer {
             Some(path) => Some((source::text(path)?, path.display().to_string())),
             None => None,
         };
-        let partial = args.output.as_ref().map(|path| {
+
+        // Nothing is kept of what is learnt from a log: it can be learnt from there again.
+        let output = match &args.log {
+            Some(_) => None,
+            None => args.output.as_ref(),
+        };
+        let partial = output.map(|path| {
             let mut name = path.clone().into_os_string();
             name.push(".partial");
             PathBuf::from(name)
@@ -89,7 +95,7 @@ impl Writer {
             old,
             extras: vec![Extra::Vdso, Extra::Timing],
             with_values: args.args,
-            partial: partial.filter(|_| args.log.is_none()),
+            partial,
         };
         // An old profile that cannot be merged is told before anything runs.
         writer.profile(&Observed::default())?;
@@ -119,10 +125,12 @@ impl Writer {
         let mut name = path.to_path_buf().into_os_string();
         name.push(format!(".{}.new", std::process::id()));
         let new = PathBuf::from(name);
-        let written = match path.metadata().map(|known| known.is_file()).unwrap_or(true) {
-            true => std::fs::write(&new, contents).and_then(|()| std::fs::rename(&new, path)),
+        let is_file = path.metadata().map_or(true, |known| known.is_file());
+        let written = if is_file {
+            std::fs::write(&new, contents).and_then(|()| std::fs::rename(&new, path))
+        } else {
             // A pipe or a terminal.
-            false => std::fs::write(path, contents),
+            std::fs::write(path, contents)
         };
         written.map_err(|error| anyhow::anyhow!("cannot write {}: {error}", path.display()))
     }
@@ -160,9 +168,10 @@ fn record(args: &LearnArgs, writer: &mut Writer) -> Result<(Observed, u8)> {
     if place.scope.inner_only {
         writer.extras.push(Extra::Runtime);
     }
-    let telling = match args.args {
-        true => log_reader::telling_calls(),
-        false => Vec::new(),
+    let telling = if args.args {
+        log_reader::telling_calls()
+    } else {
+        Vec::new()
     };
     let counter = CallCounter::start(&telling, place.scope.clone()).context(
         "learning from running programs needs BPF, as root has it; --log learns from a log",
@@ -301,9 +310,10 @@ fn watch(
         if runs || processes.is_empty() {
             has_stopped = false;
         } else if !place.may_start_again() {
-            let limit = match place.lacks_cgroup() {
-                true => "; its next start can be followed only with cgroups of version 2",
-                false => "",
+            let limit = if place.lacks_cgroup() {
+                "; its next start can be followed only with cgroups of version 2"
+            } else {
+                ""
             };
             report!("tarsier: {} has ended{limit}", place.name);
             return Ok(());

@@ -106,14 +106,13 @@ struct Log {
 
 fn read(path: &Path, wanted: &Wanted<'_>) -> Result<Log> {
     let reading = || format!("cannot read {}", path.display());
-    let mut log: Box<dyn BufRead> = match path.as_os_str() == "-" {
-        true => Box::new(std::io::stdin().lock()),
-        false => {
-            let opened = File::open(path);
-            Box::new(BufReader::new(
-                opened.map_err(|error| anyhow::anyhow!("{}: {error}", reading()))?,
-            ))
-        }
+    let mut log: Box<dyn BufRead> = if path.as_os_str() == "-" {
+        Box::new(std::io::stdin().lock())
+    } else {
+        let opened = File::open(path);
+        Box::new(BufReader::new(
+            opened.map_err(|error| anyhow::anyhow!("{}: {error}", reading()))?,
+        ))
     };
     let mut found = Log::default();
     let mut line = Vec::new();

@@ -91,9 +91,10 @@ fn unit_place(unit: &str) -> Result<Place> {
     if cgroup_root().is_none() {
         bail!("--unit: this machine has no cgroups of version 2, by which units are followed");
     }
-    let unit = match unit.contains('.') {
-        true => unit.to_owned(),
-        false => format!("{unit}.service"),
+    let unit = if unit.contains('.') {
+        unit.to_owned()
+    } else {
+        format!("{unit}.service")
     };
     let shown = Command::new("systemctl")
         .args(["show", "-P", "ControlGroup", "--", &unit])
@@ -353,9 +354,10 @@ fn annotated(name: &str, naming: Naming) -> Vec<Container> {
         if !matches(&config["annotations"]) {
             return None;
         }
-        let named = match bundle.ends_with("userdata") {
-            true => bundle.parent()?,
-            false => bundle,
+        let named = if bundle.ends_with("userdata") {
+            bundle.parent()?
+        } else {
+            bundle
         };
         Some(Container {
             id: named.file_name()?.to_string_lossy().into_owned(),

@@ -27,9 +27,10 @@ pub(super) fn run(args: &RunArgs) -> Result<u8> {
     let weights = Frequencies::usual();
     let recorder = args.log.then(|| supervisor::recorder(&policy)).flatten();
     let listen = args.log && recorder.is_none();
-    let filter = match listen {
-        true => compile_as(&policy, &weights, supervisor::supervised),
-        false => compile(&policy, &weights),
+    let filter = if listen {
+        compile_as(&policy, &weights, supervisor::supervised)
+    } else {
+        compile(&policy, &weights)
     };
     let install = Install {
         filter: filter.with_context(|| profile.clone())?,

@@ -49,10 +49,11 @@ fn looked_at(policy: &Policy) -> BTreeMap<(u32, u32), LookedAt> {
     for abi in policy.abis() {
         for layer in &policy.layers {
             let logs_default = layer.default.action() == Action::Log;
-            let known = abi.calls().filter(|_| logs_default);
-            for (nr, _) in known {
-                let entry = calls.entry((abi.audit_arch(), nr)).or_default();
-                entry.when_allowed = true;
+            if logs_default {
+                for (nr, _) in abi.calls() {
+                    let entry = calls.entry((abi.audit_arch(), nr)).or_default();
+                    entry.when_allowed = true;
+                }
             }
             let rules = layer
                 .abis

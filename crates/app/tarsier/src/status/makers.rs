@@ -45,9 +45,12 @@ pub(super) fn answer(text: &str) -> Result<MakerCosts> {
 /// Prints a table. Names, which may be long, come last.
 pub(super) fn print(out: &mut impl Write, costs: &MakerCosts) -> std::io::Result<()> {
     let is_lost_known = costs.total.lost.is_some();
-    let lost = |text: String| match is_lost_known {
-        true => format!(" {text:>9}"),
-        false => String::new(),
+    let lost = |text: String| {
+        if is_lost_known {
+            format!(" {text:>9}")
+        } else {
+            String::new()
+        }
     };
     writeln!(
         out,

@@ -201,7 +201,7 @@ fn several_inputs_are_one_log() {
     assert!(String::from_utf8_lossy(&both.stdout).contains("Number of events: 2\n"));
     // ausearch takes the last.
     assert_eq!(
-        serials(&printed(&["--dialect", "4", "-if", &a, "-if", &b, "-r"])),
+        serials(&printed(&["--compat", "-if", &a, "-if", &b, "-r"])),
         [2]
     );
 }
@@ -232,8 +232,7 @@ fn times_may_be_written_as_by_iso_8601_and_in_seconds() {
         [1]
     );
     let wrong = output(&mut search(&[
-        "--dialect",
-        "4",
+        "--compat",
         "-if",
         input,
         "-ts",

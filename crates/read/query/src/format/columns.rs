@@ -177,13 +177,7 @@ impl Line<'_, '_, '_> {
         if extra.labels {
             self.label(&normal.object.fields, b"obj");
         }
-        self.text(
-            normal
-                .object
-                .thing
-                .name(self.interpreter.dialect())
-                .as_bytes(),
-        );
+        self.text(normal.object.thing.name().as_bytes());
         self.cell(normal.how.as_deref().unwrap_or_default());
         if extra.keys {
             self.out.push(b',');
@@ -203,7 +197,7 @@ impl Line<'_, '_, '_> {
         self.out.push(b',');
     }
 
-    /// Adds a value. Without a dialect, one with a comma, a quote or a line break is quoted (RFC 4180, section 2);
+    /// Adds a value. Without `--compat`, one with a comma, a quote or a line break is quoted (RFC 4180, section 2);
     /// ausearch does not quote.
     fn cell(&mut self, value: &[u8]) {
         let needs_quotes = |byte: &u8| matches!(byte, b',' | b'"' | b'\n' | b'\r');

@@ -21,7 +21,6 @@ pub(crate) struct Cursor<'c, 'e> {
     at: Option<usize>,
     /// The current field of each record.
     fields: Vec<usize>,
-    dialect: Dialect,
     /// auparse finds nothing in events of second 0 of 1970.
     is_blind: bool,
 }
@@ -32,8 +31,7 @@ impl<'c, 'e> Cursor<'c, 'e> {
             records,
             at: Some(0),
             fields: vec![0; records.len()],
-            dialect,
-            is_blind: sec == 0 && dialect.is_peer(),
+            is_blind: sec == 0 && dialect.is_compat(),
         }
     }
 
@@ -48,11 +46,6 @@ impl<'c, 'e> Cursor<'c, 'e> {
     /// Type of the record; 0 behind the last.
     pub(crate) fn kind(&self) -> i32 {
         self.record().map_or(0, |record| record.kind)
-    }
-
-    /// Number of the record, unless that is behind the last.
-    pub(crate) fn record_at(&self) -> Option<usize> {
-        self.at
     }
 
     /// Number of the record; 0 behind the last.
@@ -159,7 +152,7 @@ impl<'c, 'e> Cursor<'c, 'e> {
 
     pub(crate) fn field_type(&self) -> FieldType {
         match (self.name(), self.value()) {
-            (Some(name), Some(value)) => field_type(self.kind(), name, value, self.dialect),
+            (Some(name), Some(value)) => field_type(self.kind(), name, value),
             _ => FieldType::Unclassified,
         }
     }

@@ -33,7 +33,7 @@ fn call(finder: &mut Finder<'_, '_>) -> Result<(), NotNormal> {
             return Err(NotNormal);
         }
     }
-    finder.normal.kind = Some(verbs::group(first_kind, finder.interpreter.dialect()));
+    finder.normal.kind = Some(verbs::group(first_kind));
     let record = finder.cursor.record_number();
     let call = finder.cursor.find(b"syscall").map(|_| finder.meaning());
     match finder.cursor.find(b"success") {

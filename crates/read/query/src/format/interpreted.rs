@@ -46,7 +46,7 @@ impl Interpreted {
         let Some(last) = records.next() else {
             return 0;
         };
-        let is_by_name = self.is_by_name && interpreter.dialect().is_peer();
+        let is_by_name = self.is_by_name && interpreter.dialect().is_compat();
         let has_head = event.records().len() == 1 || event.kind() == kinds::SYSCALL as i32;
         let first = Record {
             names: match is_by_name && has_head {
@@ -143,10 +143,10 @@ impl Interpreted {
                 continue;
             }
             let name = name.strip_prefix(b"'").unwrap_or(name);
-            let (part, after) = part(&text[equals + 1..], name, kind, dialect);
+            let (part, after) = part(&text[equals + 1..], name, kind);
             has_comma = part.has_comma;
             rest = after;
-            if names.is_some() && !dialect.is_peer() {
+            if names.is_some() && !dialect.is_compat() {
                 let name = part.name.trim_ascii_start();
                 context.nth = named.iter().filter(|known| **known == name).count();
                 named.push(name);
@@ -165,12 +165,7 @@ impl Interpreted {
 }
 
 /// The value at the beginning of `text`, and what follows it.
-fn part<'r>(
-    text: &'r [u8],
-    name: &'r [u8],
-    kind: i32,
-    dialect: Dialect,
-) -> (Part<'r>, Option<&'r [u8]>) {
+fn part<'r>(text: &'r [u8], name: &'r [u8], kind: i32) -> (Part<'r>, Option<&'r [u8]>) {
     let whole = |value, has_comma, rest| {
         let part = Part {
             name,
@@ -190,7 +185,7 @@ fn part<'r>(
     }
     let comma = memchr::memchr(b',', text);
     let blank = memchr::memchr(b' ', text);
-    let is_label = || field_type(kind, name, text, dialect) == FieldType::MacLabel;
+    let is_label = || field_type(kind, name, text) == FieldType::MacLabel;
     match (comma, blank) {
         (Some(comma), Some(blank)) if comma < blank && !is_label() => {
             whole(&text[..comma], true, Some(&text[comma + 1..]))
@@ -203,7 +198,6 @@ fn part<'r>(
 
 /// Appends the meaning of a value.
 fn value(part: &Part<'_>, context: &mut Context<'_>, interpreter: &Interpreter, out: &mut Vec<u8>) {
-    let dialect = interpreter.dialect();
     let blanks = part
         .name
         .iter()
@@ -214,15 +208,15 @@ fn value(part: &Part<'_>, context: &mut Context<'_>, interpreter: &Interpreter, 
         (b"acct", [value @ .., b':']) => value,
         _ => part.value,
     };
-    let field = field_type(context.kind, name, value, dialect);
-    if let Err(message) = note_call(name, value, context, dialect) {
+    let field = field_type(context.kind, name, value);
+    if let Err(message) = note_call(name, value, context) {
         out.extend_from_slice(message.as_bytes());
         out.extend_from_slice(b"(");
         out.extend_from_slice(value);
         out.extend_from_slice(b") ");
         return;
     }
-    let of_call = is_of_call(context.kind, dialect);
+    let of_call = is_of_call(context.kind);
     let shown = Context {
         syscall: if of_call { context.syscall } else { 0 },
         ..*context
@@ -245,22 +239,16 @@ fn value(part: &Part<'_>, context: &mut Context<'_>, interpreter: &Interpreter, 
     }
 }
 
-fn is_of_call(kind: i32, dialect: Dialect) -> bool {
-    match kind as u32 {
-        kinds::SYSCALL | kinds::SECCOMP => true,
-        kinds::URINGOP => dialect != Dialect::Three,
-        _ => false,
-    }
+fn is_of_call(kind: i32) -> bool {
+    matches!(
+        kind as u32,
+        kinds::SYSCALL | kinds::SECCOMP | kinds::URINGOP
+    )
 }
 
 /// Keeps the architecture and the number of the call for the fields that follow.
-fn note_call(
-    name: &[u8],
-    value: &[u8],
-    context: &mut Context<'_>,
-    dialect: Dialect,
-) -> Result<(), &'static str> {
-    if !is_of_call(context.kind, dialect) {
+fn note_call(name: &[u8], value: &[u8], context: &mut Context<'_>) -> Result<(), &'static str> {
+    if !is_of_call(context.kind) {
         return Ok(());
     }
     if context.kind == kinds::URINGOP as i32 {
@@ -273,10 +261,7 @@ fn note_call(
             let number = unsigned(value, 16).map_err(|_| "arch conversion error")?;
             context.machine = Machine::of_elf(number as u32);
         }
-        b"syscall" if context.syscall < 0 => {
-            context.syscall = unsigned(value, 10).map_err(|_| "syscall conversion error")? as i32;
-        }
-        b"uring_op" if context.syscall < 0 && dialect != Dialect::Three => {
+        b"syscall" | b"uring_op" if context.syscall < 0 => {
             context.syscall = unsigned(value, 10).map_err(|_| "syscall conversion error")? as i32;
         }
         _ => {}

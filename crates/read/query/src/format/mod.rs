@@ -32,11 +32,11 @@ fn groups<'e>(event: &'e Event, interpreter: &Interpreter) -> Vec<Vec<OnDemand<'
     let mut groups: Vec<Vec<OnDemand<'e>>> = Vec::new();
     let mut is_open = false;
     for record in event.records() {
-        if dialect.is_peer() && !has_stamp(record.text) {
+        if dialect.is_compat() && !has_stamp(record.text) {
             continue;
         }
         let fields = OnDemand::new(record, dialect);
-        let ends = dialect.is_peer() && ends_event(&fields, dialect);
+        let ends = dialect.is_compat() && ends_event(&fields, dialect);
         match groups.last_mut().filter(|_| is_open) {
             Some(group) => group.push(fields),
             None => {
@@ -102,22 +102,18 @@ fn path_or_meaning(
     interpreter: &Interpreter,
 ) -> Vec<u8> {
     let cwd = match cursor.field_type() {
-        FieldType::EscapedFile => cwd(records, interpreter.dialect()),
+        FieldType::EscapedFile => cwd(records),
         _ => None,
     };
     cursor.path(cwd, interpreter).unwrap_or_default()
 }
 
-/// The working directory of an event. Of several records 3.0.9 takes the last.
-fn cwd<'r>(records: &'r [OnDemand<'_>], dialect: Dialect) -> Option<&'r [u8]> {
-    let mut found = records
+/// The working directory of an event, from its first CWD record.
+fn cwd<'r>(records: &'r [OnDemand<'_>]) -> Option<&'r [u8]> {
+    records
         .iter()
         .filter(|record| record.kind == abi::record_type::CWD as i32)
-        .filter_map(|record| record.get(b"cwd"));
-    match dialect {
-        Dialect::Three => found.next_back(),
-        _ => found.next(),
-    }
+        .find_map(|record| record.get(b"cwd"))
 }
 
 /// The node, which is the first field.

@@ -189,7 +189,7 @@ impl<'c, 'e> Finder<'c, 'e> {
 
     /// The action by record type, if there is one.
     pub(super) fn act_by_kind(&mut self, kind: i32) {
-        if let Some(action) = verbs::of_record(kind, self.interpreter.dialect()) {
+        if let Some(action) = verbs::of_record(kind) {
             self.act(action);
         }
     }

@@ -5,7 +5,6 @@ use super::normal::{is_script_runner, Finder};
 use super::thing::Thing;
 use super::verbs::{self, Deed};
 use crate::number::unsigned;
-use crate::Dialect;
 use abi::record_type as kinds;
 
 /// MAC_POLICY_LOAD.
@@ -51,10 +50,9 @@ pub(super) fn deed(finder: &mut Finder<'_, '_>, call: &[u8], first_kind: i32) {
             None => break None,
         }
     };
-    let dialect = finder.interpreter.dialect();
     let deed = match told {
         Some(Telling::Deed(deed)) => Some(deed),
-        _ => verbs::of_call(call, dialect),
+        _ => verbs::of_call(call),
     };
     match deed {
         Some(deed) => known_deed(finder, deed, call),
@@ -63,7 +61,7 @@ pub(super) fn deed(finder: &mut Finder<'_, '_>, call: &[u8], first_kind: i32) {
     if let Some(Telling::Action(action)) = told {
         finder.act(action);
     }
-    if first_kind == MAC_POLICY_LOAD && dialect != Dialect::Three {
+    if first_kind == MAC_POLICY_LOAD {
         program(finder);
     }
 }
@@ -398,9 +396,7 @@ pub(super) fn program(finder: &mut Finder<'_, '_>) {
     let own = match kind as u32 {
         kinds::BPF => Some(&b"prog-id"[..]),
         kinds::EVENT_LISTENER => Some(&b"nl-mcgrp"[..]),
-        _ if kind == MAC_POLICY_LOAD && finder.interpreter.dialect() != Dialect::Three => {
-            Some(&b"lsm"[..])
-        }
+        _ if kind == MAC_POLICY_LOAD => Some(&b"lsm"[..]),
         _ => None,
     };
     if let Some(name) = own {

@@ -79,7 +79,7 @@ mod tests {
             "type= type=PATH msg=audit(1700000000.123:3): a=b",
             "nothing",
         ] {
-            for dialect in [Dialect::Own, Dialect::Three, Dialect::Four] {
+            for dialect in [Dialect::Own, Dialect::Compat] {
                 let kind =
                     crate::head::head(text.as_bytes(), 0, dialect).map_or(0, |head| head.kind);
                 let record = || Record {

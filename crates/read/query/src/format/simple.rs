@@ -4,13 +4,12 @@ use super::cursor::Place;
 use super::normal::Finder;
 use super::thing::Thing;
 use super::{objects, verbs};
-use crate::Dialect;
 use abi::record_type as kinds;
 
 /// Finds the parts of an event of one record.
 pub(super) fn find(finder: &mut Finder<'_, '_>) {
     let kind = finder.cursor.kind();
-    finder.normal.kind = Some(verbs::group(kind, finder.interpreter.dialect()));
+    finder.normal.kind = Some(verbs::group(kind));
     match kind as u32 {
         kinds::CONFIG_CHANGE
         | kinds::FEATURE_CHANGE
@@ -405,8 +404,7 @@ fn configuration_object(finder: &mut Finder<'_, '_>) -> Option<Place> {
     {
         return Some(finder.found_in(0));
     }
-    let count = SETTINGS.len() - usize::from(finder.interpreter.dialect() == Dialect::Three);
-    for name in &SETTINGS[..count] {
+    for name in SETTINGS {
         if finder.cursor.find_anywhere(name).is_some() {
             return Some(finder.found_in(0));
         }

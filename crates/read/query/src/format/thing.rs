@@ -1,7 +1,5 @@
 //! Kinds of objects.
 
-use crate::Dialect;
-
 /// Kind of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Thing {
@@ -33,7 +31,7 @@ pub(super) enum Thing {
 
 impl Thing {
     /// The name of the kind of object.
-    pub(super) fn name(self, dialect: Dialect) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Thing::Unknown => "unknown",
             Thing::Fifo => "fifo",
@@ -54,7 +52,6 @@ impl Thing {
             Thing::System => "system",
             Thing::AuditRule => "admin-defined-rule",
             Thing::AuditConfig => "audit-config",
-            Thing::Policy if dialect == Dialect::Three => "mac-config",
             Thing::Policy => "security-policy",
             Thing::Memory => "memory",
             Thing::Keystrokes => "keystrokes",

@@ -1,7 +1,6 @@
 //! Words for what records and calls say was done.
 
 use super::thing::Thing;
-use crate::Dialect;
 
 /// Actions by record type.
 #[rustfmt::skip]
@@ -106,11 +105,10 @@ static RECORDS: &[(&str, &str)] = &[
 ];
 
 /// The action of an event with this type of record.
-pub(super) fn of_record(kind: i32, dialect: Dialect) -> Option<&'static str> {
+pub(super) fn of_record(kind: i32) -> Option<&'static str> {
     let name = abi::record_type_name(u32::try_from(kind).ok()?)?;
     let place = RECORDS.binary_search_by_key(&name, |row| row.0).ok()?;
-    let is_known = dialect != Dialect::Three || name != "URINGOP";
-    is_known.then_some(RECORDS[place].1)
+    Some(RECORDS[place].1)
 }
 
 /// Action of a call on its object.
@@ -188,29 +186,24 @@ impl Deed {
     }
 }
 
-/// Action of the call with this name. audit 3.0.9 knows fewer calls.
-pub(super) fn of_call(call: &[u8], dialect: Dialect) -> Option<Deed> {
+/// Action of the call with this name.
+pub(super) fn of_call(call: &[u8]) -> Option<Deed> {
     let call = std::str::from_utf8(call).ok()?.to_ascii_lowercase();
-    let deed = first_calls(&call);
-    deed.or_else(|| later_calls(&call).filter(|_| dialect != Dialect::Three))
-}
-
-/// Calls that audit 3.0.9 knows.
-fn first_calls(call: &str) -> Option<Deed> {
-    Some(match call {
+    Some(match call.as_str() {
         "access" | "faccessat" | "faccessat2" | "fstat" | "lstat" | "newfstatat" | "stat"
         | "stat64" | "statx" => Deed::Stat,
-        "chmod" | "fchmod" | "fchmodat" => Deed::Permissions,
-        "chown" | "fchown" | "fchownat" | "lchown" => Deed::Owner,
+        "chmod" | "fchmod" | "fchmodat" | "fchmodat2" => Deed::Permissions,
+        "chown" | "fchown" | "fchownat" | "fchownat2" | "lchown" => Deed::Owner,
         "finit_module" | "init_module" => Deed::LoadModule,
         "delete_module" => Deed::UnloadModule,
-        "fremovexattr" | "fsetxattr" | "lremovexattr" | "lsetxattr" | "removexattr"
-        | "setxattr" => Deed::Attributes,
+        "fremovexattr" | "fsetxattr" | "lremovexattr" | "lsetxattr" | "mount_setattr"
+        | "removexattr" | "setxattr" => Deed::Attributes,
         "mkdir" | "mkdirat" => Deed::MakeDirectory,
-        "fsmount" | "fspick" | "mount" | "move_mount" => Deed::Mount,
-        "fstatfs" | "statfs" => Deed::StatFs,
-        "creat" | "fallocate" | "ftruncate" | "memfd_create" | "open" | "openat" | "openat2"
-        | "readlink" | "readlinkat" | "truncate" => Deed::Open,
+        "fsconfig" | "fsmount" | "fsopen" | "fspick" | "mount" | "move_mount" => Deed::Mount,
+        "fstatfs" | "statfs" | "statmount" => Deed::StatFs,
+        "creat" | "fallocate" | "ftruncate" | "memfd_create" | "memfd_secret" | "open"
+        | "open_by_handle_at" | "openat" | "openat2" | "pidfd_getfd" | "readlink"
+        | "readlinkat" | "truncate" => Deed::Open,
         "rename" | "renameat" | "renameat2" => Deed::Rename,
         "rmdir" | "unlink" | "unlinkat" => Deed::Delete,
         "symlink" | "symlinkat" => Deed::Link,
@@ -225,26 +218,13 @@ fn first_calls(call: &str) -> Option<Deed> {
         "kill" | "tgkill" | "tkill" => Deed::Kill,
         "setegid" | "seteuid" | "setfsgid" | "setfsuid" | "setgid" | "setregid" | "setresgid"
         | "setresuid" | "setreuid" | "setuid" => Deed::Identity,
-        "adjtimex" | "clock_settime" | "settimeofday" | "stime" => Deed::SystemTime,
+        "adjtimex" | "clock_settime" | "clock_settime64" | "settimeofday" | "stime" => {
+            Deed::SystemTime
+        }
         "mknod" | "mknodat" => Deed::MakeDevice,
         "setdomainname" | "sethostname" => Deed::SystemName,
-        "brk" | "mmap" => Deed::Memory,
+        "brk" | "map_shadow_stack" | "mmap" => Deed::Memory,
         "sched_setattr" | "sched_setparam" | "sched_setscheduler" => Deed::Scheduler,
-        _ => return None,
-    })
-}
-
-/// Calls that audit knows since 4.0.
-fn later_calls(call: &str) -> Option<Deed> {
-    Some(match call {
-        "fchmodat2" => Deed::Permissions,
-        "fchownat2" => Deed::Owner,
-        "mount_setattr" => Deed::Attributes,
-        "fsconfig" | "fsopen" => Deed::Mount,
-        "statmount" => Deed::StatFs,
-        "memfd_secret" | "open_by_handle_at" | "pidfd_getfd" => Deed::Open,
-        "clock_settime64" => Deed::SystemTime,
-        "map_shadow_stack" => Deed::Memory,
         "landlock_add_rule"
         | "landlock_create_ruleset"
         | "landlock_restrict_self"
@@ -255,7 +235,7 @@ fn later_calls(call: &str) -> Option<Deed> {
 }
 
 /// The group of a type of record.
-pub(super) fn group(kind: i32, dialect: Dialect) -> &'static str {
+pub(super) fn group(kind: i32) -> &'static str {
     match kind {
         1100..=1101 | 1103..=1106 | 1108..=1110 | 1112..=1113 | 1006 => "user-login",
         1126 | 1119 => "group-change",
@@ -273,8 +253,7 @@ pub(super) fn group(kind: i32, dialect: Dialect) -> &'static str {
         1403..=1499 | 1500..=1501 | 1504..=1505 | 2300..=2399 => "mac",
         1600..=1699 | 2400..=2499 => "crypto",
         2500..=2599 => "virt",
-        1300..=1304 | 1306..=1315 | 1317..=1318 | 1321..=1324 => "audit-rule",
-        1336 if dialect != Dialect::Three => "audit-rule",
+        1300..=1304 | 1306..=1315 | 1317..=1318 | 1321..=1324 | 1336 => "audit-rule",
         1331 => "av-decision",
         1334 => "bpf-program",
         _ => "unknown",

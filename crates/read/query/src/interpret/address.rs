@@ -23,14 +23,12 @@ pub(super) fn socket_address(value: &[u8], dialect: Dialect) -> Vec<u8> {
     let length = value.len() / 2;
     bytes.resize(bytes.len().max(length).max(16), 0);
     let family = u16::from_ne_bytes([bytes[0], bytes[1]]);
-    let name = find(ADDRESS_FAMILIES, family.into()).or_else(|| {
-        let later = find(LATER_ADDRESS_FAMILIES, family.into());
-        later.filter(|_| dialect != Dialect::Three)
-    });
+    let name = find(ADDRESS_FAMILIES, family.into())
+        .or_else(|| find(LATER_ADDRESS_FAMILIES, family.into()));
     let Some(name) = name else {
         return format!("unknown-family({family})").into();
     };
-    let rest = details(family, &bytes, length, dialect);
+    let rest = details(family, &bytes, length);
     let whole = [b"{ saddr_fam=", name.as_bytes(), b" ", &rest, b" }"].concat();
     match dialect {
         Dialect::Own => whole,
@@ -43,9 +41,9 @@ pub(super) fn socket_address(value: &[u8], dialect: Dialect) -> Vec<u8> {
     }
 }
 
-fn details(family: u16, bytes: &[u8], length: usize, dialect: Dialect) -> Vec<u8> {
+fn details(family: u16, bytes: &[u8], length: usize) -> Vec<u8> {
     match family {
-        LOCAL if length == 2 && dialect != Dialect::Three => b"unnamed socket".to_vec(),
+        LOCAL if length == 2 => b"unnamed socket".to_vec(),
         LOCAL if length < 4 => b"sockaddr len too short".to_vec(),
         LOCAL => {
             let from = if bytes[2] == 0 { 3 } else { 2 };

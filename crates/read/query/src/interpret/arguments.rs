@@ -23,16 +23,16 @@ fn hex(value: &[u8]) -> Meaning {
 }
 
 /// A number with a name in one of two tables, of which the second is audit 4's; else `prefix(0xVALUE)`.
-fn named(who: &Interpreter, value: &[u8], tables: [Names; 2], prefix: &str) -> Meaning {
+fn named(value: &[u8], tables: [Names; 2], prefix: &str) -> Meaning {
     let number = unsigned(value, 16)? as u32;
-    Ok(match lookup(who, number, tables) {
+    Ok(match lookup(number, tables) {
         Some(name) => name.into(),
         None => [prefix.as_bytes(), b"(0x", value, b")"].concat(),
     })
 }
 
-fn lookup(who: &Interpreter, number: u32, tables: [Names; 2]) -> Option<&'static str> {
-    find(tables[0], number).or_else(|| find(tables[1], number).filter(|_| who.has_later()))
+fn lookup(number: u32, tables: [Names; 2]) -> Option<&'static str> {
+    find(tables[0], number).or_else(|| find(tables[1], number))
 }
 
 /// A number with a name; else `prefix(NUMBER)` in decimal.
@@ -73,11 +73,11 @@ pub(super) fn first(who: &Interpreter, context: &Context<'_>, value: &[u8]) -> M
         "personality" => flags::personality(value),
         "ptrace" => {
             let tables = [names::PTRACE_REQUESTS, names::LATER_PTRACE_REQUESTS];
-            named(who, value, tables, "unknown-ptrace")
+            named(value, tables, "unknown-ptrace")
         }
         "prctl" => {
             let tables = [names::PRCTL_OPTIONS, names::LATER_PRCTL_OPTIONS];
-            named(who, value, tables, "unknown-prctl-option")
+            named(value, tables, "unknown-prctl-option")
         }
         "unshare" => flags::clone(value, who.dialect),
         "getrlimit" | "setrlimit" => limited(value, names::RLIMITS, 17, "unknown-rlimit"),
@@ -85,13 +85,13 @@ pub(super) fn first(who: &Interpreter, context: &Context<'_>, value: &[u8]) -> M
         "setgid" | "setregid" | "setresgid" | "setfsgid" => who.names.gid(value, 16),
         "socket" => {
             let tables = [names::ADDRESS_FAMILIES, names::LATER_ADDRESS_FAMILIES];
-            named(who, value, tables, "unknown-family")
+            named(value, tables, "unknown-family")
         }
         "socketcall" => plain::named(value, 16, names::SOCKET_CALLS, "unknown-socketcall"),
         "bpf" => {
             let tables = [names::BPF_COMMANDS, names::LATER_BPF_COMMANDS];
             let number = unsigned(value, 16)? as u32;
-            Ok(match lookup(who, number, tables) {
+            Ok(match lookup(number, tables) {
                 Some(name) => name.into(),
                 None => unknown("unknown-bpf-cmd", value),
             })
@@ -148,13 +148,13 @@ pub(super) fn second(who: &Interpreter, context: &Context<'_>, value: &[u8]) -> 
         _ if call.starts_with("fcntl") => {
             command(value, names::FCNTL_COMMANDS, "unknown-fcntl-command")
         }
-        "fsconfig" if who.has_later() => command(
+        "fsconfig" => command(
             value,
             names::FSCONFIG_COMMANDS,
             "unknown-fsconfig-operation",
         ),
-        "fsopen" if who.has_later() && value == b"1" => Ok("FSOPEN_CLOEXEC".into()),
-        "fsmount" if who.has_later() && value == b"1" => Ok("FSMOUNT_CLOEXEC".into()),
+        "fsopen" if value == b"1" => Ok("FSOPEN_CLOEXEC".into()),
+        "fsmount" if value == b"1" => Ok("FSMOUNT_CLOEXEC".into()),
         _ => hex(value),
     }
 }
@@ -164,7 +164,7 @@ pub(super) fn third(who: &Interpreter, context: &Context<'_>, value: &[u8]) -> M
         return hex(value);
     };
     match call {
-        "getsockopt" | "setsockopt" => socket_option(who, context.a1, value),
+        "getsockopt" | "setsockopt" => socket_option(context.a1, value),
         "openat" | "open_by_handle_at" => flags::open(value, 16),
         "open" | "mq_open" if context.a1 & O_CREAT != 0 => plain::mode_short(value, 16),
         "fchmodat" | "mkdirat" | "mknodat" => plain::mode_short(value, 16),
@@ -184,8 +184,8 @@ pub(super) fn third(who: &Interpreter, context: &Context<'_>, value: &[u8]) -> M
         "lseek" => flags::seek(value),
         "clone" | "clone2" => flags::clone(value, who.dialect),
         "tgkill" => plain::signal(value, 16, who.dialect),
-        "fsmount" if who.has_later() => flags::hex(names::MOUNT_FLAGS, value),
-        "move_mount" if who.has_later() => directory(value),
+        "fsmount" => flags::hex(names::MOUNT_FLAGS, value),
+        "move_mount" => directory(value),
         _ if call.starts_with("faccessat") => flags::access(value),
         _ if call.starts_with("renameat") => directory(value),
         _ if call.starts_with("fcntl") => {
@@ -220,10 +220,10 @@ fn socket_level(who: &Interpreter, value: &[u8]) -> Meaning {
         return Ok(name);
     }
     let tables = [names::SOCKET_LEVELS, names::LATER_SOCKET_LEVELS];
-    named(who, value, tables, "unknown-sockopt-level")
+    named(value, tables, "unknown-sockopt-level")
 }
 
-fn socket_option(who: &Interpreter, level: u64, value: &[u8]) -> Meaning {
+fn socket_option(level: u64, value: &[u8]) -> Meaning {
     let (tables, prefix) = match level {
         0 => (
             [names::IP_OPTIONS, names::LATER_IP_OPTIONS],
@@ -248,7 +248,7 @@ fn socket_option(who: &Interpreter, level: u64, value: &[u8]) -> Meaning {
         ),
         _ => return hex(value),
     };
-    named(who, value, tables, prefix)
+    named(value, tables, prefix)
 }
 
 /// Options at `IPPROTO_UDP` (linux/udp.h).

@@ -239,7 +239,7 @@ impl<'e> RecordFields<'e> {
         match name {
             b"type" if place == 1 => {
                 self.kind = crate::kind::number(value, dialect);
-                if self.kind as u32 == kinds::URINGOP && dialect != Dialect::Three {
+                if self.kind as u32 == kinds::URINGOP {
                     self.machine = Machine::Uring;
                 }
             }
@@ -248,7 +248,7 @@ impl<'e> RecordFields<'e> {
                     .map_or(Machine::Unset, |number| Machine::of_elf(number as u32));
             }
             b"syscall" if any || matches!(place, 3 | 12) => self.call(value),
-            b"uring_op" if dialect != Dialect::Three && place == 2 => self.call(value),
+            b"uring_op" if place == 2 => self.call(value),
             b"a0" if place == 6 => self.a0 = unsigned(value, 16).unwrap_or(u64::MAX),
             b"a1" if place == 7 => self.a1 = unsigned(value, 16).unwrap_or(u64::MAX),
             _ => {}

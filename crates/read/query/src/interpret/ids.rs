@@ -107,9 +107,9 @@ pub(super) fn other_machine(number: u32) -> Option<&'static str> {
 }
 
 /// The name of an architecture; audit has no other for ARM of 32 bits.
-pub fn machine_name(arch: Arch, dialect: Dialect) -> &'static str {
+fn machine_name(arch: Arch, dialect: Dialect) -> &'static str {
     match arch {
-        Arch::Arm if dialect.is_peer() => "armeb",
+        Arch::Arm if dialect.is_compat() => "armeb",
         _ => arch.name(),
     }
 }
@@ -125,16 +125,20 @@ pub(super) fn arch(value: &[u8], dialect: Dialect) -> Meaning {
     })
 }
 
-/// The greatest call numbers that audit 3.0.9 and 4.0.2 have in their tables: set_mempolicy_home_node and mseal.
-const CALL_MAX: [u32; 2] = [450, 462];
+/// The greatest call number in the tables of audit 4.0: mseal.
+const CALL_MAX: u32 = 462;
 
-/// Whether audit's tables lack a call that they could have: uretprobe and uprobe; pselect6, ppoll and epoll_pwait of ARM.
-fn is_missing(arch: Arch, number: u32) -> bool {
-    match arch {
+/// Whether the tables of audit 4.0 may have a call: not those of x32, nor uretprobe and uprobe, nor pselect6, ppoll and
+/// epoll_pwait of ARM.
+fn is_in_compat(arch: Arch, number: u32) -> bool {
+    let is_missing = match arch {
         Arch::X86_64 => matches!(number, 335 | 336),
         Arch::Arm => matches!(number, 335 | 336 | 346),
         _ => false,
-    }
+    };
+    // Private calls of ARM stand far above the others.
+    let is_old = number <= CALL_MAX || (number > 0xffff && number < abi::X32_BIT);
+    is_old && !is_missing
 }
 
 /// The name of a call or of an operation of io_uring. Each dialect has the tables of its time.
@@ -142,29 +146,14 @@ pub(super) fn call_name(machine: Machine, number: i32, dialect: Dialect) -> Opti
     let number = u32::try_from(number).ok()?;
     match machine {
         Machine::Known(arch) => {
-            let is_known = match dialect {
-                Dialect::Own => true,
-                Dialect::Three => number <= CALL_MAX[0] || number > 0xffff,
-                Dialect::Four => number <= CALL_MAX[1] || number > 0xffff,
-            };
-            let is_x32 = number >= abi::X32_BIT && dialect != Dialect::Own;
-            let is_known = is_known && (dialect == Dialect::Own || !is_missing(arch, number));
-            abi::syscall_name(arch, number).filter(|_| is_known && !is_x32)
+            if dialect == Dialect::Compat && !is_in_compat(arch, number) {
+                return None;
+            }
+            abi::syscall_name(arch, number)
         }
         Machine::Uring => abi::uring_op_name(number),
         Machine::Other | Machine::Unset => None,
     }
-}
-
-/// The calls of an architecture that a dialect knows, by number.
-pub fn calls_of(arch: Arch, dialect: Dialect) -> Vec<(u32, &'static str)> {
-    abi::syscalls(arch)
-        .map(|(number, _)| number)
-        .filter_map(|number| {
-            let name = call_name(Machine::Known(arch), number as i32, dialect)?;
-            Some((number, name))
-        })
-        .collect()
 }
 
 pub(super) fn syscall(context: &Context<'_>, value: &[u8], dialect: Dialect) -> Vec<u8> {

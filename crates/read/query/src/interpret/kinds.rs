@@ -1,6 +1,5 @@
 //! Types of fields, by record type and name.
 
-use crate::Dialect;
 use abi::record_type as kinds;
 
 /// ADD_GROUP.
@@ -68,7 +67,7 @@ pub enum FieldType {
 }
 
 /// The type of the field `name` of a record of type `kind`. Some depend on the value.
-pub fn field_type(kind: i32, name: &[u8], value: &[u8], dialect: Dialect) -> FieldType {
+pub fn field_type(kind: i32, name: &[u8], value: &[u8]) -> FieldType {
     use FieldType::*;
     let is_text = value.first() == Some(&b'"');
     let is_hex = value.iter().all(u8::is_ascii_hexdigit);
@@ -83,24 +82,16 @@ pub fn field_type(kind: i32, name: &[u8], value: &[u8], dialect: Dialect) -> Fie
         (kinds::MQ_OPEN, b"mode") => ModeShort,
         (CRYPTO_KEY_USER, b"fp") => Unclassified,
         (ADD_GROUP | GRP_MGMT | DEL_GROUP, b"id") => Gid,
-        (TRUSTED_APP, _) => of_application(name, value, dialect),
+        (TRUSTED_APP, _) => of_application(name, value),
         (kinds::KERN_MODULE, b"name") => Escaped,
-        _ => by_name(name, dialect),
+        _ => by_name(name),
     }
 }
 
 /// The type of an application's field, guessed from its value, which may be anything.
-fn of_application(name: &[u8], value: &[u8], dialect: Dialect) -> FieldType {
+fn of_application(name: &[u8], value: &[u8]) -> FieldType {
     let is_hex = value.iter().all(u8::is_ascii_hexdigit);
-    if dialect == Dialect::Three {
-        let is_number = value.iter().all(u8::is_ascii_digit);
-        return match value.first() {
-            Some(b'"') => FieldType::Escaped,
-            _ if is_hex && !is_number => FieldType::Escaped,
-            _ => FieldType::Unclassified,
-        };
-    }
-    match by_name(name, dialect) {
+    match by_name(name) {
         FieldType::Unclassified if value.first() == Some(&b'"') => FieldType::Escaped,
         FieldType::Unclassified if is_hex && name != b"pid" => FieldType::Escaped,
         known => known,
@@ -111,7 +102,7 @@ fn has(text: &[u8], part: &[u8]) -> bool {
     memchr::memmem::find(text, part).is_some()
 }
 
-fn by_name(name: &[u8], dialect: Dialect) -> FieldType {
+fn by_name(name: &[u8]) -> FieldType {
     use FieldType::*;
     match name {
         b"auid" | b"uid" | b"euid" | b"suid" | b"fsuid" | b"ouid" | b"oauid" | b"old-auid"
@@ -162,7 +153,6 @@ fn by_name(name: &[u8], dialect: Dialect) -> FieldType {
         b"resp" => Fanotify,
         b"nl-mcgrp" => MulticastGroup,
         b"resolve" => Resolve,
-        _ if dialect == Dialect::Three => Unclassified,
         b"uring_op" => Syscall,
         b"subj_trust" | b"obj_trust" => Trust,
         b"fan_type" => FanType,

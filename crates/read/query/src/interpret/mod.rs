@@ -26,7 +26,6 @@ mod terminal;
 
 pub use escape::Escape;
 pub use fields::{Field, Interpretations, RecordFields};
-pub use ids::{calls_of, machine_name};
 pub use kinds::{field_type, FieldType};
 pub(crate) use paths::escaped;
 pub(crate) use terminal::keystrokes;
@@ -105,7 +104,7 @@ pub struct Context<'c> {
     pub cwd: Option<&'c [u8]>,
     /// The names of ENRICHED.
     pub names: Option<&'c Interpretations<'c>>,
-    /// Number of fields of the same name before it in its record. A dialect takes the first name for all of them.
+    /// Number of fields of the same name before it in its record. `--compat` takes the first name for all of them.
     pub nth: usize,
 }
 
@@ -159,7 +158,7 @@ impl Interpreter {
         self.escape
     }
 
-    /// Forgets, without a dialect, what the meaning of a value may depend on: ausearch remembers it from event to event.
+    /// Forgets, without `--compat`, what the meaning of a value may depend on: ausearch remembers it from event to event.
     pub(crate) fn begin_event(&self) {
         if self.dialect == Dialect::Own {
             self.fan_type.set(FAN_TYPE_UNKNOWN);
@@ -178,7 +177,7 @@ impl Interpreter {
 
     /// The meaning of `value` of the field `name`.
     pub fn value(&self, context: &Context<'_>, name: &[u8], value: &[u8]) -> Vec<u8> {
-        let field = field_type(context.kind, name, value, self.dialect);
+        let field = field_type(context.kind, name, value);
         self.value_of_type(field, context, name, value)
     }
 
@@ -190,7 +189,7 @@ impl Interpreter {
         name: &[u8],
         value: &[u8],
     ) -> Vec<u8> {
-        let nth = if self.dialect.is_peer() {
+        let nth = if self.dialect.is_compat() {
             0
         } else {
             context.nth
@@ -230,7 +229,7 @@ impl Interpreter {
             CapBitmap => plain::capabilities(value),
             Success => plain::success(value),
             Signal => plain::signal(value, 10, self.dialect),
-            List => plain::list(value, self.dialect),
+            List => plain::list(value),
             NetfilterProtocol => plain::named(
                 value,
                 10,
@@ -241,7 +240,7 @@ impl Interpreter {
             Protocol => self.names.protocol(value),
             Personality => flags::personality(value),
             Seccomp => plain::seccomp(value, self.dialect),
-            OpenFlags => flags::open(value, if self.has_later() { 0 } else { 16 }),
+            OpenFlags => flags::open(value, 0),
             Mmap => flags::mmap(value),
             Hook => plain::named(value, 16, abi::names::NETFILTER_HOOKS, "unknown-hook"),
             NetAction => plain::named(value, 16, abi::names::NETFILTER_ACTIONS, "unknown-action"),
@@ -267,11 +266,6 @@ impl Interpreter {
             Session | Address | MacLabel | Unclassified => Ok(value.to_vec()),
         };
         converted.unwrap_or_else(|OutOfRange| conversion_error(value, field == FieldType::Arch))
-    }
-
-    /// Whether the tables of audit 4 hold.
-    fn has_later(&self) -> bool {
-        self.dialect != Dialect::Three
     }
 
     fn take_fan_type(&self, value: &[u8]) -> &'static [u8] {

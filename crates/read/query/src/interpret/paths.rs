@@ -46,16 +46,11 @@ impl Paths {
             true => [&escaped(cwd, dialect), &b"/"[..], &name].concat(),
             false => name,
         };
-        let has_dots = memchr::memmem::find(&whole, b"..").is_some();
-        let is_left = match dialect {
-            Dialect::Three => !is_relative && !has_dots,
-            _ => !has_dots,
-        };
-        if is_left {
+        if memchr::memmem::find(&whole, b"..").is_none() {
             return whole;
         }
         let normal = normal_path(&whole, dialect);
-        if !dialect.is_peer() {
+        if !dialect.is_compat() {
             return normal.unwrap_or_else(|| b"/".to_vec());
         }
         let mut last = self.last.borrow_mut();
@@ -113,7 +108,7 @@ fn title_of_peer(value: &[u8]) -> Vec<u8> {
 
 /// `path` without `.`, `..` and repeated slashes; `None` if it has no names. Relative ones are left as they are.
 ///
-/// auparse ends the text where it copied the last name, so that a `..` at the end does nothing. audit 4.0.2 loses the
+/// auparse ends the text where it copied the last name, so that a `..` at the end does nothing. audit 4.x loses the
 /// first slash.
 fn normal_path(path: &[u8], dialect: Dialect) -> Option<Vec<u8>> {
     if path.is_empty() || path[0] == b'.' {
@@ -135,7 +130,7 @@ fn normal_path(path: &[u8], dialect: Dialect) -> Option<Vec<u8>> {
                 }
             }
             _ => {
-                let is_first = normal.is_empty() && dialect == Dialect::Four;
+                let is_first = normal.is_empty() && dialect == Dialect::Compat;
                 if normal.last() != Some(&b'/') && !is_first {
                     normal.push(b'/');
                 }
@@ -148,7 +143,7 @@ fn normal_path(path: &[u8], dialect: Dialect) -> Option<Vec<u8>> {
             }
         }
     }
-    if dialect.is_peer() && !backed.is_empty() {
+    if dialect.is_compat() && !backed.is_empty() {
         return Some(backed);
     }
     if normal.len() > 1 && normal.ends_with(b"/") {

@@ -118,10 +118,8 @@ const LISTS: Names = &[
     (7, "io_uring"),
 ];
 
-pub(super) fn list(value: &[u8], dialect: Dialect) -> Meaning {
-    // audit 3.0.9 does not know the list of io_uring.
-    let count = LISTS.len() - usize::from(dialect == Dialect::Three);
-    named(value, 10, &LISTS[..count], "unknown-list")
+pub(super) fn list(value: &[u8]) -> Meaning {
+    named(value, 10, LISTS, "unknown-list")
 }
 
 /// The action in the value of a seccomp filter (linux/seccomp.h, `SECCOMP_RET_ACTION_FULL`).
@@ -133,11 +131,11 @@ const SECCOMP_ACTION: u64 = 0x7fff_0000;
 pub(super) fn seccomp(value: &[u8], dialect: Dialect) -> Meaning {
     let mask = match dialect {
         Dialect::Own => SECCOMP_ACTION_FULL,
-        Dialect::Three | Dialect::Four => SECCOMP_ACTION,
+        Dialect::Compat => SECCOMP_ACTION,
     };
     let action = (unsigned(value, 16)? & mask) as u32;
     Ok(match names::find(names::SECCOMP_ACTIONS, action) {
-        Some("kill") if dialect != Dialect::Three => "kill-thread".into(),
+        Some("kill") => "kill-thread".into(),
         Some(name) => name.into(),
         None => unknown("unknown-seccomp-code", value),
     })

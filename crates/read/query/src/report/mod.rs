@@ -208,7 +208,7 @@ impl Request {
         wanted
     }
 
-    /// The facts that a summary reads without a dialect: only those that it counts.
+    /// The facts that a summary reads without `--compat`: only those that it counts.
     pub(crate) fn wanted_to_count(&self) -> Wanted {
         let all = self.wanted();
         if self.dialect != Dialect::Own || self.kind == Kind::Main {

@@ -206,7 +206,7 @@ impl Part {
         mut each: impl FnMut(EventView<'_>),
     ) -> Result<Extent, NotOrdered> {
         // C's strings end at a zero.
-        if reading.dialect.is_peer() && memchr(0, text).is_some() {
+        if reading.dialect.is_compat() && memchr(0, text).is_some() {
             return Err(NotOrdered);
         }
         let most = reading.dialect.line_bytes_max().unwrap_or(usize::MAX);
@@ -242,8 +242,8 @@ impl Part {
                     continue;
                 }
                 _ if !extent.is_new(time(&head)) => return Err(NotOrdered),
-                // Events of a dialect come in the order of their times, on which ties depend.
-                _ if reading.dialect.is_peer() && extent.most >= Some(time(&head)) => {
+                // With `--compat`, events come in the order of their times, on which ties depend.
+                _ if reading.dialect.is_compat() && extent.most >= Some(time(&head)) => {
                     return Err(NotOrdered);
                 }
                 _ => {}
@@ -311,7 +311,7 @@ fn record_head(line: &[u8], reading: Reading) -> Result<Option<Head<'_>>, NotOrd
         // An event in JSON, which only the machine turns into records.
         Err(NoHead::NoRecord) if line.first() == Some(&b'{') => Err(NotOrdered),
         // Nor does any other read records behind a prefix.
-        Err(NoHead::NoRecord) if !reading.dialect.is_peer() && may_have_record(line) => {
+        Err(NoHead::NoRecord) if !reading.dialect.is_compat() && may_have_record(line) => {
             Err(NotOrdered)
         }
         Err(NoHead::NoRecord) => Ok(None),
@@ -332,7 +332,7 @@ fn line_at(text: &[u8], at: usize, dialect: Dialect) -> (usize, Option<(usize, u
     };
     let end = newline.map_or(text.len(), |newline| at + newline);
     let names = match separator {
-        None if !dialect.is_peer() => without_separator(&text[at..end])
+        None if !dialect.is_compat() => without_separator(&text[at..end])
             .map(|(record_end, start)| (at + record_end, at + start)),
         found => found,
     };

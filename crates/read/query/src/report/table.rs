@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 type Map<K> = HashMap<K, Count, foldhash::fast::RandomState>;
 
-/// Bytes that a table takes without a dialect, before what is new is only counted.
+/// Bytes that a table takes without `--compat`, before what is new is only counted.
 const BYTES_MAX: usize = 16 << 20;
 /// Bytes of an entry beside its text.
 const ENTRY_BYTES: usize = 64;

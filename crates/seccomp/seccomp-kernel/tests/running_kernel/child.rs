@@ -295,9 +295,10 @@ pub(crate) fn outcomes(chain: &Chain, calls: &[Call]) -> Option<Vec<(u64, Outcom
     let mut child = fork(chain, &shared, || {
         for (index, one) in calls.iter().enumerate() {
             let ip = shared.word(1 + 2 * index);
-            let result = match one.is_compat {
-                true => compat_call(one, ip),
-                false => call(one, ip),
+            let result = if one.is_compat {
+                compat_call(one, ip)
+            } else {
+                call(one, ip)
             };
             // SAFETY: places in shared memory, which the parent reads when the child is done.
             unsafe {

@@ -198,12 +198,11 @@ impl Diagrams {
         let low = self.masked_word(arg, true, mask as u32, value as u32)?;
         let (mask, value) = ((mask >> 32) as u32, (value >> 32) as u32);
         let no = self.leaf(FALSE)?;
-        match wide {
-            false => Ok(if value == 0 { low } else { no }),
-            true => {
-                let high = self.masked_word(arg, false, mask, value)?;
-                self.choose(high, low, no)
-            }
+        if wide {
+            let high = self.masked_word(arg, false, mask, value)?;
+            self.choose(high, low, no)
+        } else {
+            Ok(if value == 0 { low } else { no })
         }
     }
 

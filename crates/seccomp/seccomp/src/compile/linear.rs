@@ -135,9 +135,10 @@ fn masked_half(
         }
     };
     // Both ways may be the same.
-    match then == yes || then == no {
-        true => then,
-        false => load(graph, arg, low, then),
+    if then == yes || then == no {
+        then
+    } else {
+        load(graph, arg, low, then)
     }
 }
 
@@ -170,8 +171,9 @@ fn at_least(
         0 => equal,
         high => graph.add(jump(op::JGT, high, yes, equal)),
     };
-    match test == yes || test == no {
-        true => test,
-        false => load(graph, arg, false, test),
+    if test == yes || test == no {
+        test
+    } else {
+        load(graph, arg, false, test)
     }
 }

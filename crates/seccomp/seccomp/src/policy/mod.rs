@@ -161,9 +161,10 @@ impl Layer {
 
     fn decide(&self, data: &SeccompData) -> (Verdict, Reason) {
         let Some(abi) = Abi::of(data.arch, data.nr) else {
-            return match Abi::natives(data.arch).any(|abi| self.abis.contains_key(&abi)) {
-                true => self.beyond(data.arch, data.nr),
-                false => (self.bad_arch, Reason::BadArch),
+            return if Abi::natives(data.arch).any(|abi| self.abis.contains_key(&abi)) {
+                self.beyond(data.arch, data.nr)
+            } else {
+                (self.bad_arch, Reason::BadArch)
             };
         };
         let Some(rules) = self.abis.get(&abi) else {
@@ -181,9 +182,10 @@ impl Layer {
             return whole;
         }
         let halves = self.listed(listed, data, false);
-        match halves.0.order() < whole.0.order() {
-            true => halves,
-            false => whole,
+        if halves.0.order() < whole.0.order() {
+            halves
+        } else {
+            whole
         }
     }
 

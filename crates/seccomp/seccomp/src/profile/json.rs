@@ -126,9 +126,10 @@ impl<'a> Place<'a> {
     }
 
     fn path_of(&self, name: &str) -> String {
-        match self.path.is_empty() {
-            true => name.to_owned(),
-            false => format!("{}.{name}", self.path),
+        if self.path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{}.{name}", self.path)
         }
     }
 

@@ -96,16 +96,18 @@ impl<'de> Visitor<'de> for Reader<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
         let mut object = Map::new();
         while let Some(name) = members.next_key::<String>()? {
-            let path = match self.path.is_empty() {
-                true => name.clone(),
-                false => format!("{}.{name}", self.path),
+            let path = if self.path.is_empty() {
+                name.clone()
+            } else {
+                format!("{}.{name}", self.path)
             };
             let before = object.keys().find(|it| it.eq_ignore_ascii_case(&name));
             if let Some(before) = before.cloned() {
                 object.remove(&before);
-                let spelt = match before == name {
-                    true => "stands there twice".to_owned(),
-                    false => format!("stands there as {before}, too"),
+                let spelt = if before == name {
+                    "stands there twice".to_owned()
+                } else {
+                    format!("stands there as {before}, too")
                 };
                 self.notes.push(format!(
                     "{path}: {spelt}; the last counts, as for Docker and Podman: delete one"

@@ -349,17 +349,12 @@ fn applies(call: &Place, context: &Context, notes: &mut Vec<String>) -> Result<b
             Some(version) => Some(context.kernel >= kernel(&version)?),
             None => None,
         };
-        all &= match wanted {
-            true => {
-                (arches.is_empty() || arches.iter().any(is_native))
-                    && caps.iter().all(has_cap)
-                    && old_enough != Some(false)
-            }
-            false => {
-                !arches.iter().any(is_native)
-                    && !caps.iter().any(has_cap)
-                    && old_enough != Some(true)
-            }
+        all &= if wanted {
+            (arches.is_empty() || arches.iter().any(is_native))
+                && caps.iter().all(has_cap)
+                && old_enough != Some(false)
+        } else {
+            !arches.iter().any(is_native) && !caps.iter().any(has_cap) && old_enough != Some(true)
         };
     }
     Ok(all)

@@ -38,9 +38,10 @@ pub fn set(name: &str) -> Option<Vec<&'static str>> {
     let members = SETS[SETS.binary_search_by_key(&name, |row| row.0).ok()?].1;
     let mut calls = Vec::new();
     for member in members {
-        match member.starts_with('@') {
-            true => calls.extend(set(member).unwrap_or_default()),
-            false => calls.push(*member),
+        if member.starts_with('@') {
+            calls.extend(set(member).unwrap_or_default())
+        } else {
+            calls.push(*member)
         }
     }
     calls.sort_unstable();

@@ -63,9 +63,10 @@ pub fn named(text: &str, name: &str) -> Result<String, ProfileError> {
         return Err(ProfileError::new(
             "SeccompProfile",
             name,
-            &match names.is_empty() {
-                true => "a file with a SeccompProfile".to_owned(),
-                false => names.join(", "),
+            &if names.is_empty() {
+                "a file with a SeccompProfile".to_owned()
+            } else {
+                names.join(", ")
             },
             "correct the name after #",
         ));

@@ -67,8 +67,8 @@ fn reach(slot: &mut Option<Known>, new: Known) {
     *slot = Some(match *slot {
         None => new,
         Some(old) => Known {
-            word: old.word.filter(|_| old.word == new.word),
-            arch: old.arch.filter(|_| old.arch == new.arch),
+            word: if old.word == new.word { old.word } else { None },
+            arch: if old.arch == new.arch { old.arch } else { None },
         },
     });
 }

@@ -237,9 +237,10 @@ impl Entry {
     /// for one of several alternatives.
     pub fn alternatives(&self) -> Vec<Vec<Condition>> {
         let of = |arg| self.conditions.iter().filter(move |c| c.arg == arg).count();
-        match (0..6).any(|arg| of(arg) > 1) {
-            true => self.conditions.iter().map(|&one| vec![one]).collect(),
-            false => vec![self.conditions.clone()],
+        if (0..6).any(|arg| of(arg) > 1) {
+            self.conditions.iter().map(|&one| vec![one]).collect()
+        } else {
+            vec![self.conditions.clone()]
         }
     }
 

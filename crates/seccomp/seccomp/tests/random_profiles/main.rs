@@ -167,9 +167,10 @@ impl<'a> Comparison<'a> {
             }
             for name in names {
                 let rules = Rules::new(self.profile, abi, name);
-                let points = match rules.list.iter().any(|rule| !rule.0.is_empty()) {
-                    true => 60,
-                    false => 1,
+                let points = if rules.list.iter().any(|rule| !rule.0.is_empty()) {
+                    60
+                } else {
+                    1
                 };
                 for _ in 0..points {
                     self.compare(abi, name, args(rng, &rules));

@@ -91,9 +91,10 @@ impl<'a> Rules<'a> {
         let strictest = all.clone().map(|rule| rule.1.order()).min();
         let strictest = all.filter(|rule| Some(rule.1.order()) == strictest);
         let verdicts: Vec<Verdict> = strictest.map(|rule| rule.1).collect();
-        match verdicts.is_empty() {
-            true => vec![self.profile.default],
-            false => verdicts,
+        if verdicts.is_empty() {
+            vec![self.profile.default]
+        } else {
+            verdicts
         }
     }
 
@@ -104,9 +105,10 @@ impl<'a> Rules<'a> {
             return whole;
         }
         let cut = conditions.iter().all(|condition| holds(&condition.cut()));
-        match verdict.order() < self.profile.default.order() {
-            true => whole || cut,
-            false => whole && cut,
+        if verdict.order() < self.profile.default.order() {
+            whole || cut
+        } else {
+            whole && cut
         }
     }
 

@@ -73,12 +73,13 @@ impl<'a> Entry<'a> {
                 call.path
             ));
         }
-        let alternatives = match repeats {
-            true => conditions
+        let alternatives = if repeats {
+            conditions
                 .into_iter()
                 .map(|condition| vec![condition])
-                .collect(),
-            false => vec![conditions],
+                .collect()
+        } else {
+            vec![conditions]
         };
         Ok(Entry {
             path: call.path.clone(),
@@ -110,8 +111,9 @@ impl<'a> Entry<'a> {
             for &abi in &abis {
                 let rules = layer.abis.entry(abi).or_default();
                 // runc does not see the numbers of calls that socketcall and ipc stand for.
-                if let Some(nr) = abi.number(name).filter(|_| !is_multiplexed(abi, name)) {
-                    rules.enosys_above = rules.enosys_above.max(Some(abi.bare(nr)));
+                if !is_multiplexed(abi, name) {
+                    let number = abi.number(name).map(|nr| abi.bare(nr));
+                    rules.enosys_above = rules.enosys_above.max(number);
                 }
                 for conditions in &self.alternatives {
                     let rule = Rule {

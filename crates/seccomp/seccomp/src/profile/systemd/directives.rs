@@ -332,9 +332,10 @@ impl<'a> Unit<'a> {
         if words::is_call(word) || words::is_foreign_call(word) {
             return vec![word.to_owned()];
         }
-        let kind = match word.starts_with('@') {
-            true => "a set of systemd 257 (`tarsier seccomp compile --help`)".to_owned(),
-            false => format!("a system call: {}", words::suggestion(word)),
+        let kind = if word.starts_with('@') {
+            "a set of systemd 257 (`tarsier seccomp compile --help`)".to_owned()
+        } else {
+            format!("a system call: {}", words::suggestion(word))
         };
         self.note(setting.ignored(word, &kind));
         Vec::new()

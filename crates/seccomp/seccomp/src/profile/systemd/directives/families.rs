@@ -98,12 +98,13 @@ pub(super) fn address_families(unit: &mut Unit<'_>) {
     let id = unit.source(first.place());
     let mut layer = unit.permissive(first);
     let refusal = Verdict::new(Action::Errno, libc::EAFNOSUPPORT as u16);
-    let conditions = match is_allow_list {
-        true => outside(&families),
-        false => families
+    let conditions = if is_allow_list {
+        outside(&families)
+    } else {
+        families
             .iter()
             .map(|&family| vec![equals(family)])
-            .collect(),
+            .collect()
     };
     for &abi in unit.family.iter().filter(|&&abi| abi != Abi::I386) {
         for conditions in &conditions {

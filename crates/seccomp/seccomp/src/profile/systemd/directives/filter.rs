@@ -29,10 +29,11 @@ pub(super) fn filter(unit: &mut Unit<'_>) {
     };
     let is_allow_list = !first.list().0;
     let calls = listed(unit, "SystemCallFilter", &settings, is_allow_list);
-    let (default, action) = match is_allow_list {
+    let (default, action) = if is_allow_list {
         // Calls that systemd does not know are treated as too new.
-        true => (super::NO_CALL, Verdict::ALLOW),
-        false => (Verdict::ALLOW, refusal),
+        (super::NO_CALL, Verdict::ALLOW)
+    } else {
+        (Verdict::ALLOW, refusal)
     };
     let mut layer = unit.permissive(first);
     layer.default = default;
