@@ -13,7 +13,7 @@ mod field;
 mod generated;
 pub mod names;
 mod perm;
-mod record_type;
+mod record_types;
 mod syscall;
 mod uring;
 mod values;
@@ -28,7 +28,7 @@ pub use perm::{
     class_syscalls, perm_class, OpenFlags, PermClass, PermLists, SyscallClass, PERM_LISTS,
     SYSCALL_CLASSES,
 };
-pub use record_type::RecordType;
+pub use record_types::{numbers as record_type, RecordType};
 pub use syscall::{syscall_name, syscall_number, syscalls, twin_of_x32, x32_twins, X32_BIT};
 pub use uring::{
     uring_op_calls, uring_op_is_audited, uring_op_name, uring_op_number, uring_opcode, uring_ops,
@@ -37,6 +37,21 @@ pub use values::{
     file_type_name, file_type_number, fs_type_name, fs_type_number, PERM_ATTR, PERM_EXEC,
     PERM_READ, PERM_WRITE,
 };
+
+/// [`RecordType::name`] of a number.
+pub fn record_type_name(number: u32) -> Option<&'static str> {
+    RecordType(i32::try_from(number).ok()?).name()
+}
+
+/// Number of [`RecordType::from_name`].
+pub fn record_type_number(name: &str) -> Option<u32> {
+    RecordType::from_name(name.as_bytes()).map(|kind| kind.0 as u32)
+}
+
+/// [`RecordType::all`], by number.
+pub fn record_type_names() -> impl Iterator<Item = (u32, &'static str)> {
+    RecordType::all().map(|(kind, name)| (kind.0 as u32, name))
+}
 
 /// Looks `number` up in a table sorted by number.
 fn by_number(table: &'static [(u32, &'static str)], number: u32) -> Option<&'static str> {

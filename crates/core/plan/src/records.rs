@@ -80,7 +80,12 @@ impl RecordFilter {
 
     /// Whether a record of type `record_type` (`AUDIT_*` of linux/audit.h) about `sender` is
     /// dropped.
-    pub fn drops(&self, record_type: RecordType, sender: &Sender<'_>, identities: &Identities) -> bool {
+    pub fn drops(
+        &self,
+        record_type: RecordType,
+        sender: &Sender<'_>,
+        identities: &Identities,
+    ) -> bool {
         is_dropped(self.rules.iter(), record_type, sender, identities)
     }
 }
@@ -138,7 +143,12 @@ fn is_dropped<'r>(
     false
 }
 
-fn answer(rule: &Rule, record_type: RecordType, sender: &Sender<'_>, identities: &Identities) -> Answer {
+fn answer(
+    rule: &Rule,
+    record_type: RecordType,
+    sender: &Sender<'_>,
+    identities: &Identities,
+) -> Answer {
     // A rule without conditions does not match: `result` stays 0 in the kernel's loop.
     let mut answer = Answer::Differs;
     for condition in &rule.conditions {

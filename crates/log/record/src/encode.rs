@@ -149,7 +149,8 @@ impl Encoder {
     /// makes no line. In JSON, each call makes an object with one record; to put all records of an event into one
     /// object, split the messages with [`text::parse_message`] and use [`Encoder::begin`] and [`EventWriter::raw`]. A
     /// message without a valid stamp is written as it is (in JSON as `{"type":…,"text":…}`), never dropped.
-    pub fn raw(&mut self, out: &mut Vec<u8>, kind: RecordType, message: &[u8]) {
+    pub fn raw(&mut self, out: &mut Vec<u8>, kind: impl Into<RecordType>, message: &[u8]) {
+        let kind = kind.into();
         match text::parse_message(message) {
             Ok((stamp, body)) => self.begin(out, stamp).raw(kind, body),
             Err(_) if kind == RecordType::EOE => {}
@@ -329,7 +330,8 @@ impl EventWriter<'_> {
     }
 
     /// Adds a record that the kernel made: its type and the text after `audit(…): `. See [`Encoder::raw`].
-    pub fn raw(&mut self, kind: RecordType, body: &[u8]) {
+    pub fn raw(&mut self, kind: impl Into<RecordType>, body: &[u8]) {
+        let kind = kind.into();
         if matches!(kind, RecordType::ADD_USER | RecordType::ADD_GROUP) {
             self.encoder.names.forget();
             self.encoder.interpretations.forget();

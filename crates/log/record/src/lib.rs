@@ -29,11 +29,11 @@ pub mod text;
 pub mod wire;
 mod workload;
 
+pub use abi::RecordType;
 pub use container_names::ContainerNames;
 pub use controls::without_controls;
 pub use encode::{Encoder, EventWriter, Format};
 pub use hashes::{Digests, FileHash, HashedFile, NoDigest, Verity, SHA256_BYTES};
-pub use abi::RecordType;
 pub use names::{NameAnswer, NameCache, NameTable, Names, NoNames};
 pub use process::{Ancestor, AncestorsText, ProcessText, Program};
 pub use sockaddr::Sockaddr as SockaddrView;

@@ -236,7 +236,7 @@ impl KernelRecords {
                     self.received += 1;
                     let is_own = is_own(&mut self.own_changes, &mut self.own_events, kind, text);
                     let is_dropped =
-                        |(rules, system)| compose::drops_message(rules, kind, text, system);
+                        |(rules, system)| compose::drops_message(rules, kind.into(), text, system);
                     if is_own || filter.is_some_and(is_dropped) {
                         continue;
                     }

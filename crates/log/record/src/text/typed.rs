@@ -445,8 +445,7 @@ fn daemon_start<'a>(c: &mut Cursor<'a>) -> Result<DaemonStart<'a>> {
 
 /// Whether a daemon's record of this type says what it did, and for whom.
 fn is_of_daemon(kind: RecordType) -> bool {
-    kind.is_in(RecordType::DAEMON_END, RecordType::DAEMON_RESUME)
-        || kind == RecordType::DAEMON_ERR
+    kind.is_in(RecordType::DAEMON_END, RecordType::DAEMON_RESUME) || kind == RecordType::DAEMON_ERR
 }
 
 fn daemon_action<'a>(c: &mut Cursor<'a>, kind: RecordType) -> Result<DaemonAction<'a>> {

@@ -17,6 +17,14 @@ macro_rules! record_types {
                 pub const $name: RecordType = RecordType(number_of(stringify!($name)));
             )*
         }
+
+        /// Numbers of the types, for code that has not yet the type.
+        pub mod numbers {
+            $(
+                #[doc = concat!("`type=", stringify!($name), "`.")]
+                pub const $name: u32 = super::RecordType::$name.0 as u32;
+            )*
+        }
     };
 }
 
@@ -183,6 +191,12 @@ impl RecordType {
     /// The `nlmsg_type` of a netlink message with a record of this type.
     pub const fn netlink(self) -> u16 {
         self.0 as u16
+    }
+}
+
+impl From<i32> for RecordType {
+    fn from(number: i32) -> RecordType {
+        RecordType(number)
     }
 }
 
