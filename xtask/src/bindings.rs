@@ -29,6 +29,7 @@ pub(crate) fn write(root: &Path, check: bool) -> Result<()> {
             bail!("{} failed: {status}", script.display());
         }
     }
+
     Ok(())
 }
 

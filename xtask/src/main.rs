@@ -61,6 +61,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -34,6 +34,7 @@ pub(crate) fn write(directory: &Path) -> Result<()> {
         let path = man.join(name);
         fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
     }
+
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
         let mut command = tarsier();
         let name = match shell {
@@ -45,6 +46,7 @@ pub(crate) fn write(directory: &Path) -> Result<()> {
         let path = completions.join(name);
         fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
     }
+
     Ok(())
 }
 
@@ -81,6 +83,7 @@ fn add_pages(command: &Command, before: &str, pages: &mut Vec<(String, String)>)
         pages.push((format!("{name}.{SECTION}"), text));
         add_pages(each, &name, pages)?;
     }
+
     Ok(())
 }
 
@@ -122,6 +125,7 @@ fn add_commands(command: &Command, before: &str, text: &mut String) -> Result<()
         text.push_str(&options.replace(".SH OPTIONS\n", ""));
         add_commands(each, &name, text)?;
     }
+
     Ok(())
 }
 
@@ -146,6 +150,7 @@ fn configuration_page() -> String {
     let [begins, ends] = CONFIGURATION;
     let mut text = begins.to_owned();
     let (own, auditd): (Vec<_>, Vec<_>) = described_keys().into_iter().partition(|key| key.is_own);
+
     for (title, keys) in [("KEYS OF AUDITD.CONF", auditd), ("KEYS OF TARSIER", own)] {
         text.push_str(&format!(".SH {title}\n"));
         for key in keys {
@@ -156,6 +161,7 @@ fn configuration_page() -> String {
             ));
         }
     }
+
     text + ends
 }
 
@@ -192,6 +198,7 @@ pub(crate) fn configuration_tables() -> Result<String> {
             text.push_str(&wrap(&format!("**`{}`**: {sentences}", key.name), "* "));
         }
     }
+
     Ok(text + "\n")
 }
 

@@ -25,6 +25,7 @@ pub(crate) fn write(from: &Path, out: &Path) -> Result<()> {
     if sets.len() < 25 {
         bail!("{} has only {} sets", from.display(), sets.len());
     }
+
     let mut table = String::from(
         "//! System-call sets of systemd 257.9 by `cargo xtask systemd-sets`, from the output of\n\
          //! `systemd-analyze syscall-filter` (Debian 257.9-1~deb13u1). Do not edit.\n\n\
@@ -32,6 +33,7 @@ pub(crate) fn write(from: &Path, out: &Path) -> Result<()> {
          #[rustfmt::skip]\n\
          pub(super) static SETS: &[(&str, &[&str])] = &[\n",
     );
+
     for (name, members) in sets {
         writeln!(table, "    ({name:?}, &[")?;
         let mut line = String::from("       ");
@@ -44,7 +46,9 @@ pub(crate) fn write(from: &Path, out: &Path) -> Result<()> {
         }
         writeln!(table, "{line}\n    ]),")?;
     }
+
     table.push_str("];\n");
+
     fs::write(out, table).with_context(|| format!("cannot write {}", out.display()))
 }
 
@@ -61,6 +65,7 @@ fn parse(text: &str) -> Vec<(&str, Vec<&str>)> {
             _ => sets.push((word, Vec::new())),
         }
     }
+
     sets.sort();
     sets
 }

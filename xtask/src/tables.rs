@@ -107,6 +107,7 @@ pub(crate) fn write(headers: &Path, source: &Path, out: &Path) -> Result<()> {
     .map(|module| format!("pub(crate) mod {module};\n"))
     .collect();
     let text = format!("//! Tables made by `cargo xtask tables`. Do not edit.\n\n{modules}");
+
     fs::write(out.join("mod.rs"), text).context("cannot write mod.rs")
 }
 
@@ -144,6 +145,7 @@ fn syscalls(headers: &Path, source: &Source) -> Result<String> {
         by_number.insert(number, name);
         by_name.insert(name, number);
     }
+
     if by_number.len() < 200 {
         bail!(
             "{} holds only {} system calls",
@@ -151,15 +153,18 @@ fn syscalls(headers: &Path, source: &Source) -> Result<String> {
             by_number.len()
         );
     }
+
     for &(number, name) in source.renamed {
         by_number.insert(number, name);
         by_name.insert(name, number);
     }
+
     for (module, number, name) in ALIASES {
         if module == source.module {
             by_name.insert(name, number);
         }
     }
+
     // If audit and the kernel use a name for different numbers, audit's number counts.
     for &(number, name) in source.renamed {
         by_name.insert(name, number);
@@ -172,6 +177,7 @@ fn syscalls(headers: &Path, source: &Source) -> Result<String> {
         by_number.into_iter(),
     );
     table_by_name(&mut out, "By name, aliases included.", by_name.into_iter());
+
     Ok(out)
 }
 
@@ -182,6 +188,7 @@ fn errnos(headers: &Path) -> Result<String> {
         read(headers, "asm-generic/errno-base.h")?,
         read(headers, "asm-generic/errno.h")?,
     ];
+
     for (name, value) in texts.iter().flat_map(|text| defines(text, "E")) {
         let number = match value.parse::<u32>() {
             Ok(number) => number,
@@ -195,9 +202,11 @@ fn errnos(headers: &Path) -> Result<String> {
         by_number.entry(number).or_insert_with(|| name.clone());
         by_name.insert(name, number);
     }
+
     if by_number.len() < 100 {
         bail!("asm-generic/errno*.h hold only {} errors", by_number.len());
     }
+
     let mut out = header("asm-generic/errno-base.h and errno.h");
     let numbers = by_number
         .iter()
@@ -207,6 +216,7 @@ fn errnos(headers: &Path) -> Result<String> {
         .iter()
         .map(|(name, number)| (name.as_str(), *number));
     table_by_name(&mut out, "By name, aliases included.", names);
+
     Ok(out)
 }
 
@@ -226,9 +236,11 @@ fn records(headers: &Path) -> Result<String> {
         }
         by_number.insert(number, name);
     }
+
     if by_number.len() < 80 {
         bail!("linux/audit.h holds only {} record types", by_number.len());
     }
+
     let mut out = header("linux/audit.h");
     table(
         &mut out,
@@ -236,6 +248,7 @@ fn records(headers: &Path) -> Result<String> {
         "BY_NUMBER",
         by_number.into_iter(),
     );
+
     Ok(out)
 }
 
@@ -258,9 +271,11 @@ fn uring_ops(headers: &Path, source: &Path) -> Result<String> {
             None => continue,
         }
     }
+
     if names.len() < 50 {
         bail!("linux/io_uring.h holds only {} operations", names.len());
     }
+
     let mut out = header("linux/io_uring.h and io_uring/opdef.c");
     let rows = names
         .iter()
@@ -272,6 +287,7 @@ fn uring_ops(headers: &Path, source: &Path) -> Result<String> {
         out,
         "\n/// Operations that the kernel's audit sees.\n#[rustfmt::skip]\npub(crate) static AUDITED: &[u32] = &{audited:?};"
     );
+
     Ok(out)
 }
 
@@ -285,6 +301,7 @@ fn audited_ops(definitions: &str, names: &[String]) -> Result<Vec<u32>> {
         .context("io_issue_defs has no end")?;
     let mut audited = Vec::new();
     let mut found = 0;
+
     for row in table.split("\n\t[IORING_OP_").skip(1) {
         let (name, members) = row.split_once(']').context("a row without a name")?;
         let number = names.iter().position(|known| *known == name.to_lowercase());
@@ -294,10 +311,13 @@ fn audited_ops(definitions: &str, names: &[String]) -> Result<Vec<u32>> {
             audited.push(number as u32);
         }
     }
+
     if found != names.len() {
         bail!("io_uring/opdef.c has {found} of {} operations", names.len());
     }
+
     audited.sort_unstable();
+
     Ok(audited)
 }
 

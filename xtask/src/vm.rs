@@ -67,6 +67,7 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
         documents::write_tables(&source_root())?;
         return Ok(ExitCode::SUCCESS);
     }
+
     let mut code = ExitCode::SUCCESS;
     let mut grounds = Vec::new();
     for guest in request.guests() {
@@ -75,12 +76,16 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
             Err(reason) => code = skip(&format!("vm, {}: {reason}", guest.debian_name())),
         }
     }
+
     if grounds.is_empty() {
         return Ok(code);
     }
+
     if grounds.iter().any(|ground| ground.lacks_kernels) {
         code = skipped();
     }
+
+    // A part of the matrix replaces its own lines of the results; the others stay.
     let extent = request.extent();
     let mut jobs = plan::jobs(&grounds, &extent);
     let known = if request.is_part() {
@@ -96,6 +101,8 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
         }
         jobs.retain(|job| !job.tests.is_empty());
     }
+
+    // Written after each machine, so that `--continue` can go on where a matrix was interrupted.
     let entries = run_jobs(jobs, request.jobs, |done| {
         if request.is_matrix {
             results::write(&matrix_file()?, &results::merge(&known, done))
@@ -103,6 +110,7 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
             Ok(())
         }
     })?;
+
     report_times(&entries);
     let has_failed = entries.iter().any(|entry| !entry.passed);
     if request.is_matrix {
@@ -141,6 +149,7 @@ impl Ground {
         if let (true, Guest::Arm64, Err(absent)) = (request.is_matrix, guest, guest.tarsier()) {
             return Ok(Err(absent.to_string()));
         }
+
         let dir = vm_dir(guest)?;
         let store = Store::open(guest, &dir)?;
         let all = if request.is_matrix {
@@ -158,15 +167,18 @@ impl Ground {
         if kernels.is_empty() {
             return Ok(Err("no kernel can be had".to_owned()));
         }
+
         let mut programs = Vec::new();
         if request.names(broken_kernels::NAME) {
             let program = broken_kernels::build(&source_root())?;
             programs.push((program, broken_kernels::PROGRAM));
         }
+
         if request.names(slowdisk::NAME) {
             programs.push((PathBuf::from(slowdisk::MKFS), slowdisk::PROGRAM));
         }
         let packages = guest.packages()?;
+
         Ok(Ok(Ground {
             guest,
             initramfs: image::build(guest, &packages, programs, &kernels, [&source_root(), &dir])?,
@@ -207,6 +219,7 @@ fn fetch(wanted: &[Wanted], store: &Store) -> Result<(Vec<Kernel>, bool)> {
             }
         }
     }
+
     Ok((kernels, is_lacking))
 }
 
@@ -259,6 +272,7 @@ fn run_jobs(
         }
         Ok(())
     };
+
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..at_a_time).map(|_| scope.spawn(work)).collect();
         for worker in workers {
@@ -268,6 +282,7 @@ fn run_jobs(
         }
         anyhow::Ok(())
     })?;
+
     done.into_inner()
         .map_err(|_| anyhow::anyhow!("a thread panicked"))
 }
@@ -278,6 +293,7 @@ fn run_job(job: &Job) -> Result<Vec<Entry>> {
     let run_dir = job.ground.dir.join("runs").join(job.machine.place());
     let run = job.machine.run(&names, &job.ground.initramfs, &run_dir)?;
     let mut entries = Vec::new();
+
     for test in &job.tests {
         let left = run.results.join(test.name);
         let judged = match &run.failure {
@@ -288,6 +304,7 @@ fn run_job(job: &Job) -> Result<Vec<Entry>> {
         let seconds = run.seconds.get(test.name).copied().unwrap_or_default();
         entries.push(Entry::new(&job.machine, test, &judged, seconds, &left));
     }
+
     Ok(entries)
 }
 

@@ -73,6 +73,7 @@ pub(super) fn of_tarsier(root: &Path, triple: &str) -> Result<Vec<Crate>> {
         "--filter-platform",
         triple,
     ];
+
     let output = Command::new("cargo")
         .args(arguments)
         .current_dir(root)
@@ -86,6 +87,7 @@ pub(super) fn of_tarsier(root: &Path, triple: &str) -> Result<Vec<Crate>> {
     let metadata: Metadata = serde_json::from_slice(&output.stdout).context("cargo metadata")?;
     let lock = root.join("Cargo.lock");
     let lock = std::fs::read_to_string(&lock).with_context(|| lock.display().to_string())?;
+
     linked(metadata, &checksums(&lock))
 }
 
@@ -100,6 +102,7 @@ fn linked(
         let package = package.with_context(|| format!("the workspace has no package {program}"))?;
         waiting.push(package.id.as_str());
     }
+
     let nodes: BTreeMap<&str, &Node> = metadata
         .resolve
         .nodes
@@ -107,6 +110,7 @@ fn linked(
         .map(|node| (node.id.as_str(), node))
         .collect();
     let mut needed: BTreeSet<&str> = waiting.iter().copied().collect();
+
     while let Some(id) = waiting.pop() {
         let node = nodes
             .get(id)
@@ -118,6 +122,7 @@ fn linked(
             }
         }
     }
+
     let packages = metadata
         .packages
         .iter()
@@ -126,6 +131,7 @@ fn linked(
         .map(|package| found(package, checksums))
         .collect::<Result<Vec<_>>>()?;
     crates.sort_by(|a, b| (&a.name, &a.version).cmp(&(&b.name, &b.version)));
+
     Ok(crates)
 }
 
@@ -137,6 +143,7 @@ fn found(package: &Package, checksums: &BTreeMap<(String, String), String>) -> R
     let licence = package.license.as_deref();
     let licence = licence.with_context(|| format!("{} names no licence", package.name))?;
     let key = (package.name.clone(), package.version.clone());
+
     Ok(Crate {
         name: package.name.clone(),
         version: package.version.clone(),
@@ -163,6 +170,7 @@ fn checksums(lock: &str) -> BTreeMap<(String, String), String> {
             found.insert((name, version), sum);
         }
     }
+
     found
 }
 

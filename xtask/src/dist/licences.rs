@@ -22,6 +22,7 @@ pub(super) fn text(crates: &[Crate]) -> Result<String> {
          libraries of the system.\n",
     );
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
+
     for found in &others {
         for file in files(&found.directory)? {
             let text = fs::read(&file).with_context(|| file.display().to_string())?;
@@ -34,12 +35,14 @@ pub(super) fn text(crates: &[Crate]) -> Result<String> {
             texts.entry(text.trim().to_owned()).or_default().push(place);
         }
     }
+
     let mut texts: Vec<_> = texts.into_iter().collect();
     texts.sort_by(|a, b| a.1.cmp(&b.1));
     let rule = "=".repeat(79);
     for (text, places) in texts {
         writeln!(out, "\n{rule}\n{}\n{rule}\n\n{text}", places.join("\n"))?;
     }
+
     Ok(out)
 }
 
@@ -60,7 +63,9 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>> {
             }
         }
     }
+
     found.sort();
+
     Ok(found)
 }
 

@@ -37,6 +37,7 @@ fn add(text: &mut String, key: &KeyDescription) -> std::fmt::Result {
         "" => key.unset,
         shipped => shipped,
     };
+
     writeln!(text, "#{} = {value}", key.name)
 }
 

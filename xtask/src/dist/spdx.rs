@@ -23,6 +23,7 @@ pub(super) fn document(crates: &[Crate], created: &str) -> Result<String> {
         "packages": crates.iter().map(package).collect::<Vec<_>>(),
         "relationships": relationships,
     });
+
     Ok(serde_json::to_string_pretty(&document)? + "\n")
 }
 
@@ -37,6 +38,7 @@ fn package(found: &Crate) -> Value {
         "licenseDeclared": found.licence,
         "copyrightText": "NOASSERTION",
     });
+
     if let Some(sum) = &found.checksum {
         package["checksums"] = json!([{ "algorithm": "SHA256", "checksumValue": sum }]);
         package["externalRefs"] = json!([{
@@ -45,6 +47,7 @@ fn package(found: &Crate) -> Value {
             "referenceLocator": format!("pkg:cargo/{}@{}", found.name, found.version),
         }]);
     }
+
     package
 }
 

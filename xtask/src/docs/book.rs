@@ -30,10 +30,12 @@ pub(crate) fn stage(root: &Path, to: &Path) -> Result<()> {
             copy(root, &source, &file).with_context(|| format!("for {page}"))?;
         }
     }
+
     let path = to.join("src/SUMMARY.md");
     fs::write(&path, contents(root)?).with_context(|| format!("writing {}", path.display()))?;
     let settings = to.join("book.toml");
     fs::copy(root.join(SETTINGS), settings).with_context(|| format!("copying {SETTINGS}"))?;
+
     Ok(())
 }
 
@@ -52,6 +54,7 @@ fn contents(root: &Path) -> Result<String> {
     let text =
         fs::read_to_string(root.join(summary)).with_context(|| format!("reading {summary}"))?;
     let mut lines = String::new();
+
     for line in text.lines() {
         let link = line.split_once("](").and_then(|(before, rest)| {
             let (to, after) = rest.split_once(')')?;
@@ -65,6 +68,7 @@ fn contents(root: &Path) -> Result<String> {
             None => lines.push_str(&format!("{line}\n")),
         }
     }
+
     Ok(lines)
 }
 

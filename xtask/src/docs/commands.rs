@@ -11,6 +11,7 @@ pub(super) fn help(command: &str) -> Result<String> {
     if let Some(usage) = cli::usage(command) {
         return Ok(format!("```text\n{usage}```\n"));
     }
+
     // A program of its own, which `tarsier forward` runs.
     let (program, command) = match command.strip_prefix("forward") {
         Some(rest) => (cli::forward::ForwardCli::command(), rest),
@@ -24,8 +25,10 @@ pub(super) fn help(command: &str) -> Result<String> {
             .find_subcommand_mut(name)
             .with_context(|| format!("no command `tarsier {command}`"))?;
     }
+
     let help = found.render_long_help().to_string();
     let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
+
     Ok(format!("```text\n{}\n```\n", lines.join("\n").trim_end()))
 }
 
@@ -42,6 +45,7 @@ pub(crate) fn all() -> Vec<String> {
             add(each, &name, names);
         }
     }
+
     let mut names = Vec::new();
     add(&cli::Cli::command(), "", &mut names);
     names

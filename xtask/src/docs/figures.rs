@@ -17,6 +17,7 @@ pub(super) fn render_all(root: &Path) -> Result<BTreeMap<String, String>> {
     let mut results = Results::new(root);
     let mut parts = BTreeMap::new();
     let context = || format!("reading {TEMPLATES}");
+
     for entry in fs::read_dir(root.join(TEMPLATES)).with_context(context)? {
         let name = entry.with_context(context)?.file_name();
         let name = name.to_string_lossy();
@@ -29,6 +30,7 @@ pub(super) fn render_all(root: &Path) -> Result<BTreeMap<String, String>> {
             .with_context(|| format!("{path}: expected NAME.md"))?;
         parts.insert(stem.to_owned(), part);
     }
+
     Ok(parts)
 }
 
@@ -46,6 +48,7 @@ fn render(template: &str, results: &mut Results<'_>) -> Result<String> {
         filled.push_str(&figure);
         rest = after;
     }
+
     Ok(text::wrap_paragraphs(&(filled + rest)))
 }
 

@@ -21,6 +21,7 @@ pub(super) fn errors(page: &str, text: &str) -> Vec<String> {
         errors.push(format!("{page}: {lines} lines; at most {limit}"));
     }
     let mut is_code = false;
+
     for (number, line) in (1..).zip(text.lines()) {
         let place = format!("{page}:{number}");
         is_code ^= line.trim_start().starts_with("```");
@@ -40,6 +41,7 @@ pub(super) fn errors(page: &str, text: &str) -> Vec<String> {
             errors.push(format!("{place}: a blank at the end"));
         }
     }
+
     errors
 }
 

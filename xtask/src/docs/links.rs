@@ -27,11 +27,13 @@ pub(super) fn errors(root: &Path) -> Result<Vec<String>> {
             Err(error) => errors.push(format!("{page}: {error}")),
         }
     }
+
     for page in &written {
         if !listed.contains(page.as_str()) {
             errors.push(format!("{page}: not in {}", pages::SUMMARY));
         }
     }
+
     for (name, page) in &parsed {
         for link in page.links.iter().filter(|link| !link.is_external()) {
             let error = pages::resolve(name, &link.to)
@@ -43,6 +45,7 @@ pub(super) fn errors(root: &Path) -> Result<Vec<String>> {
         let missing = named.filter(|code| !root.join(code).exists());
         errors.extend(missing.map(|code| format!("{name}: there is no {code}")));
     }
+
     Ok(errors)
 }
 
@@ -60,11 +63,14 @@ fn broken(
             pages::SUMMARY
         ));
     }
+
     if !root.join(to).is_file() {
         return Some(format!("the link to {to}, which is not a file"));
     }
+
     let anchor = anchor?;
     let has = page.is_some_and(|page| page.anchors.iter().any(|each| each == anchor));
+
     (!has).then(|| format!("the link to {to}#{anchor}, which has no such heading"))
 }
 
@@ -104,6 +110,7 @@ fn visit(root: &Path, directory: &Path, missing: &mut Vec<String>) -> Result<()>
             missing.extend(named.map(|page| format!("{}: {page}", path.display())));
         }
     }
+
     Ok(())
 }
 

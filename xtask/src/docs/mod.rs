@@ -44,6 +44,7 @@ pub(crate) fn check(root: &Path) -> Result<()> {
             .iter()
             .map(|each| format!("{each}, which is no page")),
     );
+
     for Generated { page, text, wanted } in generated(root)? {
         errors.extend(layout::errors(&page, &text));
         errors.extend(wounds::errors(&page, &text));
@@ -53,6 +54,7 @@ pub(crate) fn check(root: &Path) -> Result<()> {
             ));
         }
     }
+
     match errors.len() {
         0 => Ok(()),
         count => bail!("{count} errors:\n{}", errors.join("\n")),
@@ -88,6 +90,7 @@ fn generated(root: &Path) -> Result<Vec<Generated>> {
     let figures = figures::render_all(root)?;
     let mut unused: Vec<&str> = figures.keys().map(String::as_str).collect();
     let mut all = Vec::new();
+
     for page in pages::written(root)? {
         let text =
             fs::read_to_string(root.join(&page)).with_context(|| format!("reading {page}"))?;
@@ -112,6 +115,7 @@ fn generated(root: &Path) -> Result<Vec<Generated>> {
         }
         all.push(Generated { page, text, wanted });
     }
+
     match unused.as_slice() {
         [] => Ok(all),
         [name, ..] => bail!("docs/figures/{name}.md: no page has a part `figures {name}`"),

@@ -29,6 +29,7 @@ fn add(root: &Path, directory: &Path, pages: &mut BTreeSet<String>) -> Result<()
     if directory == Path::new(TEMPLATES) {
         return Ok(());
     }
+
     let context = || format!("reading {}", directory.display());
     for entry in fs::read_dir(root.join(directory)).with_context(context)? {
         let entry = entry.with_context(context)?;
@@ -39,6 +40,7 @@ fn add(root: &Path, directory: &Path, pages: &mut BTreeSet<String>) -> Result<()
             pages.insert(path.display().to_string());
         }
     }
+
     Ok(())
 }
 
@@ -101,6 +103,7 @@ impl Page {
                 _ => {}
             }
         }
+
         page
     }
 }
@@ -137,6 +140,7 @@ fn anchor_of(heading: &str, earlier: &[String]) -> String {
             _ => None,
         })
         .collect();
+
     let same = |other: &&String| {
         let number = other
             .strip_prefix(&anchor)
@@ -155,6 +159,7 @@ pub(super) fn resolve(page: &str, to: &str) -> Result<String> {
     if to.is_empty() {
         return Ok(page.to_owned());
     }
+
     let mut path: PathBuf = Path::new(page).parent().unwrap_or(Path::new("")).to_owned();
     for component in Path::new(to).components() {
         match component {
@@ -164,6 +169,7 @@ pub(super) fn resolve(page: &str, to: &str) -> Result<String> {
             _ => bail!("{page}: the link to {to} leads out of the source tree"),
         }
     }
+
     Ok(path.display().to_string())
 }
 

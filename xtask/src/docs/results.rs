@@ -44,6 +44,7 @@ impl<'r> Results<'r> {
         let [file, row, column] = parts[..] else {
             bail!("expected FILE: ROW: COLUMN");
         };
+
         let (column, part) = match column.strip_suffix(" +") {
             Some(column) => (column, Part::Added),
             None => (column, Part::Value),
@@ -54,8 +55,10 @@ impl<'r> Results<'r> {
                 .with_context(|| format!("reading {path}"))?;
             self.files.insert(file.to_owned(), tables(&text));
         }
+
         let cell =
             find(&self.files[file], row, column).with_context(|| format!("{RESULTS}/{file}.md"))?;
+
         taken(&cell, part)
             .with_context(|| format!("{RESULTS}/{file}.md: {row}: {column}: '{cell}'"))
     }
@@ -92,6 +95,7 @@ fn tables(text: &str) -> Vec<Table> {
         }
         is_inside = true;
     }
+
     tables
 }
 
@@ -117,7 +121,9 @@ fn find(tables: &[Table], row: &str, column: &str) -> Result<String> {
         at +=
             found.with_context(|| format!("no column '{column}' in the table with row '{row}'"))?;
     }
+
     let cell = cells.get(at).filter(|cell| !cell.is_empty());
+
     cell.cloned()
         .with_context(|| format!("row '{row}' has nothing in column '{column}'"))
 }
@@ -133,6 +139,7 @@ fn taken(cell: &str, part: Part) -> Result<String> {
             .context("nothing in brackets")?
             .trim_start_matches('+'),
     };
+
     // A percentage that is rounded to zero has no sign.
     Ok(match figure {
         "-0.0 %" | "+0.0 %" => "0.0 %".to_owned(),

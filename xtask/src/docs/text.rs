@@ -11,6 +11,7 @@ pub(crate) fn wrap(text: &str, first: &str) -> String {
     let mut line = first.to_owned();
     let mut columns = indent.len();
     let mut is_empty = true;
+
     for word in text.split_whitespace() {
         let length = word.chars().count();
         if !is_empty && columns + 1 + length > COLUMNS {
@@ -28,10 +29,12 @@ pub(crate) fn wrap(text: &str, first: &str) -> String {
         columns += length;
         is_empty = false;
     }
+
     if !is_empty {
         lines.push_str(&line);
         lines.push('\n');
     }
+
     lines
 }
 
@@ -50,6 +53,7 @@ pub(super) fn wrap_paragraphs(text: &str) -> String {
             paragraph.push(' ');
         }
     }
+
     wrapped + &wrap(&paragraph, "")
 }
 

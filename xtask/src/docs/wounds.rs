@@ -38,6 +38,7 @@ pub(super) fn errors(page: &str, text: &str) -> Vec<String> {
             }
         }
     }
+
     errors
 }
 
@@ -73,6 +74,7 @@ fn paragraphs(text: &str) -> Vec<Paragraph> {
         }
         is_open = true;
     }
+
     found
 }
 

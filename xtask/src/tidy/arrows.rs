@@ -59,6 +59,7 @@ fn differences(written: &Arrows, manifests: &BTreeMap<String, String>) -> Vec<Of
         let place = |name: &str| written.iter().position(|(each, _)| each == name);
         place(needed) < place(name)
     };
+
     for (name, manifest) in manifests {
         let Some((_, needs)) = written.iter().find(|(each, _)| each == name) else {
             offend(name.clone(), format!("{name}: not in the table"));
@@ -81,11 +82,13 @@ fn differences(written: &Arrows, manifests: &BTreeMap<String, String>) -> Vec<Of
             offend(format!("{name} -> {each}"), what);
         }
     }
+
     for (name, _) in written {
         if !manifests.contains_key(name) {
             offend(name.clone(), format!("{name}: there is no such crate"));
         }
     }
+
     offences
 }
 
@@ -111,6 +114,7 @@ fn written(page: &str) -> Arrows {
         };
         arrows.push((name, needs));
     }
+
     arrows
 }
 
@@ -134,6 +138,7 @@ fn dependencies(manifest: &str) -> Vec<String> {
             names.extend((!name.is_empty()).then(|| name.to_owned()));
         }
     }
+
     names
 }
 

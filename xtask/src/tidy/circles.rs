@@ -32,6 +32,7 @@ pub(super) fn offences(sources: &[Source], excused: &[&str]) -> Vec<Offence> {
     for part in crates.values() {
         graph.extend(part.graph());
     }
+
     of_graph(graph, excused)
 }
 
@@ -50,10 +51,12 @@ fn of_graph(mut graph: Graph, excused: &[&str]) -> Vec<Offence> {
             place: format!("{from} -> {to}"),
             error: format!("{from} -> {to}: on a circle"),
         });
+
     let circles = circles(&graph).into_iter().map(|circle| Offence {
         place: format!("{} -> {}", circle[0], circle[1]),
         error: format!("circle: {}", circle.join(" -> ")),
     });
+
     circles.chain(cut).collect()
 }
 
@@ -73,6 +76,7 @@ fn circles(graph: &Graph) -> Vec<Vec<String>> {
             }
         }
     }
+
     circles
 }
 
@@ -98,6 +102,7 @@ fn way(graph: &Graph, from: &str, to: &str) -> Option<Vec<String>> {
             }
         }
     }
+
     None
 }
 
@@ -136,6 +141,7 @@ impl CrateFiles {
             named: BTreeSet::new(),
         };
         let mut at = 0;
+
         while at < tokens.len() {
             let begins_use =
                 tokens[at] == "use" && tokens.get(at + 1).is_some_and(|next| *next != "<");
@@ -160,6 +166,7 @@ impl CrateFiles {
             }
             at += 1;
         }
+
         self.files.insert(module, file);
     }
 
@@ -177,6 +184,7 @@ impl CrateFiles {
                 }
             }
         }
+
         graph
     }
 
@@ -196,6 +204,7 @@ impl CrateFiles {
                 (module, path)
             }
         };
+
         Some([base, rest].concat())
     }
 
@@ -212,10 +221,12 @@ impl CrateFiles {
         if depth >= 8 {
             return Some(module);
         }
+
         let through = import.and_then(|import| {
             let path = [self.absolute(module, import)?.as_slice(), &rest[1..]].concat();
             self.defining(&path, depth + 1)
         });
+
         through.or(Some(module))
     }
 }
@@ -254,6 +265,7 @@ fn use_tree(
         }
         at += 1;
     }
+
     if let Some(name) = path.last() {
         imports.push((name.clone(), path));
     }
@@ -275,6 +287,7 @@ fn tokens(code: &str) -> Vec<&str> {
         tokens.push(&rest[..length]);
         rest = rest[length..].trim_start();
     }
+
     tokens
 }
 

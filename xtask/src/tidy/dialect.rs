@@ -21,6 +21,7 @@ pub(super) fn offences(sources: &[Source]) -> Vec<Offence> {
             });
         }
     }
+
     offences
 }
 

@@ -61,6 +61,7 @@ impl<'s> CrateTypes<'s> {
                 offences.push(Offence { place, error });
             }
         }
+
         offences
     }
 
@@ -97,8 +98,10 @@ fn inherent(line: &str) -> Option<String> {
         Some(rest) => after_generics(rest),
         None => &rest[name.len()..],
     };
+
     // Paths are of traits, as in `impl fmt::Display for X`.
     let is_inherent = !name.is_empty() && !after.starts_with("::") && !after.starts_with(" for ");
+
     is_inherent.then_some(name)
 }
 

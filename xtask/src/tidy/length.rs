@@ -106,6 +106,7 @@ fn rust(lines: &[&str]) -> Extents {
         let Some(end) = end else { continue };
         functions.push((name, at..at + end + 2));
     }
+
     functions
 }
 
@@ -125,6 +126,7 @@ fn c(lines: &[&str]) -> Extents {
         let Some(end) = end else { continue };
         functions.push((c_name(&lines[begin..at].join(" ")), begin..at + end + 1));
     }
+
     functions
 }
 
@@ -146,6 +148,7 @@ fn c_name(header: &str) -> String {
         let inside = inside.trim_start();
         return inside.split(|c| !is_part(c)).next().unwrap_or("").into();
     }
+
     word.into()
 }
 
@@ -164,6 +167,7 @@ fn python(lines: &[&str]) -> Extents {
         let after = lines[at + 1..].iter().position(is_outside);
         functions.push((name, at..after.map_or(lines.len(), |after| at + 1 + after)));
     }
+
     functions
 }
 

@@ -101,6 +101,7 @@ fn judged(offences: Vec<Offence>, exceptions: &[Exception]) -> Vec<String> {
         )
     });
     let rest = offences.iter().filter(|each| !is_excused(each));
+
     rest.map(|each| each.error.clone())
         .chain(unneeded)
         .collect()

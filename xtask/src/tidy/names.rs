@@ -24,6 +24,7 @@ pub(super) fn offences(sources: &[Source]) -> Vec<Offence> {
     }
 
     let many = files.into_iter().filter(|(_, files)| files.len() > TYPES);
+
     many.map(|(name, files)| Offence {
         error: format!(
             "type {name} is defined {} times; at most {TYPES}: name each for what it is ({})",

@@ -35,6 +35,7 @@ fn newer(metadata: &serde_json::Value) -> Result<Vec<Offence>> {
             ),
         }
     });
+
     Ok(offences.collect())
 }
 

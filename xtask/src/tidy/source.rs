@@ -69,6 +69,7 @@ fn visit(root: &Path, directory: &str, sources: &mut Vec<Source>) -> Result<()> 
             }
         }
     }
+
     Ok(())
 }
 
@@ -81,6 +82,7 @@ fn language(name: &str, text: &str) -> Option<Language> {
         Some("sh") => return Some(Language::Shell),
         _ => {}
     }
+
     let interpreter = text.lines().next()?.strip_prefix("#!")?;
     match interpreter.rsplit(['/', ' ']).next()? {
         "python3" => Some(Language::Python),
@@ -109,6 +111,7 @@ pub(super) fn without_comments_and_literals(text: &str) -> String {
         out.extend(rest[..length].chars().map(blank));
         rest = &rest[length..];
     }
+
     out
 }
 
@@ -124,6 +127,7 @@ fn comment_or_literal(text: &str) -> Option<usize> {
     if text.starts_with("/*") {
         return until("*/", 2);
     }
+
     let raw = text.strip_prefix("br").or_else(|| text.strip_prefix('r'));
     if let Some(raw) = raw {
         let hashes = raw.len() - raw.trim_start_matches('#').len();
@@ -132,11 +136,14 @@ fn comment_or_literal(text: &str) -> Option<usize> {
             return until(&format!("\"{}", "#".repeat(hashes)), begin);
         }
     }
+
     if text.starts_with('"') {
         return Some(end_of_quoted(text, '"'));
     }
+
     let mut chars = text.strip_prefix('\'')?.chars();
     let inner = chars.next()?;
+
     // Anything else is a lifetime.
     (inner == '\\' || chars.next() == Some('\'')).then(|| end_of_quoted(text, '\''))
 }
@@ -169,6 +176,7 @@ pub(super) fn without_tests(code: &str) -> String {
         }
         is_inside &= line != "}";
     }
+
     rest
 }
 

@@ -56,6 +56,7 @@ pub(super) fn offences(sources: &[Source]) -> Vec<Offence> {
             }
         }
     }
+
     let (allowed, mut offences): (Vec<_>, Vec<_>) = offences
         .into_iter()
         .partition(|offence| ALLOWED.iter().any(|(path, _)| *path == offence.place));
@@ -69,6 +70,7 @@ pub(super) fn offences(sources: &[Source]) -> Vec<Offence> {
             });
         }
     }
+
     offences
 }
 
@@ -79,11 +81,13 @@ fn compares_version(code: &str) -> bool {
     if words.any(|word| MACROS.contains(&word)) {
         return true;
     }
+
     let mut operands = code.match_indices(' ').filter_map(|(at, _)| {
         let operator = code[at + 1..].split(' ').next()?;
         let after = code.get(at + 2 + operator.len()..)?;
         matches!(operator, "<" | ">" | "<=" | ">=").then_some((&code[..at], after))
     });
+
     operands.any(|(left, right)| {
         let name = left.rsplit(|c| !is_part(c)).next();
         let tuple = left.rfind('(').map(|begin| &left[begin..]);

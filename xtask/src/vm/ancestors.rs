@@ -27,5 +27,6 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
         );
         said.push(format!("{engine}: {judged}"));
     }
+
     Ok(said.join("\n"))
 }

@@ -42,6 +42,7 @@ impl Apt {
             let path = dir.join(name);
             fs::create_dir_all(&path).with_context(|| format!("creating {}", path.display()))?;
         }
+
         let apt = Apt {
             config: dir.join("apt.conf"),
             stamp: dir.join("refreshed"),
@@ -52,6 +53,7 @@ impl Apt {
             // The lists of other sources are not valid for these.
             let _ = fs::remove_file(&apt.stamp);
         }
+
         let text = format!(
             "#clear APT::Architectures;\nAPT::Architecture \"{arch}\";\nAPT::Architectures {{ \"{arch}\"; }};\n\
              Acquire::Languages \"none\";\nDir::Etc::sourcelist \"{}\";\nDir::Etc::sourceparts \"/dev/null\";\n\
@@ -62,6 +64,7 @@ impl Apt {
             dir.join("cache").display(),
             arch = guest.debian_name(),
         );
+
         for (path, text) in [
             (&list, &sources),
             (&apt.config, &text),
@@ -69,6 +72,7 @@ impl Apt {
         ] {
             fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
         }
+
         Ok(apt)
     }
 
@@ -152,6 +156,7 @@ fn system_entries() -> Result<Vec<Entry>> {
         files.extend(listed.filter_map(|entry| Some(entry.ok()?.path())));
     }
     let mut entries = Vec::new();
+
     for file in files.iter().filter(|file| file.exists()) {
         let extension = file.extension().unwrap_or_default();
         let parse = match extension.to_str() {
@@ -163,6 +168,7 @@ fn system_entries() -> Result<Vec<Entry>> {
             fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
         entries.extend(parse(&text));
     }
+
     Ok(entries)
 }
 
@@ -185,6 +191,7 @@ fn of_lines(text: &str) -> Vec<Entry> {
             signed_by: signed_by.map(str::to_owned),
         })
     };
+
     text.lines().filter_map(parse).collect()
 }
 
@@ -218,6 +225,7 @@ fn of_stanzas(text: &str) -> Vec<Entry> {
             signed_by: field("Signed-By"),
         })
     };
+
     text.split("\n\n").filter_map(parse).collect()
 }
 
@@ -231,11 +239,13 @@ fn sources_for(codename: &str, entries: &[Entry]) -> Result<String> {
         format!("no entry of this system's apt sources has the suite {codename}")
     })?;
     let mut text = stanza(archive, &SUITES);
+
     // A system without security updates does not know the address for those of other releases.
     if let Some(security) = archive_of(&format!("{codename}-security")) {
         text += "\n";
         text += &stanza(security, &SECURITY_SUITES);
     }
+
     Ok(text)
 }
 

@@ -29,6 +29,7 @@ pub(super) fn build(source: &Path) -> Result<PathBuf> {
             .args(["--package", "tarsier-capture", "--test", "broken_kernels"])
             .arg("--message-format=json"),
     )?;
+
     let artifacts = said
         .lines()
         .filter_map(|line| serde_json::from_str(line).ok());

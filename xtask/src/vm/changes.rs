@@ -37,6 +37,7 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
             slowest = (what, took_ms);
         }
     }
+
     let (what, took_ms) = slowest;
     let said = format!(
         "{made} calls, {recorded} recorded, {lost} lost; longest pause of the reader {:.1} ms; slowest of {} changes \
@@ -56,5 +57,6 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
         took_ms <= CHANGE_MS_MAX,
         "a change took more than {CHANGE_MS_MAX} ms: {said}"
     );
+
     Ok(said)
 }

@@ -30,6 +30,7 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
         let is_whole = line.starts_with("type=") && line.ends_with('\n') && !line.contains('\0');
         ensure!(is_whole, "line {} after the cut: {line:?}", number + 1);
     }
+
     let calls = log.lines().filter(|line| line.starts_with("type=SYSCALL "));
     let logged: BTreeSet<&str> = calls.flat_map(|line| ids(line, "audit(", ")")).collect();
     let missing: Vec<_> = durable.difference(&logged).take(5).collect();
@@ -38,6 +39,7 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
         "reported as durable and not in the log after the cut: {missing:?}"
     );
     let said = read(&dir.join("output"))?;
+
     Ok(format!(
         "power cut: {} events durable, all of them among the {} in the log\n{}",
         durable.len(),

@@ -131,6 +131,7 @@ fn row(series: &str, entries: &[Entry]) -> Row {
         .into_iter()
         .filter(|name| *name != "stock")
         .filter(passes);
+
     Row {
         series: series.to_owned(),
         released_with,
@@ -154,6 +155,7 @@ fn cell(engine: &str, entries: &[&Entry]) -> String {
         };
         return text.to_owned();
     }
+
     let all_pass = entries
         .iter()
         .all(|entry| entry.variant != "stock" || entry.passed);
@@ -171,6 +173,7 @@ fn differences(own: &[&Entry], reference: &[&Entry]) -> Vec<String> {
     let mut all = Vec::new();
     let tests = own.iter().filter(|entry| entry.test == NO_EBPF);
     all.extend(tests.flat_map(|entry| entry.said.first().cloned()));
+
     for engine in ENGINES {
         let Some(here) = found(engine, own) else {
             continue;
@@ -182,6 +185,7 @@ fn differences(own: &[&Entry], reference: &[&Entry]) -> Vec<String> {
         let notes = here.notes.iter().filter(|note| !known.contains(note));
         all.extend(notes.map(|note| format!("{engine}: {note}")));
     }
+
     let failed = own
         .iter()
         .filter(|entry| !entry.passed && entry.test != NO_EBPF);
@@ -194,6 +198,7 @@ fn differences(own: &[&Entry], reference: &[&Entry]) -> Vec<String> {
     if !failed.is_empty() {
         all.push(format!("fails: {}", failed.join(", ")));
     }
+
     all
 }
 
@@ -218,6 +223,7 @@ fn long_table(rows: &[Row]) -> String {
             shown_variants(&row.variants)
         );
     }
+
     table + &differing(rows)
 }
 
@@ -253,6 +259,7 @@ fn short_table(rows: &[Row]) -> String {
         let series = format!("{} to {}", first.series, last.series);
         write_short(&mut table, &series, &released.collect(), first);
     }
+
     table
 }
 

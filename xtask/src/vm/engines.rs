@@ -43,6 +43,7 @@ fn read_engine(dir: &Path, name: &str) -> Result<Engine> {
             notes: Vec::new(),
         });
     }
+
     let log = text("log")?;
     let calls = log.lines().filter(|line| line.starts_with("type=SYSCALL "));
     let calls = calls
@@ -51,6 +52,7 @@ fn read_engine(dir: &Path, name: &str) -> Result<Engine> {
     let works = calls == CALLS;
     let plan: serde_json::Value =
         serde_json::from_str(&text("plan")?).context(format!("{name}.plan"))?;
+
     Ok(Engine {
         works,
         why: if works {
@@ -83,6 +85,7 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
         };
         said.push(format!("{name}: {verdict}"));
     }
+
     if is_right {
         Ok(said.join("\n"))
     } else {

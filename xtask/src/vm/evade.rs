@@ -26,7 +26,9 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
             said.extend(skipped.map(|skipped| format!("skipped: {name}: {skipped}")));
         }
     }
+
     let said = said.join("\n");
     ensure!(is_right, "calls are not in the log:\n{said}");
+
     Ok(said)
 }

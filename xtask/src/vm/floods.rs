@@ -41,6 +41,7 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
     let mut said = String::new();
     let mut wrong = Vec::new();
     let mut usual_ns = 0;
+
     for run in read("runs")?.lines() {
         let flood = read(&format!("{run}.flood"))?;
         let [made, urgent] = numbers(&flood).with_context(|| format!("{run}: {flood}"))?;
@@ -89,6 +90,8 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
             "the neighbour's calls were slower",
         );
     }
+
     ensure!(wrong.is_empty(), "{}\n{said}", wrong.join("\n"));
+
     Ok(said.trim_end().to_owned())
 }

@@ -23,6 +23,7 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
     let mut table = native.head("instructions per call");
     let _ = writeln!(table, "{}", native.row("native"));
     let mut wrong = Vec::new();
+
     for set in ["unwatched", "watched"] {
         for side in SIDES {
             let is_ours = side != "kernel-audit";
@@ -40,6 +41,7 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
             }
         }
     }
+
     for engine in &SIDES[1..] {
         for count in [10, 2000] {
             let name = format!("memory.{engine}.{count}");
@@ -48,6 +50,7 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
             let _ = writeln!(table, "{name}: {}", text.trim());
         }
     }
+
     if wrong.is_empty() {
         Ok(table.trim_end().to_owned())
     } else {

@@ -141,6 +141,7 @@ impl Guest {
             }
             (None, Guest::Arm64) => target_dir().join("aarch64-unknown-linux-gnu/release/tarsier"),
         };
+
         ensure!(
             path.exists(),
             "{} is not there; name the program in {variable}, or build that of arm64 with: scripts/build-arm64",
@@ -271,6 +272,7 @@ impl Packages {
                 libraries.insert(file.to_path_buf(), place.to_path_buf());
             }
         }
+
         Ok(libraries)
     }
 
@@ -297,6 +299,7 @@ impl Packages {
                 }
             }
         }
+
         Ok(libraries)
     }
 
@@ -327,6 +330,7 @@ impl Packages {
             };
             names.extend(name.map(str::to_string));
         }
+
         Ok(names)
     }
 }

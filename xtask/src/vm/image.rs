@@ -58,6 +58,7 @@ pub(super) fn build(
         let path = root.join(name);
         fs::create_dir_all(&path).with_context(|| format!("creating {}", path.display()))?;
     }
+
     fs::write(root.join("etc/passwd"), "root:x:0:0::/root:/bin/sh\n")?;
     fs::write(root.join("etc/group"), "root:x:0:\n")?;
 
@@ -66,6 +67,7 @@ pub(super) fn build(
     for name in ["sh", "mount"] {
         std::os::unix::fs::symlink("busybox", root.join("bin").join(name))?;
     }
+
     // Real files, not links to busybox: a program to execute, a file to examine, workloads to measure.
     let mut programs = vec![
         (packages.system.join("bin/true"), "bin/true"),
@@ -76,6 +78,7 @@ pub(super) fn build(
         (packages.audit.join("sbin/auditctl"), "sbin/auditctl"),
         (packages.audit.join("sbin/auditd"), "sbin/auditd"),
     ];
+
     if guest == Guest::Amd64 {
         for (place, to) in FILE_SYSTEM_TOOLS {
             programs.push((packages.system.join(place), to));
@@ -85,6 +88,7 @@ pub(super) fn build(
         }
         programs.push((compile_acts(guest, &source.join(EXACT), dir)?, "bin/dacts"));
     }
+
     if let Some(workload) = guest.workload()? {
         programs.push((workload, "bin/workload"));
     }
@@ -93,6 +97,7 @@ pub(super) fn build(
         install(&file, &root.join(to))?;
         linked.push(file);
     }
+
     install_samples(&packages.audit, &root)?;
     install_modules(kernels, &root)?;
     output_of(Command::new(guest.strip()).arg(root.join("bin/tarsier")))?;
@@ -102,6 +107,7 @@ pub(super) fn build(
     install_tests(guest, &source.join(TESTS), &root)?;
     install_exact(guest, &source.join(EXACT), &root)?;
     install_attacks(guest, source, &root)?;
+
     pack(&root, &dir.join("initramfs"))
 }
 
@@ -133,6 +139,7 @@ fn install_modules(kernels: &[Kernel], root: &Path) -> Result<()> {
             )?;
         }
     }
+
     Ok(())
 }
 
@@ -170,6 +177,7 @@ fn install_tests(guest: Guest, dir: &Path, root: &Path) -> Result<()> {
             install(&file, &root.join("tests").join(name))?;
         }
     }
+
     fs::set_permissions(root.join("init"), fs::Permissions::from_mode(0o755))
         .context("the mode of init")
 }
@@ -218,10 +226,12 @@ fn install_exact(guest: Guest, dir: &Path, root: &Path) -> Result<()> {
             )?;
         }
     }
+
     if guest != Guest::Arm64 {
         fs::write(root.join("exact/scenarios/made"), made_scenarios(dir)?)
             .context("writing the scenarios that are made")?;
     }
+
     if guest == Guest::Arm64 {
         install(
             &dir.join("arm64/scenarios"),
@@ -229,7 +239,9 @@ fn install_exact(guest: Guest, dir: &Path, root: &Path) -> Result<()> {
         )?;
         install_acts32(&dir.join("arm64/acts32.c"), root)?;
     }
+
     let mut compiler = acts_compiler(guest, dir)?;
+
     output_of(compiler.args(["-static", "-o"]).arg(root.join("bin/acts"))).map(drop)
 }
 
@@ -273,6 +285,7 @@ fn install_acts32(source: &Path, root: &Path) -> Result<()> {
             .arg(&to)
             .arg(&object),
     )?;
+
     fs::remove_file(&object).with_context(|| format!("removing {}", object.display()))
 }
 
@@ -309,11 +322,13 @@ fn pack(root: &Path, archive: &Path) -> Result<PathBuf> {
         .stdout(file)
         .status()
         .context("starting cpio (scripts/setup test installs it)")?;
+
     let found = find.wait().context("waiting for find")?;
     ensure!(
         found.success() && packed.success(),
         "packing {}: {packed}",
         root.display()
     );
+
     Ok(archive.to_path_buf())
 }

@@ -20,6 +20,7 @@ fn read(dir: &Path, side: &str) -> Result<Vec<(String, f64)>> {
     let path = dir.join(side);
     let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
     let mut loads: Vec<(String, f64)> = Vec::new();
+
     for line in text.lines() {
         let fields: Vec<&str> = line.split('\t').collect();
         let [name, _, _, processor_ns] = fields[..] else {
@@ -31,6 +32,7 @@ fn read(dir: &Path, side: &str) -> Result<Vec<(String, f64)>> {
             None => loads.push((name.to_owned(), processor_ns)),
         }
     }
+
     Ok(loads)
 }
 
@@ -51,7 +53,9 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
             let _ = write!(table, "{:>+14.2} %", (value / base - 1.0) * 100.0);
         }
     }
+
     let _ = write!(table, "\n{:<14}{:>14}", "index", 100);
+
     for (side, loads) in SIDES[1..].iter().zip(&sides) {
         ensure!(loads.len() == native.len(), "{side}: other workloads");
         let ratios = native
@@ -65,5 +69,6 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
             100.0 * (logarithms / native.len() as f64).exp()
         );
     }
+
     Ok(table)
 }

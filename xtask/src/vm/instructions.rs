@@ -77,6 +77,7 @@ pub(super) fn latency(dir: &Path) -> Result<String> {
     let mut table = native.head("instructions per call");
     let mut wrong = Vec::new();
     let _ = writeln!(table, "{}", native.row("native"));
+
     for set in ["unwatched", "watched"] {
         for (hook, limit) in UNWATCHED_LIMITS {
             let mut first: Option<Costs> = None;
@@ -98,6 +99,7 @@ pub(super) fn latency(dir: &Path) -> Result<String> {
             }
         }
     }
+
     wrong.extend(functions(dir, &native, &mut table)?);
     wrong.extend(at_rest(dir, &native, &mut table)?);
     if wrong.is_empty() {
@@ -115,6 +117,7 @@ pub(super) fn operations(dir: &Path) -> Result<String> {
     let mut table = native.head("instructions per operation");
     let _ = writeln!(table, "{}", native.row("native"));
     let mut wrong = Vec::new();
+
     for case in [
         "other.trampoline",
         "watched.trampoline",
@@ -138,6 +141,7 @@ pub(super) fn operations(dir: &Path) -> Result<String> {
             _ => {}
         }
     }
+
     if wrong.is_empty() {
         Ok(table.trim_end().to_string())
     } else {
@@ -155,6 +159,7 @@ pub(super) fn units(dir: &Path) -> Result<String> {
     let mut table = native.head("instructions per call");
     let _ = writeln!(table, "{}", native.row("native"));
     let mut wrong = Vec::new();
+
     for engine in ["trampoline", "tracepoint"] {
         for rule in ["unwatched", "selected", "other"] {
             let name = |field: &str| format!("{rule}.{field}.{engine}");
@@ -171,6 +176,7 @@ pub(super) fn units(dir: &Path) -> Result<String> {
             }
         }
     }
+
     wrong.extend(processes(dir, &mut table)?);
     if wrong.is_empty() {
         Ok(table.trim_end().to_string())
@@ -198,6 +204,7 @@ fn processes(dir: &Path, table: &mut String) -> Result<Vec<String>> {
             }
         }
     }
+
     Ok(wrong)
 }
 
@@ -216,6 +223,7 @@ fn process_costs(dir: &Path, side: &str) -> Result<[f64; 2]> {
         };
         Some(own_ns / amount)
     });
+
     match (costs.next(), costs.next()) {
         (Some(fork), Some(execute)) => Ok([fork, execute]),
         _ => bail!("{}: not two lines of `loads`", path.display()),
@@ -275,6 +283,7 @@ fn at_rest(dir: &Path, native: &Costs, table: &mut String) -> Result<Vec<String>
     if over(native, &unruled, ROUNDING, "at-rest.unruled").is_empty() {
         wrong.push("at-rest.unruled: costs no more than natively: nothing is shown".to_owned());
     }
+
     for (name, expected) in [
         ("at-rest.rules", "-a never,task"),
         ("at-rest.again", "No rules"),
@@ -286,6 +295,7 @@ fn at_rest(dir: &Path, native: &Costs, table: &mut String) -> Result<Vec<String>
             wrong.push(format!("{name}: {rules:?}, expected: {expected}"));
         }
     }
+
     Ok(wrong)
 }
 
@@ -302,6 +312,7 @@ fn functions(dir: &Path, native: &Costs, table: &mut String) -> Result<Vec<Strin
     ] {
         let _ = writeln!(table, "{}", Costs::read(dir, case)?.row(case));
     }
+
     let floor = Costs::read(dir, "floor.fexit")?;
     let (gate_limit, set_limit) = if hooks(dir, "trampoline")?.contains("kretprobe") {
         (f64::INFINITY, PROBE_CHAINS)
@@ -309,6 +320,7 @@ fn functions(dir: &Path, native: &Costs, table: &mut String) -> Result<Vec<Strin
         (GATE_LIMIT, ROUNDING)
     };
     let _ = writeln!(table, "{}", floor.row("floor.fexit"));
+
     for (set, base, limit, set_limit) in [
         ("unwatched", native, ROUNDING, ROUNDING),
         ("watched", &floor, gate_limit, set_limit),
@@ -325,7 +337,9 @@ fn functions(dir: &Path, native: &Costs, table: &mut String) -> Result<Vec<Strin
             }
         }
     }
+
     wrong.extend(stig(dir, native, table)?);
+
     Ok(wrong)
 }
 
@@ -351,6 +365,7 @@ fn stig(dir: &Path, native: &Costs, table: &mut String) -> Result<Vec<String>> {
             .filter(|(probe, _)| STIG_UNWATCHED.contains(&probe.as_str()));
         Costs(kept.cloned().collect())
     };
+
     let mut wrong = over(
         &unwatched(native),
         &unwatched(&costs),
@@ -374,13 +389,16 @@ fn stig(dir: &Path, native: &Costs, table: &mut String) -> Result<Vec<String>> {
             "stig.function: {INEXACT} takes {added:.1} more, limit {STIG_OPEN_LIMIT}"
         ));
     }
+
     if armed_s > armed_limit_s {
         wrong.push(format!(
             "STIG rules armed in {armed_s:.2} s, limit {armed_limit_s}"
         ));
     }
+
     let programs = text("stig.programs")?;
     wrong.extend(verified(&programs, verified_limits, armed_s, table));
+
     Ok(wrong)
 }
 
@@ -401,6 +419,7 @@ fn verified(programs: &str, limits: [u64; 2], armed_s: f64, table: &mut String) 
     );
     let most = verified.first().map_or(0, |(count, _)| *count);
     let is_within = (1..=limits[0]).contains(&most) && all <= limits[1];
+
     (!is_within).then(|| {
         format!("verified instructions: {most} in one program, {all} in all; limits {limits:?}")
     })
@@ -426,5 +445,6 @@ pub(super) fn over(native: &Costs, costs: &Costs, limit: f64, case: &str) -> Vec
             ));
         }
     }
+
     wrong
 }

@@ -303,6 +303,7 @@ impl Test {
                 output()
             ));
         }
+
         let said = (self.check)(dir).map_err(|error| format!("{error:#}\n{}", output()))?;
         let log = fs::read_to_string(dir.join("kernel.log")).unwrap_or_default();
         if KERNEL_COMPLAINTS
@@ -311,6 +312,7 @@ impl Test {
         {
             return Err(format!("the kernel complains:\n{log}"));
         }
+
         Ok(said)
     }
 }
@@ -325,6 +327,7 @@ fn workload(dir: &Path) -> Result<String> {
     if whole.is_ok() || !read(&plan)?.contains("kretprobe.multi") {
         return whole.map(|()| String::new());
     }
+
     let text = read(&truth)?;
     let is_served = |line: &&str| !line.contains("\tunknown\t-38\t");
     let served: Vec<&str> = text.lines().filter(is_served).collect();
@@ -333,6 +336,7 @@ fn workload(dir: &Path) -> Result<String> {
         .with_context(|| format!("writing {}", of_kernel.display()))?;
     compare(&of_kernel, &log, None, &[])?;
     let left_out = text.lines().count() - served.len();
+
     Ok(format!(
         "{left_out} calls with a number above the kernel's table are left out"
     ))
@@ -366,6 +370,7 @@ fn rules(dir: &Path) -> Result<String> {
         )
         .with_context(|| format!("rule set {set}"))?;
     }
+
     Ok(String::new())
 }
 
@@ -377,6 +382,7 @@ fn keep_arches(truth: &Path, to: &Path, arches: &[&str]) -> Result<()> {
     let Some(column) = head.split('\t').position(|name| name == "arch") else {
         bail!("{}: no column arch in: {head}", truth.display());
     };
+
     let mut kept = format!("{head}\n");
     for arch in arches {
         let of_arch = |line: &&str| line.split('\t').nth(column) == Some(*arch);
@@ -384,6 +390,7 @@ fn keep_arches(truth: &Path, to: &Path, arches: &[&str]) -> Result<()> {
             bail!("{}: no {arch} call", truth.display());
         }
     }
+
     for line in lines {
         if arches
             .iter()
@@ -393,6 +400,7 @@ fn keep_arches(truth: &Path, to: &Path, arches: &[&str]) -> Result<()> {
             kept.push('\n');
         }
     }
+
     fs::write(to, kept).with_context(|| format!("writing {}", to.display()))
 }
 
@@ -404,6 +412,7 @@ fn compare(truth: &Path, log: &Path, syscalls: Option<&str>, options: &[&str]) -
         command.args(["--syscalls", names]);
     }
     let output = command.output().context("starting tests/workload/check")?;
+
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stdout);
         let differences: Vec<&str> = said.lines().rev().take(OUTPUT_LINES).collect();
@@ -415,6 +424,7 @@ fn compare(truth: &Path, log: &Path, syscalls: Option<&str>, options: &[&str]) -
             differences.join("\n")
         );
     }
+
     Ok(())
 }
 

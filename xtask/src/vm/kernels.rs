@@ -34,6 +34,7 @@ impl Wanted {
         if word == "newest" {
             return Ok(Wanted::Newest);
         }
+
         if let Some(release) = release_of(word) {
             ensure!(
                 version(release).is_some(),
@@ -44,6 +45,7 @@ impl Wanted {
             );
             return Ok(Wanted::Release(release.to_string()));
         }
+
         match word.split('.').map(str::parse).collect() {
             Ok(numbers) => Ok(Wanted::Series(numbers)),
             Err(_) => {
@@ -179,6 +181,7 @@ impl Store {
         let Some(release) = wanted.newest(releases(&packages)) else {
             bail!("none in the suites {}", apt::suites().join(", "));
         };
+
         let package = package_of(release, &packages);
         let file = own.file_of(&package)?;
         let image = self.cache.join(image_name(&file, &package)?);
@@ -187,6 +190,7 @@ impl Store {
             extract(own, &package, release, &image, &self.cache.join("unpacked"))
                 .with_context(|| file)?;
         }
+
         Ok(Kernel {
             release: release.to_string(),
             image,
@@ -213,6 +217,7 @@ impl Store {
         if !is_old && wanted.newest(releases(&packages)).is_some() {
             return Ok(packages);
         }
+
         println!("refreshing the lists of kernels");
         if let Err(error) = apt.refresh() {
             let text = format!("{error:#}");
@@ -221,6 +226,7 @@ impl Store {
                 first_complaint(&text)
             );
         }
+
         apt.names(&pattern)
     }
 
@@ -265,6 +271,7 @@ fn extract(apt: &Apt, package: &str, release: &str, image: &Path, scratch: &Path
     let downloaded = scratch.join("deb");
     fs::create_dir_all(&downloaded)?;
     apt.download(package, &downloaded)?;
+
     // Since 7.2 modules are in a package of their own.
     let modules = format!("linux-modules-{release}");
     let pattern = format!("^{}$", modules.replace('+', "[+]"));
@@ -274,6 +281,7 @@ fn extract(apt: &Apt, package: &str, release: &str, image: &Path, scratch: &Path
     for deb in fs::read_dir(&downloaded)? {
         output_of(Command::new("dpkg").arg("-x").arg(deb?.path()).arg(scratch))?;
     }
+
     // Kernels since 7.2 have the image in the second place.
     let places = [
         format!("boot/vmlinuz-{release}"),
@@ -286,8 +294,10 @@ fn extract(apt: &Apt, package: &str, release: &str, image: &Path, scratch: &Path
     else {
         bail!("{package} has neither {} nor {}", places[0], places[1]);
     };
+
     modules::take(scratch, release, &modules::directory(image))?;
     fs::rename(&unpacked, image).with_context(|| format!("taking {}", unpacked.display()))?;
+
     fs::remove_dir_all(scratch).with_context(|| format!("removing {}", scratch.display()))
 }
 

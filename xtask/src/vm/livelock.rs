@@ -24,6 +24,7 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
         "ms, p99", "quiet", "flooded", "ratio", "four floods", "stopped", "flood made", "lost"
     );
     let mut wrong = Vec::new();
+
     for case in read("cases")?.lines() {
         let p99_ms = |state: &str| -> Result<f64> {
             let text = read(&format!("{case}.{state}"))?;
@@ -57,6 +58,7 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
             wrong.push(format!("{case}: {lost} events lost"));
         }
     }
+
     if wrong.is_empty() {
         Ok(table)
     } else {

@@ -106,6 +106,7 @@ pub(super) fn refusal(guest: Guest) -> Option<String> {
             "guests are x86-64, and what was built here is for {arch}"
         ));
     }
+
     let qemu = guest.qemu();
     let version = Command::new(qemu)
         .arg("--version")
@@ -151,6 +152,7 @@ impl Machine<'_> {
                 break ended;
             }
         };
+
         let unpacked = output_of(
             Command::new("tar")
                 .arg("-xzf")
@@ -158,11 +160,13 @@ impl Machine<'_> {
                 .arg("-C")
                 .arg(&results),
         );
+
         let failure = match (ended, unpacked) {
             (Ok(()), Ok(_)) => self.disobedience(&results),
             (Ok(()), Err(_)) => Some("the machine ended without results".to_string()),
             (Err(why), _) => Some(why),
         };
+
         Ok(Run {
             results,
             failure: failure.map(|why| format!("{why}\n{}", last_lines(&console, CONSOLE_LINES))),
@@ -180,6 +184,7 @@ impl Machine<'_> {
     ) -> Result<Command> {
         let variant = self.variant;
         let guest = variant.guest;
+
         // It ends with this process.
         let mut command = Command::new("setpriv");
         command
@@ -210,6 +215,7 @@ impl Machine<'_> {
                 pressure::calls()?,
                 number_from("TARSIER_ELSEWHERE_FILES", ELSEWHERE_FILES)?
             ));
+
         if matches!(self.kind, MachineKind::Disk | MachineKind::Reboot) {
             let disk = make_disk(&dir.join("disk"))?;
             command
@@ -220,6 +226,7 @@ impl Machine<'_> {
                 ))
                 .args(["-device", "nvme,drive=disk,serial=tarsier"]);
         }
+
         Ok(command)
     }
 
@@ -256,6 +263,7 @@ fn make_disk(path: &Path) -> Result<PathBuf> {
             .args([&content, path])
             .arg(format!("{DISK_MIB}M")),
     )?;
+
     Ok(path.to_owned())
 }
 
@@ -274,6 +282,7 @@ fn wait_for_machine(
         .spawn()
         .context("starting QEMU")?;
     let deadline = Instant::now() + limit;
+
     loop {
         let ended = child.try_wait().context("waiting for QEMU")?;
         stopwatch.look();
@@ -319,11 +328,13 @@ impl<'a> Stopwatch<'a> {
     fn look(&mut self) {
         let bytes = fs::read(self.console).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
+
         // A line without an end is read again next time.
         let lines: Vec<&str> = text
             .split_inclusive('\n')
             .filter(|l| l.ends_with('\n'))
             .collect();
+
         for line in &lines[self.seen.min(lines.len())..] {
             let Some((test, rest)) = line.strip_prefix("vm: ").and_then(|l| l.split_once(' '))
             else {
@@ -336,6 +347,7 @@ impl<'a> Stopwatch<'a> {
                 *seconds += started.elapsed().as_secs_f64();
             }
         }
+
         self.seen = lines.len();
     }
 }

@@ -51,6 +51,7 @@ pub(super) fn take(unpacked: &Path, release: &str, to: &Path) -> Result<()> {
             &mut files,
         )?;
     }
+
     let mut order = String::new();
     for module in wanted() {
         let mut needed = Vec::new();
@@ -59,10 +60,12 @@ pub(super) fn take(unpacked: &Path, release: &str, to: &Path) -> Result<()> {
             order += &format!("{module}: {}\n", needed.join(" "));
         }
     }
+
     for (name, text) in [(ORDER, order), (TAKEN, wanted().join("\n"))] {
         let path = to.join(name);
         fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
     }
+
     Ok(())
 }
 
@@ -71,6 +74,7 @@ fn find(dir: &Path, files: &mut BTreeMap<String, PathBuf>) -> Result<()> {
     let Ok(listed) = fs::read_dir(dir) else {
         return Ok(());
     };
+
     for entry in listed {
         let path = entry?.path();
         if path.is_dir() {
@@ -80,6 +84,7 @@ fn find(dir: &Path, files: &mut BTreeMap<String, PathBuf>) -> Result<()> {
             files.insert(canonical(name), path.clone());
         }
     }
+
     Ok(())
 }
 
@@ -103,6 +108,7 @@ fn add(
     let Some(path) = files.get(&name) else {
         return Ok(());
     };
+
     let content = if path.extension().is_some_and(|extension| extension == "xz") {
         decompressed(path)?
     } else {
@@ -114,6 +120,7 @@ fn add(
     let copy = to.join(&file);
     fs::write(&copy, content).with_context(|| format!("writing {}", copy.display()))?;
     needed.push(file);
+
     Ok(())
 }
 

@@ -30,6 +30,7 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
     let _ = writeln!(table, "{}", native.row("native"));
     let mut wrong = Vec::new();
     let mut has_gained = false;
+
     for set in SETS {
         let read = |form: &str| Costs::read(dir, &format!("{set}.{form}"));
         let (as_it_is, optimised) = (read("as-it-is")?, read("optimised")?);
@@ -51,6 +52,7 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
             ));
         }
     }
+
     if !has_gained {
         wrong.push("leading-never: no set costs less".to_owned());
     }
@@ -58,6 +60,7 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
         let case = format!("price.{price}");
         let _ = writeln!(table, "{}", Costs::read(dir, &case)?.row(&case));
     }
+
     if wrong.is_empty() {
         Ok(table.trim_end().to_string())
     } else {

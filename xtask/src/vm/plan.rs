@@ -327,6 +327,7 @@ fn jobs_on<'a>(ground: &'a Ground, extent: &Extent) -> Vec<Job<'a>> {
             }
         }
     }
+
     jobs.retain(|job| !job.tests.is_empty());
     jobs
 }
@@ -371,6 +372,7 @@ impl Extent<'_> {
                 return is_asked_for && (!tests.is_empty() || is_of_variants());
             }
         };
+
         let has = |line: &Line| {
             line.roles.contains(&role)
                 && line.variants.contains(&variant.name)

@@ -44,7 +44,9 @@ fn read(dir: &Path, case: &str) -> Result<[(f64, f64); 2]> {
         let high = runs.iter().copied().fold(0.0, f64::max);
         Ok((mean, 100.0 * (high - low) / mean))
     };
+
     let [inline, sqpoll] = MODES.map(of_mode);
+
     Ok([inline?, sqpoll?])
 }
 
@@ -57,6 +59,7 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
         let _ = write!(table, "{mode:>12}{:>10}{:>10}", "spread", "lost");
     }
     let mut wrong = Vec::new();
+
     for case in ["native"].iter().chain(&CASES) {
         let _ = write!(table, "\n{case:<20}");
         for ((mean, spread), (base, _)) in read(dir, case)?.into_iter().zip(native) {
@@ -68,8 +71,10 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
             }
         }
     }
+
     if !wrong.is_empty() {
         bail!("{}\n{table}", wrong.join("\n"));
     }
+
     Ok(table)
 }

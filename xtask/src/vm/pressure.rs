@@ -73,6 +73,7 @@ impl Case {
                 calls.entry(name.to_owned()).or_default()[at] = count.parse()?;
             }
         }
+
         ensure!(!calls.is_empty(), "{engine}: no calls were made");
         let said = read(dir, &format!("{engine}.err"))?;
         let lost = said.lines().find_map(|line| {
@@ -83,6 +84,7 @@ impl Case {
             let rest = line.strip_prefix("tarsier: lost ")?;
             rest.strip_suffix(": missed")?.parse().ok()
         });
+
         Ok(Case {
             calls,
             lost: lost.with_context(|| format!("{engine}: no summary at the end of:\n{said}"))?,
@@ -114,6 +116,7 @@ impl Case {
         if !unlike.is_empty() {
             text += &format!(" ({})", unlike.join(", "));
         }
+
         text
     }
 }

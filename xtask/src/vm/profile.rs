@@ -43,6 +43,7 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
             }
         }
     }
+
     for case in ["stig.kernel-audit", "stig.trampoline", "stig.tracepoint"] {
         for load in ["stat", "nop", "inline", "sqpoll"] {
             let file = format!("{load}.{case}");
@@ -53,6 +54,7 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
             let _ = write!(table, "\n{file:<26} audit {audit:.1} %, bpf {bpf:.1} %");
         }
     }
+
     if wrong.is_empty() {
         Ok(table)
     } else {

@@ -54,6 +54,7 @@ impl Request {
             tests: Vec::new(),
             variants: Vec::new(),
         };
+
         let mut words = words.iter();
         while let Some(word) = words.next() {
             let mut value = |what| words.next().with_context(|| format!("{word} takes {what}"));
@@ -87,6 +88,7 @@ impl Request {
                 other => bail!("unknown argument '{other}'\nusage: {USAGE}"),
             }
         }
+
         let is_named = !request.tests.is_empty() || !request.variants.is_empty();
         ensure!(
             !(request.is_matrix && is_named),
@@ -108,6 +110,7 @@ impl Request {
                 variant.guest.debian_name()
             );
         }
+
         Ok(request)
     }
 
@@ -163,6 +166,7 @@ mod tests_of_words {
         assert!(request.is_part() && request.continues);
         let line = "--matrix --kernel linux-image-6.12.9-cloud-arm64";
         assert_eq!(parse(line).expect("a request").guests(), [Guest::Arm64]);
+
         for line in [
             "--matrix -- rings",
             "--matrix --variant lockdown",

@@ -67,6 +67,7 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
         let (found, all) = of_the_kernel(dir, &case)?;
         said += &format!("{case}: {found} of {all} operations\n");
     }
+
     for mode in MODES {
         said += &objects(dir, &format!("trampoline.objects.{mode}"))?;
     }
@@ -76,6 +77,7 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
         compare(&made, &logged(dir, &case, true)?).with_context(|| case.clone())?;
         said += &storm(dir, &format!("{engine}.storm"))?;
     }
+
     Ok(said.trim_end().to_string())
 }
 
@@ -97,6 +99,7 @@ fn objects(dir: &Path, case: &str) -> Result<String> {
     let items: Vec<&str> = of_type("type=PATH ")
         .filter(|line| succeeded.contains(&serial(line)))
         .collect();
+
     for nametype in ["DELETE", "CREATE"] {
         let of_type = |line: &&&str| field(line, "nametype") == nametype;
         let all: Vec<&&str> = items.iter().filter(of_type).collect();
@@ -106,6 +109,7 @@ fn objects(dir: &Path, case: &str) -> Result<String> {
             bail!("{case}: an object without inode: {line}");
         }
     }
+
     Ok(format!(
         "{case}: {} of {} operations, {} objects by inode\n",
         made.len(),
@@ -133,6 +137,7 @@ fn storm(dir: &Path, case: &str) -> Result<String> {
         let right = ours.filter(|op| results.contains(&op.result.as_str()));
         right.count()
     };
+
     // ENOENT, or ECANCELED if the ring is closed first; ECANCELED for the operation linked to it.
     let results = [
         of("/nowhere/at/all", &["-2", "-125"]),
@@ -143,6 +148,7 @@ fn storm(dir: &Path, case: &str) -> Result<String> {
         "{case}: {results:?} of {} each have the right name and result",
         made / 3
     );
+
     Ok(format!("{case}: {made} of {made} operations\n"))
 }
 
@@ -153,6 +159,7 @@ fn of_the_kernel(dir: &Path, case: &str) -> Result<(usize, usize)> {
     let made = made(dir, case, &NAMES)?;
     let logged = logged(dir, case, false)?;
     let mut all = 0;
+
     for name in NAMES {
         let count = |ops: &[Operation]| ops.iter().filter(|op| op.name == name).count();
         let number = abi::uring_op_number(name).context("an operation of the table")?;
@@ -170,6 +177,7 @@ fn of_the_kernel(dir: &Path, case: &str) -> Result<(usize, usize)> {
         }
         all += found.min(wanted);
     }
+
     Ok((all, made.len()))
 }
 
@@ -182,6 +190,7 @@ fn compare(made: &[Operation], logged: &[Operation]) -> Result<()> {
             logged.get(at)
         );
     }
+
     ensure!(
         logged.len() == made.len(),
         "one that was not made: {:?}",
@@ -215,6 +224,7 @@ fn made(dir: &Path, case: &str, names: &[&str]) -> Result<Vec<Operation>> {
             },
         });
     }
+
     Ok(made)
 }
 
@@ -223,6 +233,7 @@ fn logged(dir: &Path, case: &str, has_auid: bool) -> Result<Vec<Operation>> {
     let text = read(dir, &format!("{case}.log"))?;
     let mut events: Vec<(&str, Operation)> = Vec::new();
     let mut at: HashMap<&str, usize> = HashMap::new();
+
     for line in text.lines() {
         let Some((head, serial)) = line
             .split_once(" msg=audit(")
@@ -263,6 +274,7 @@ fn logged(dir: &Path, case: &str, has_auid: bool) -> Result<Vec<Operation>> {
             _ => {}
         }
     }
+
     let mut operations: Vec<Operation> = events.into_iter().map(|(_, op)| op).collect();
     for op in &mut operations {
         if op.name != "connect" && op.objects.iter().any(|object| !object.contains('/')) {
@@ -272,6 +284,7 @@ fn logged(dir: &Path, case: &str, has_auid: bool) -> Result<Vec<Operation>> {
             op.objects.clear();
         }
     }
+
     Ok(operations)
 }
 

@@ -24,6 +24,7 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
         "events", "made", "logged", "lost"
     );
     let mut wrong = Vec::new();
+
     for case in read("cases")?.lines() {
         let count = |what: &str| -> Result<u64> {
             let text = read(&format!("{case}.{what}"))?;
@@ -38,6 +39,7 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
             wrong.push(format!("{case}: {lost} of {made} events lost"));
         }
     }
+
     if wrong.is_empty() {
         Ok(table)
     } else {

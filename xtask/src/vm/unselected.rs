@@ -51,6 +51,7 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
     );
     let again = read(dir, "native.again")?;
     let mut table = String::new();
+
     for rules in ["30-stig", "one"] {
         let _ = write!(table, "{rules:<16}{:>10}{:>8}", "native", "again");
         SIDES.iter().for_each(|side| {
@@ -72,5 +73,6 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
         ensure!(!native.is_empty(), "native: no act");
         table.push('\n');
     }
+
     Ok(table.trim_end().to_owned())
 }

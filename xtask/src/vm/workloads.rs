@@ -35,6 +35,7 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
     }
     let others: Result<Vec<Vec<Load>>> = SIDES[1..].iter().map(|side| read(dir, side)).collect();
     let others = others?;
+
     for (row, base) in native.iter().enumerate() {
         let _ = write!(table, "\n{:<14}{:>14}", base.name, base.processor_ns);
         for (side, loads) in SIDES[1..].iter().zip(&others) {
@@ -48,6 +49,7 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
             let _ = write!(table, "{:>+14.2} %", added * 100.0);
         }
     }
+
     let lost = text(dir, "lost")?;
     ensure!(
         lost.lines().count() == 3 && lost.lines().all(|line| line.ends_with(" 0")),
@@ -60,6 +62,7 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
         "events logged by {:?}: {counts:?}\n{table}",
         &SIDES[1..]
     );
+
     Ok(table)
 }
 
@@ -84,6 +87,7 @@ fn read(dir: &Path, side: &str) -> Result<Vec<Load>> {
             events: events.parse().ok()?,
         })
     };
+
     match text.lines().map(parse).collect::<Option<Vec<Load>>>() {
         Some(loads) if !loads.is_empty() => Ok(loads),
         _ => bail!("{side}: expected seven columns per workload:\n{text}"),

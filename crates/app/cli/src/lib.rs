@@ -485,6 +485,7 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
             ))
         }
     };
+
     number
         .parse::<u64>()
         .ok()

@@ -88,6 +88,7 @@ impl LossyOutput {
             );
             text.extend_from_slice(note.as_bytes());
         }
+
         text.extend_from_slice(line);
 
         // A line that is cut counts as left out: the next message says so, on a line of its own.

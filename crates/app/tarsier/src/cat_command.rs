@@ -17,6 +17,7 @@ pub(crate) fn cat(args: &CatArgs) -> Result<u8> {
     let stdout = io::stdout().lock();
     let is_shown = stdout.is_terminal();
     let mut out = BufWriter::with_capacity(1 << 17, stdout);
+
     for file in &args.files {
         let files = if args.rotated {
             journal::log_files(file).with_context(|| file.display().to_string())?
@@ -39,7 +40,9 @@ pub(crate) fn cat(args: &CatArgs) -> Result<u8> {
             copied.with_context(name)?;
         }
     }
+
     out.flush()?;
+
     Ok(0)
 }
 
@@ -65,6 +68,7 @@ fn copy_lines(
         line.clear();
         written.clear();
     }
+
     Ok(())
 }
 

@@ -107,6 +107,7 @@ pub(crate) fn print(findings: &[Finding], json: bool) -> Result<u8> {
             writeln!(out, "{finding}")?;
         }
     }
+
     Ok(status(findings))
 }
 

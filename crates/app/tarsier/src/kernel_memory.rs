@@ -46,12 +46,14 @@ impl KernelMemory {
             let text = fs::read_to_string(entry.with_context(place)?.path()).unwrap_or_default();
             found.add(&text, false);
         }
+
         let outer: Vec<u32> = found.maps.keys().copied().collect();
         for inner in outer.into_iter().flat_map(capture::inner_maps) {
             let path = format!("/proc/self/fdinfo/{}", inner.as_raw_fd());
             let text = fs::read_to_string(&path).with_context(|| path.clone())?;
             found.add(&text, true);
         }
+
         Ok(found.sum())
     }
 
@@ -70,6 +72,7 @@ impl KernelMemory {
         )?;
         writeln!(out, "  other maps        {}", mb(self.maps))?;
         let programs = self.program_count;
+
         writeln!(
             out,
             "  BPF programs      {} in {programs}",
@@ -119,10 +122,12 @@ impl Objects {
         let fields = fields(text);
         let number = |name: &str| -> Option<u64> { fields.get(name)?.parse().ok() };
         let id = |name: &str| -> Option<u32> { fields.get(name)?.parse().ok() };
+
         // Links have the id of a program, and take next to nothing.
         let Some(bytes) = number("memlock") else {
             return;
         };
+
         if let Some(id) = id("map_id") {
             let map = Map {
                 kind: number("map_type"),
@@ -141,6 +146,7 @@ impl Objects {
         let ids: BTreeSet<u32> = self.maps.keys().copied().collect();
         let by_cpu = capture::maps_by_cpu(&ids);
         let (mut of_cpus, mut rings) = (0, 0);
+
         for (id, map) in self.maps {
             match map.kind {
                 Some(RING) => {
@@ -158,12 +164,14 @@ impl Objects {
                 }
             }
         }
+
         // There is a ring for each possible CPU.
         memory.per_cpu = of_cpus / rings.max(1);
         memory.program_count = self.programs.len();
         let sizes = capture::program_sizes(&self.programs.keys().copied().collect());
         let code: u64 = sizes.code.values().sum();
         memory.programs = self.programs.values().sum::<u64>() + code + sizes.types;
+
         memory
     }
 }

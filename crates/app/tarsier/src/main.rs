@@ -76,6 +76,7 @@ fn main() -> ExitCode {
     } else {
         parsed_command()
     };
+
     match result {
         Ok(status) => ExitCode::from(status),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,

@@ -71,6 +71,7 @@ impl Progress {
             });
             (sender, thread)
         });
+
         Ok(Progress { total, thread })
     }
 

@@ -23,6 +23,7 @@ pub(crate) fn rules(command: &RulesCommand) -> Result<u8> {
         RulesCommand::Emit(args) => scan::emit(args),
         RulesCommand::Scan(args) => scan::scan(args),
     };
+
     match result {
         Err(error) if !is_io(&error) => {
             report!("tarsier: {}", reasons(&error));

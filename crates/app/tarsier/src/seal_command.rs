@@ -37,6 +37,7 @@ fn init(args: &SealInitArgs) -> Result<u8> {
         Some(log) => std::path::absolute(log)?,
         None => configured_log(args.config.as_deref())?,
     };
+
     // Created before the keys: these must not exist without a place for the verification key.
     let key_file = args.key.as_deref();
     let key_file = key_file.map(|path| create_key_file(path, args.on_disk));
@@ -46,11 +47,14 @@ fn init(args: &SealInitArgs) -> Result<u8> {
         // The file is still empty.
         let _ = std::fs::remove_file(path);
     }
+
+    // The key file reaches the disk before anything is sealed that only it can verify.
     let text = made?.to_text();
     let given = match &mut key_file {
         Some(file) => give(file, &text).and_then(|()| file.sync_all()),
         None => give(&mut io::stdout(), &text),
     };
+
     if let Err(error) = given {
         // Nobody has the verification key: nothing must be sealed with these keys.
         seal::take_back(&log);
@@ -60,6 +64,7 @@ fn init(args: &SealInitArgs) -> Result<u8> {
         }
         return Err(error).context("writing the verification key; no keys were made");
     }
+
     match &args.key {
         Some(path) => {
             let path = path.display();
@@ -67,10 +72,12 @@ fn init(args: &SealInitArgs) -> Result<u8> {
         }
         None => report!("tarsier: keep this key off this host: who has it can forge the log"),
     }
+
     report!(
         "tarsier: keys for {} are made; set `seal = yes` and reload the daemon",
         log.display()
     );
+
     Ok(0)
 }
 
@@ -112,6 +119,7 @@ fn create_key_file(path: &Path, on_disk: bool) -> Result<File> {
             path.display()
         );
     }
+
     Ok(File::from(fd))
 }
 
@@ -135,6 +143,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8> {
     if args.index {
         return verify_indexes(&args.logs);
     }
+
     match report(args) {
         Ok(report) => {
             if args.json {
@@ -164,7 +173,9 @@ fn verify_indexes(logs: &[PathBuf]) -> Result<u8> {
     if files.is_empty() {
         bail!("{}: no such log", logs[0].display());
     }
+
     let mut status = 0;
+
     for file in &files {
         let path = index_file::index_path(file);
         let (is_bad, text) = match index_file::verify(file)? {
@@ -179,6 +190,7 @@ fn verify_indexes(logs: &[PathBuf]) -> Result<u8> {
         println!("{}: {text}", path.display());
         status = status.max(if is_bad { ALTERED } else { 0 });
     }
+
     Ok(status)
 }
 
@@ -189,6 +201,7 @@ fn verify_indexes(logs: &[PathBuf]) -> Result<u8> {
 pub(crate) fn report(args: &VerifyArgs) -> Result<Report> {
     let key = args.key.as_deref().context("--key is missing")?;
     let key = VerificationKey::read(key)?;
+
     // A single log stands for all of its files; several files stand only for themselves.
     let (logs, is_complete) = match &args.logs[..] {
         [log] => (
@@ -197,13 +210,16 @@ pub(crate) fn report(args: &VerifyArgs) -> Result<Report> {
         ),
         logs => (logs.to_vec(), false),
     };
+
     if logs.is_empty() {
         bail!("{}: no such log", args.logs[0].display());
     }
+
     let options = Options {
         is_complete,
         age_max: args.max_age,
     };
+
     Ok(seal::verify(&logs, &key, options)?)
 }
 
@@ -220,6 +236,7 @@ fn print(report: &Report, out: &mut impl Write) -> io::Result<()> {
             file.intact_bytes
         )?;
     }
+
     match &report.finding {
         Some(finding) => writeln!(out, "NOT INTACT: {finding}"),
         None => writeln!(
@@ -245,6 +262,7 @@ fn to_json(report: &Report) -> serde_json::Value {
             "sealed_ms": finding.sealed_ms,
         })
     };
+
     let files = report.files.iter().map(|file| {
         json!({"file": file.path, "intact_bytes": file.intact_bytes, "until_ms": file.until_ms})
     });

@@ -28,6 +28,7 @@ pub(crate) fn status(args: &StatusArgs) -> Result<u8> {
         )
     })?;
     let mut out = std::io::stdout().lock();
+
     if args.by.is_some() {
         let costs = makers::answer(&text)?;
         if args.json {
@@ -37,18 +38,22 @@ pub(crate) fn status(args: &StatusArgs) -> Result<u8> {
         }
         return Ok(0);
     }
+
     if args.json && args.rules {
         writeln!(out, "{}", text.trim())?;
         return Ok(0);
     }
+
     if args.rules {
         let costs: Vec<RuleCost> =
             serde_json::from_str(&text).context("the daemon's answer cannot be read")?;
         print_costs(&mut out, &costs)?;
         return Ok(0);
     }
+
     let status: Status =
         serde_json::from_str(&text).context("the daemon's answer cannot be read")?;
+
     if args.memory {
         let memory = memory::Memory::of(status.pid).context("the daemon's memory is not known")?;
         if args.json {
@@ -58,11 +63,13 @@ pub(crate) fn status(args: &StatusArgs) -> Result<u8> {
         }
         return Ok(0);
     }
+
     if args.json {
         writeln!(out, "{}", text.trim())?
     } else {
         print(&mut out, &status)?
     }
+
     Ok(match status.integrity_breaches {
         0 => 0,
         _ => BREACHED,
@@ -102,9 +109,11 @@ fn print_rules(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
             )?;
         }
     }
+
     if rules.left_out_count == 0 {
         return Ok(());
     }
+
     writeln!(out, "RULES NOT IN FORCE  {}", rules.left_out_count)?;
     let shown = RulesInForce::SHOWN_MAX;
     for one in rules.left_out.iter().take(shown) {
@@ -145,6 +154,7 @@ fn print(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
             "CHANGED BY OTHERS   {count} times: op=integrity in the log"
         )?;
     }
+
     print_losses(out, s)?;
     print_log(out, s)?;
     writeln!(
@@ -156,8 +166,10 @@ fn print(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
         let count = s.events_out_of_time;
         writeln!(out, "  out of time       {count} events")?;
     }
+
     print_identity(out, s)?;
     print_confinement(out, s)?;
+
     for plugin in &s.plugins {
         let state = if plugin.running { "" } else { ", not running" };
         writeln!(out, "plugin              {}{state}", plugin.name)?;
@@ -167,6 +179,7 @@ fn print(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
             plugin.passed, plugin.queued, plugin.lost, plugin.restarts
         )?;
     }
+
     writeln!(
         out,
         "calls slowed        {}, in total {}",
@@ -185,10 +198,12 @@ fn print_identity(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
             s.cgroups_known
         )?;
     }
+
     if s.containers_unnamed > 0 {
         let count = s.containers_unnamed;
         writeln!(out, "containers          {count} without a name")?;
     }
+
     if s.processes_known > 0 {
         let (events, lost) = (s.ancestors_partial, s.processes_lost);
         writeln!(
@@ -198,6 +213,7 @@ fn print_identity(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
             s.processes_bytes / 1024
         )?;
     }
+
     if let (Some(processes @ 1..), Some(threads)) = (s.audited_processes, s.audited_threads) {
         writeln!(
             out,
@@ -205,6 +221,7 @@ fn print_identity(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
              calls costs more,\n                    whatever the rules, until they are started again"
         )?;
     }
+
     Ok(())
 }
 
@@ -246,6 +263,7 @@ fn print_confinement(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
             }
         }
     }
+
     if let Some(spawner) = &s.spawner {
         let standby = spawner.standby.map(|pid| format!(", then {pid}"));
         let standby = standby.unwrap_or_default();
@@ -262,6 +280,7 @@ fn print_confinement(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
             )?
         }
     }
+
     Ok(())
 }
 
@@ -289,9 +308,11 @@ fn print_losses(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
         let all: u64 = s.suppressed_by_rule.values().sum();
         writeln!(out, "over rate_budgets   {all}")?;
     }
+
     for (rule, count) in &s.suppressed_by_rule {
         writeln!(out, "  rule {rule:<13}{count}")?;
     }
+
     Ok(())
 }
 
@@ -329,12 +350,14 @@ fn print_log(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
             "  durable after     p50 {p50}, p99 {p99}, longest {longest}"
         )?;
     }
+
     Ok(())
 }
 
 /// Prints a table of 80 columns. Keys that are longer than their column are cut.
 fn print_costs(out: &mut impl Write, costs: &[RuleCost]) -> std::io::Result<()> {
     const KEY_LEN: usize = 23;
+
     writeln!(
         out,
         "{:>4}  {:<KEY_LEN$} {:>9} {:>9} {:>7} {:>9} {:>10}",
@@ -357,6 +380,7 @@ fn print_costs(out: &mut impl Write, costs: &[RuleCost]) -> std::io::Result<()> 
             time(cost.spent_ns)
         )?;
     }
+
     Ok(())
 }
 

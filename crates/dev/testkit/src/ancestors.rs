@@ -89,12 +89,15 @@ pub fn judge(log: &Path, programs: &Path) -> Result<Judged, String> {
         judged.events += 1;
         Ok(())
     })?;
+
+    // Numbers that two processes share would make the comparison below meaningless.
     let mut owners: HashMap<Numbers, u64> = HashMap::new();
     for (id, numbers) in &numbers {
         if let Some(other) = owners.insert(*numbers, *id) {
             return Err(format!("{other} and {id} are both {numbers:?}"));
         }
     }
+
     let pids: std::collections::HashSet<u64> = numbers.values().map(|(pid, _)| *pid).collect();
     (judged.processes, judged.pids) = (numbers.len() as u64, pids.len() as u64);
     let expected = |program: u64| programs.join(format!("p{program}")).display().to_string();
@@ -110,10 +113,13 @@ pub fn judge(log: &Path, programs: &Path) -> Result<Judged, String> {
         let ancestors = process["ancestors"].as_array().ok_or("no ancestors")?;
         let is_partial = process["ancestors_partial"] == true;
         judged.partial += u64::from(is_partial);
+
+        // The log names so many ancestors at most.
         let wanted = told.len().saturating_sub(1).min(NAMED);
         if ancestors.len() < wanted && !is_partial {
             return Err(format!("{} of {wanted} ancestors", ancestors.len()));
         }
+
         for (ancestor, (id, program)) in ancestors.iter().zip(&told[1..]) {
             let is_known = !ancestor["exe"].is_null();
             let is_it = numbers
@@ -130,6 +136,7 @@ pub fn judge(log: &Path, programs: &Path) -> Result<Judged, String> {
         }
         Ok(())
     })?;
+
     Ok(judged)
 }
 
@@ -158,6 +165,7 @@ fn each(
         let told = told_by(told).ok_or_else(|| format!("a path of another program: {line}"))?;
         judge(&told, &event).map_err(|wrong| format!("{wrong}: {line}"))?;
     }
+
     Ok(())
 }
 

@@ -85,6 +85,7 @@ impl Comparison {
                 .find(|line| line.explains(engine, is_missed, call));
             comparison.add(is_missed, call, line.map(|line| line.reason));
         }
+
         Ok(comparison)
     }
 
@@ -120,6 +121,7 @@ impl Comparison {
             };
             let _ = writeln!(text, "| {} | {kinds} | {which} | {reason} |", joined(calls));
         }
+
         text
     }
 }

@@ -20,6 +20,7 @@ pub fn serve_connections(path: &Path, program: &Path, args: &[&OsStr]) {
     listen(&socket, 8).expect("listening");
     let program = program.to_owned();
     let args: Vec<_> = args.iter().map(|arg| arg.to_os_string()).collect();
+
     std::thread::spawn(move || loop {
         let connection = accept_with(&socket, SocketFlags::CLOEXEC).expect("a connection");
         let mut shell = Command::new("/bin/sh");

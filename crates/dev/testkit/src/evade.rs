@@ -135,7 +135,9 @@ impl Verdict {
         if counts.is_empty() {
             return Err("no technique was asked for".to_owned());
         }
+
         let mut verdict = Verdict::default();
+
         for line in made.lines() {
             let words: Vec<&str> = line.splitn(3, ' ').collect();
             let [name, what, rest] = words[..] else {
@@ -157,8 +159,10 @@ impl Verdict {
                 _ => verdict.wrong.push(line.to_owned()),
             }
         }
+
         let left = counts.keys().map(|name| format!("{name}: not made"));
         verdict.wrong.extend(left);
+
         Ok(verdict)
     }
 
@@ -176,6 +180,7 @@ impl Verdict {
             Place::Guest => name.starts_with(EXECVE),
         };
         let may_be_lost = name.starts_with(FLOOD) || is_starved;
+
         // Watches select calls of everybody, of which some are recorded because they may be theirs.
         let is_all = if name.starts_with(WATCH) {
             recorded + lost >= made
@@ -186,6 +191,7 @@ impl Verdict {
         if is_right {
             return;
         }
+
         let text = format!("{name}: {made} made, {recorded} recorded, {lost} counted as lost");
         let is_escape = recorded < made && lost == 0;
         match known_reason(name, is_tracepoint) {
@@ -221,6 +227,7 @@ impl Verdict {
             self.escaped.len(),
             self.wrong.len()
         );
+
         for line in &self.escaped {
             let _ = write!(text, "\n  known: {line}");
         }

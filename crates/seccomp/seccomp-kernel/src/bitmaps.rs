@@ -57,12 +57,14 @@ impl SeccompCaches {
             .map_err(refused(
                 "task iterator (it needs Linux 5.11 with CONFIG_SECCOMP_FILTER)",
             ))?;
+
         let link = object
             .progs_mut()
             .next()
             .ok_or_else(|| libbpf_rs::Error::from_raw_os_error(libc::ENOENT))
             .and_then(|program| program.attach())
             .map_err(refused("task iterator"))?;
+
         Ok(SeccompCaches {
             link,
             _object: object,
@@ -117,6 +119,7 @@ impl SeccompCaches {
             .filter(|&nr| TaskCache::bit(&cache.native, nr))
             .filter(|&nr| !NEEDED.contains(&i64::from(nr)))
             .collect();
+
         Ok(CacheSizes {
             native,
             compat: size(&cache.compat),
@@ -156,10 +159,12 @@ impl Filtered {
             insn(0x06, 0, 0, 0x0005_0000 | libc::EPERM as u32),
             insn(0x06, 0, 0, 0x7fff_0000),
         ];
+
         let program = libc::sock_fprog {
             len: program.len() as u16,
             filter: program.as_mut_ptr(),
         };
+
         // SAFETY: the child makes system calls only, on memory and descriptors that were made
         // before the fork, until it ends.
         let pid = unsafe {
@@ -180,6 +185,7 @@ impl Filtered {
             }
             pid
         };
+
         let pid = Pid::from_raw(pid.max(0)).ok_or_else(|| SeccompKernelError::System {
             what: "making a child that takes a seccomp filter".into(),
             source: std::io::Error::last_os_error(),
@@ -194,6 +200,7 @@ impl Filtered {
                 source: std::io::ErrorKind::Unsupported.into(),
             });
         }
+
         Ok(child)
     }
 }

@@ -102,6 +102,7 @@ impl CallCounter {
 fn set_scope(follower: &Follower, scope: &Scope) -> Result<(), SeccompKernelError> {
     // MARK_FOLLOWED and MARK_COUNTED.
     const COUNTED: u8 = 1 | 2;
+
     for process in &scope.processes {
         follower.set("processes", process.as_bytes(), &[COUNTED])?;
     }
@@ -111,6 +112,7 @@ fn set_scope(follower: &Follower, scope: &Scope) -> Result<(), SeccompKernelErro
         let own = std::fs::metadata("/proc/self/ns/mnt");
         options.outer_mount_ns = own.map_or(0, |own| own.ino() as u32);
     }
+
     if let Some(path) = &scope.cgroup {
         let path = path.trim_end_matches('/');
         if path.len() >= FOLLOW_PATH_BYTES as usize {
@@ -126,6 +128,7 @@ fn set_scope(follower: &Follower, scope: &Scope) -> Result<(), SeccompKernelErro
             follower.set("cgroups", found.ino().as_bytes(), &[1])?;
         }
     }
+
     follower.set("options", 0u32.as_bytes(), options.as_bytes())
 }
 

@@ -56,6 +56,7 @@ impl DenialRecorder {
             }
             Ok(())
         })?;
+
         Ok(DenialRecorder {
             follower,
             known: HashMap::new(),
@@ -97,6 +98,7 @@ impl DenialRecorder {
             }
         }
         let (missed, _) = self.follower.state()?;
+
         Ok((news, missed[0]))
     }
 }

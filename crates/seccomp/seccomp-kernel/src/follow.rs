@@ -42,6 +42,7 @@ impl Follower {
             let link = program.attach_trace();
             links.push(link.map_err(refused(format!("hook {name}")))?);
         }
+
         follower._links = links;
         Ok(follower)
     }

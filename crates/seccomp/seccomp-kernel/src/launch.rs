@@ -41,6 +41,7 @@ impl Program {
             pair.extend(value.as_bytes());
             text(pair)
         });
+
         Ok(Program {
             name,
             path: text(path.into_os_string().into_vec())?,
@@ -109,6 +110,7 @@ pub fn knows_wait_killable() -> bool {
             std::ptr::null::<libc::sock_fprog>(),
         )
     };
+
     result < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT)
 }
 
@@ -168,6 +170,7 @@ fn become_program(
 ) -> (i32, i32) {
     let errno = || io::Error::last_os_error().raw_os_error().unwrap_or(0);
     if let Some(install) = install {
+        // Without it, the kernel takes filters only from callers with CAP_SYS_ADMIN (seccomp(2)).
         // SAFETY: no pointers.
         if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } != 0 {
             return (NO_NEW_PRIVS, errno());
@@ -185,10 +188,12 @@ fn become_program(
         if result < 0 || (result > 0 && !install.listen) {
             return (SECCOMP, errno());
         }
+        // One more than the descriptor: 0 means that there is none.
         if install.listen {
             shared.listener.store(result as i32 + 1, Ordering::SeqCst);
         }
     }
+
     // SAFETY: both lists end with null, and their texts live in `program`.
     unsafe {
         libc::execve(
@@ -197,6 +202,7 @@ fn become_program(
             pointers.environment.as_ptr(),
         );
     }
+
     (EXECVE, errno())
 }
 
@@ -267,9 +273,11 @@ impl<'a> Launch<'a> {
                 0,
             )
         };
+
         if shared == libc::MAP_FAILED {
             return Err(system("mmap")(io::Error::last_os_error()));
         }
+
         let shared = shared.cast::<Shared>();
         let pointers = Pointers::of(program, install);
         let files = if install.is_some_and(|install| install.listen) {
@@ -277,6 +285,7 @@ impl<'a> Launch<'a> {
         } else {
             0
         };
+
         // SAFETY: as fork(2): memory is copied, and the child gets no stack of its own. It has one
         // thread whatever we have, and takes no lock and no memory: it only makes system calls.
         let pid = unsafe {
@@ -289,6 +298,7 @@ impl<'a> Launch<'a> {
                 0,
             )
         };
+
         if pid < 0 {
             return Err(system("clone")(io::Error::last_os_error()));
         }
@@ -299,6 +309,7 @@ impl<'a> Launch<'a> {
 
         let pidfd =
             rustix::process::pidfd_open(pid, PidfdFlags::empty()).map_err(system("pidfd_open"))?;
+
         Ok(Launch {
             program,
             shared,
@@ -404,12 +415,14 @@ impl<'a> Launch<'a> {
                 Err(errno) => return Err(system("waitpid")(errno)),
             }
         };
+
         self.reaped = true;
         let (step, errno) = (&self.shared().step, &self.shared().errno);
         match step.load(Ordering::SeqCst) {
             0 => {}
             step => return Err(failure(self.program, step, errno.load(Ordering::SeqCst))),
         }
+
         Ok(match (status.exit_status(), status.terminating_signal()) {
             (Some(code), _) => code as u8,
             (None, signal) => 128 + signal.unwrap_or(0) as u8,
@@ -455,11 +468,13 @@ unsafe fn child(
             );
         }
     }
+
     // SAFETY: no pointers; the program may outlive us.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, 0) };
     let (step, errno) = become_program(program, pointers, install, shared);
     shared.errno.store(errno, Ordering::SeqCst);
     shared.step.store(step, Ordering::SeqCst);
+
     // SAFETY: ends the process without running anything of ours. If even that is refused, abort
     // ends it by an instruction.
     unsafe {

@@ -43,6 +43,7 @@ impl Listener {
                 &raw mut raw,
             )
         };
+
         if result != 0 {
             let error = io::Error::last_os_error();
             return match error.raw_os_error() {
@@ -50,12 +51,14 @@ impl Listener {
                 _ => Err(system("SECCOMP_IOCTL_NOTIF_RECV")(error)),
             };
         }
+
         let data = SeccompData {
             nr: raw.data.nr as u32,
             arch: raw.data.arch,
             instruction_pointer: raw.data.instruction_pointer,
             args: raw.data.args,
         };
+
         Ok(Some(Notification {
             id: raw.id,
             tid: raw.pid,
@@ -118,6 +121,7 @@ impl Listener {
                 &raw const response,
             )
         };
+
         let error = io::Error::last_os_error();
         match result {
             0 => Ok(()),

@@ -64,6 +64,7 @@ impl Signals {
                 size_of::<libc::signalfd_siginfo>(),
             )
         };
+
         (got > 0).then_some(Signal {
             number: info.ssi_signo as i32,
             is_from_kernel: info.ssi_code > 0,

@@ -68,6 +68,7 @@ impl Chain {
                 decision.filter = Some(index);
             }
         }
+
         decision
     }
 }

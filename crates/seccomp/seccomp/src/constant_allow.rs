@@ -114,6 +114,7 @@ impl ConstantAllow {
                 });
             }
         }
+
         ConstantAllow {
             table: table.clone(),
             lost,

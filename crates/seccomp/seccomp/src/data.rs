@@ -43,6 +43,7 @@ impl SeccompData {
                 whole & !0xffff_ffff | u64::from(value)
             }
         };
+
         match offset {
             0 => self.nr = value,
             4 => self.arch = value,

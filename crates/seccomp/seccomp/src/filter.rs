@@ -29,6 +29,7 @@ impl Filter {
         if !bytes.len().is_multiple_of(8) {
             return Err(Invalid::size(bytes.len()));
         }
+
         let insns: Vec<Insn> = bytes
             .chunks_exact(8)
             .map(|b| Insn {
@@ -38,6 +39,7 @@ impl Filter {
                 k: u32::from_le_bytes([b[4], b[5], b[6], b[7]]),
             })
             .collect();
+
         Filter::new(insns)
     }
 

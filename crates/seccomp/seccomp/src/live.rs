@@ -70,6 +70,7 @@ pub fn dump(pid: i32) -> Result<Vec<ThreadFilters>, DumpError> {
     let process = Process::find(pid)?;
     let mut threads = Vec::new();
     let mut seen = BTreeSet::new();
+
     for _ in 0..PASSES_MAX {
         let new: Vec<i32> = process
             .threads()?
@@ -88,10 +89,13 @@ pub fn dump(pid: i32) -> Result<Vec<ThreadFilters>, DumpError> {
             }
         }
     }
+
     if threads.is_empty() {
         return Err(DumpError::Gone { pid });
     }
+
     threads.sort_by_key(|thread| thread.tid);
+
     Ok(threads)
 }
 
@@ -158,15 +162,18 @@ fn thread(process: Process, tid: i32) -> Result<ThreadFilters, DumpError> {
     if mode == "1" {
         return Err(DumpError::Strict { tid });
     }
+
     let comm = fs::read_to_string(format!("/proc/{}/task/{tid}/comm", process.pid));
     let Ok(name) = comm else { return Err(gone) };
     let mut filters = Vec::new();
+
     if mode == "2" {
         let stopped = Stopped::new(tid).map_err(|error| match error {
             // A ptrace request on a thread that has ended fails as if it were protected.
             DumpError::Refused { .. } if process.has_ended(tid) => DumpError::Gone { pid: tid },
             error => error,
         })?;
+        // Before it was stopped, the thread may have ended and its number been given to another process.
         if !process.holds(tid) {
             return Err(gone);
         }
@@ -180,6 +187,7 @@ fn thread(process: Process, tid: i32) -> Result<ThreadFilters, DumpError> {
             filters.push(Filter::new(insns).map_err(invalid)?);
         }
     }
+
     Ok(ThreadFilters {
         tid,
         name: name.trim_end().to_owned(),
@@ -201,6 +209,7 @@ impl Stopped {
     fn new(tid: i32) -> Result<Stopped, DumpError> {
         let null = std::ptr::null_mut();
         request("PTRACE_SEIZE", libc::PTRACE_SEIZE, tid, 0, null)?;
+
         // From here on, dropping detaches. For a thread that never stopped this fails harmlessly.
         let mut stopped = Stopped { tid, signal: 0 };
         request("PTRACE_INTERRUPT", libc::PTRACE_INTERRUPT, tid, 0, null)?;
@@ -215,19 +224,23 @@ impl Stopped {
                 return Err(DumpError::Gone { pid: tid });
             }
         };
+
         if !libc::WIFSTOPPED(status) {
             return Err(DumpError::Gone { pid: tid });
         }
+
         // ptrace(2), "Signal-delivery-stop": every other stop has an event in the upper bits.
         if status >> 16 == 0 {
             stopped.signal = libc::WSTOPSIG(status);
         }
+
         Ok(stopped)
     }
 
     /// The filter at `index`, counted from 0 for the oldest; `None` past the newest.
     fn filter(&self, index: usize) -> Result<Option<Vec<Insn>>, DumpError> {
         const NAME: &str = "PTRACE_SECCOMP_GET_FILTER";
+
         let count = match request(NAME, GET_FILTER, self.tid, index, std::ptr::null_mut()) {
             Ok(count) => count,
             Err(DumpError::Refused { source, .. })
@@ -237,6 +250,7 @@ impl Stopped {
             }
             Err(error) => return Err(error),
         };
+
         let mut raw = vec![
             libc::sock_filter {
                 code: 0,
@@ -246,6 +260,7 @@ impl Stopped {
             };
             count as usize
         ];
+
         // The array has as many elements as the kernel has just reported for this filter; filters
         // never change, and the thread stays stopped.
         request(NAME, GET_FILTER, self.tid, index, raw.as_mut_ptr().cast())?;
@@ -255,6 +270,7 @@ impl Stopped {
             jf: insn.jf,
             k: insn.k,
         };
+
         Ok(Some(raw.into_iter().map(insn).collect()))
     }
 }
@@ -283,6 +299,7 @@ fn request(
     if result >= 0 {
         return Ok(result);
     }
+
     let source = io::Error::last_os_error();
     let own = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
     let filtered = own.lines().any(|line| line == "Seccomp:\t2");
@@ -294,6 +311,7 @@ fn request(
         Some(libc::EINVAL | libc::EIO) => "the kernel needs CONFIG_CHECKPOINT_RESTORE and CONFIG_SECCOMP_FILTER",
         _ => "try again",
     };
+
     Err(DumpError::Refused {
         call,
         tid,

@@ -34,6 +34,7 @@ impl Filter {
         let insns = self.insns();
         let (mut a, mut x, mut memory) = (0u32, 0u32, [0u32; 16]);
         let (mut at, mut count) = (0, 0);
+
         loop {
             let insn = insns[at];
             count += 1;

@@ -83,20 +83,24 @@ pub(crate) fn validate(insns: &[Insn]) -> Result<(), Invalid> {
     if insns.len() > MAX_INSNS {
         return fail(MAX_INSNS, Fault::TooLong(insns.len()));
     }
+
     for (at, &insn) in insns.iter().enumerate() {
         if let Err(fault) = instruction(insn, at, insns.len()) {
             return fail(at, fault);
         }
     }
+
     let last = insns.len() - 1;
     if !insns[last].is_return() {
         return fail(last, Fault::NoReturn);
     }
+
     scratch(insns)
 }
 
 fn instruction(insn: Insn, at: usize, len: usize) -> Result<(), Fault> {
     use code::*;
+
     let k = insn.k;
     match insn.code {
         LD_ABS if k >= DATA_SIZE || !k.is_multiple_of(4) => Err(Fault::Load(k)),
@@ -137,8 +141,10 @@ fn jump(at: usize, skip: u64, len: usize) -> Result<(), Fault> {
 /// (`check_load_and_stores`), the instruction after a return counts as reachable from it.
 fn scratch(insns: &[Insn]) -> Result<(), Invalid> {
     use code::*;
+
     let mut known_at = vec![u16::MAX; insns.len()];
     let mut known: u16 = 0;
+
     for (at, insn) in insns.iter().enumerate() {
         known &= known_at[at];
         match insn.code {
@@ -161,5 +167,6 @@ fn scratch(insns: &[Insn]) -> Result<(), Invalid> {
             _ => {}
         }
     }
+
     Ok(())
 }

@@ -35,6 +35,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
     if !load {
         return Ok(status);
     }
+
     let own = rules::read_directory(&places.parts, places.owner, rules::OWN_ONLY)?;
     let loaded = if own.is_empty() {
         super::run(vec!["-R".into(), places.merged.into()])?
@@ -42,6 +43,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
         // The merged file is for auditctl, which refuses rules of `*.tarsier`.
         super::merge::load(&places.parts, false, Path::new(super::RUN_DIR))?
     };
+
     Ok(status.max(loaded))
 }
 
@@ -72,6 +74,7 @@ fn merge(
             }
         }
     }
+
     if !places.parts.is_dir() {
         writeln!(
             out,
@@ -80,6 +83,7 @@ fn merge(
         )?;
         return Ok((load, FAILED));
     }
+
     let files = rules::read_directory(&places.parts, places.owner, rules::RULES_ONLY)?;
     let text = rules::merge_directory(&places.parts.to_string_lossy(), &files);
     let before = match fs::read(&places.merged) {
@@ -89,18 +93,22 @@ fn merge(
             return Err(error).with_context(|| format!("cannot read {}", places.merged.display()))
         }
     };
+
     if before.as_ref() == Some(&text) {
         writeln!(out, "{name}: No change")?;
         return Ok((load, 0));
     }
+
     if check {
         writeln!(out, "{name}: Rules have changed and should be updated")?;
         return Ok((false, 0));
     }
+
     if let Some(before) = before {
         replace(&places.merged.with_extension("rules.prev"), &before)?;
     }
     replace(&places.merged, &text)?;
+
     Ok((load, 0))
 }
 
@@ -120,6 +128,7 @@ fn replace(path: &Path, text: &[u8]) -> Result<()> {
         file.sync_all()?;
         fs::rename(&new, path)
     };
+
     written().with_context(|| {
         let _ = fs::remove_file(&new);
         format!("cannot write {}: are you root?", path.display())

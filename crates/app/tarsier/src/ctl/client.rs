@@ -68,8 +68,10 @@ pub(crate) fn ask(socket: &Path, request: &Request) -> io::Result<String> {
             error
         }
     })?;
+
     let mut line = serde_json::to_vec(request)?;
     line.push(b'\n');
+
     // The daemon may refuse, with a reason, before it has read everything.
     let sent = stream.write_all(&line);
     let answer = read_answer(&stream)?;
@@ -85,6 +87,7 @@ fn read_answer(stream: &UnixStream) -> io::Result<String> {
     let mut reader = BufReader::new(stream);
     let mut answer = Vec::new();
     let mut heard = Instant::now();
+
     loop {
         let before = answer.len();
         match reader.read_until(b'\n', &mut answer) {
@@ -100,6 +103,7 @@ fn read_answer(stream: &UnixStream) -> io::Result<String> {
             return Err(silent("no sign of life for a minute"));
         }
     }
+
     String::from_utf8(answer).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
@@ -199,6 +203,7 @@ impl Audit for Client {
             };
             (place, trouble)
         });
+
         Ok(Applied {
             value: answer.value,
             refused: refused.collect(),

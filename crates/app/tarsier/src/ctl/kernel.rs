@@ -73,6 +73,7 @@ impl Kernel {
             // The other commands change nothing.
             _ => {}
         }
+
         Ok(None)
     }
 }
@@ -113,6 +114,7 @@ impl Audit for Kernel {
                 }
             }
         }
+
         Ok(applied)
     }
 

@@ -19,6 +19,7 @@ pub(super) fn rules(
             Err(error) => unknown.push(format!("a rule cannot be shown: {error}")),
         }
     }
+
     let style = ListStyle {
         dialect,
         is_interpreted,
@@ -29,6 +30,7 @@ pub(super) fn rules(
     } else {
         set.list(&style, key)
     };
+
     (text, unknown)
 }
 
@@ -61,10 +63,12 @@ pub(super) fn state(state: &AuditState, is_whole: bool, is_interpreted: bool) ->
         ("backlog_wait_time", state.backlog_wait_time),
         ("backlog_wait_time_actual", state.backlog_wait_time_actual),
     ];
+
     for (name, number) in numbers {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{name} {number}");
     }
+
     if is_whole {
         let lock = if state.loginuid_immutable_locked {
             "locked"
@@ -74,6 +78,7 @@ pub(super) fn state(state: &AuditState, is_whole: bool, is_interpreted: bool) ->
         let value = u32::from(state.loginuid_immutable);
         let _ = writeln!(text, "loginuid_immutable {value} {lock}");
     }
+
     text
 }
 

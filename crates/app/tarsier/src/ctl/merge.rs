@@ -30,6 +30,7 @@ pub(super) fn load(directory: &Path, kernel: bool, run_dir: &Path) -> Result<u8>
         };
         (source, line.text)
     });
+
     super::load(kernel, run_dir, lines)
 }
 
@@ -49,16 +50,20 @@ pub(crate) fn merge(args: &RulesMergeArgs) -> Result<u8> {
     if files.is_empty() {
         bail!("{}: no *.rules file there", args.directory.display());
     }
+
     let directory = args.directory.to_string_lossy();
     let text = rules::merge_directory(&directory, &files);
     if args.load {
         return load(&args.directory, args.kernel, &args.run_dir);
     }
+
     let mut out = io::stdout().lock();
     let Some(file) = &args.check else {
         out.write_all(&text)?;
         return Ok(0);
     };
+
+    // A missing file differs from any rules.
     let there = match fs::read(file) {
         Ok(there) => Some(there),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -68,10 +73,12 @@ pub(crate) fn merge(args: &RulesMergeArgs) -> Result<u8> {
         writeln!(out, "{}: No change", file.display())?;
         return Ok(0);
     }
+
     writeln!(
         out,
         "{}: Rules have changed and should be updated",
         file.display()
     )?;
+
     Ok(DIFFERS)
 }

@@ -14,6 +14,7 @@ pub(super) fn text(text: &str) -> String {
     let exe = std::env::current_exe().unwrap_or_default();
     let mut shown = Vec::new();
     record::put::untrusted(&mut shown, exe.as_os_str().as_bytes());
+
     format!(
         "text={text} exe={} hostname={} addr=? terminal={} res=success",
         String::from_utf8_lossy(&shown),

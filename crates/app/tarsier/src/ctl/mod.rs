@@ -51,12 +51,14 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
         usage::print()?;
         return Ok(NO_OPTIONS);
     }
+
     let is_harmless =
         matches!(args.as_slice(), [option] if matches!(option.as_slice(), b"-h" | b"-v"));
     if !is_harmless && !rustix::process::geteuid().is_root() {
         report!("You must be root to run this program.");
         return Ok(NOT_ROOT);
     }
+
     options.with_session(|session| Ok(session.call(&args)?))
 }
 
@@ -123,6 +125,7 @@ impl SessionOptions {
             client = Client::new(&self.run_dir);
             &mut client
         };
+
         work(&mut Session {
             audit,
             dialect: self.dialect,

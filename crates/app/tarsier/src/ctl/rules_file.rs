@@ -53,6 +53,7 @@ impl Session<'_> {
         if !self.may_change_rules(&[Command::ReadFile(path.to_vec())]) {
             return Ok(SUCCESS);
         }
+
         let name = String::from_utf8_lossy(path).into_owned();
         let text = match read(Path::new(std::ffi::OsStr::from_bytes(path))) {
             Ok(text) => text,
@@ -61,12 +62,14 @@ impl Session<'_> {
                 return Ok(FAILED);
             }
         };
+
         let text = text.strip_suffix(b"\n").unwrap_or(&text);
         let lines = text.split(|&byte| byte == b'\n').zip(1..);
         let lines = lines.map(|(line, number)| {
             let file = name.clone();
             (Source { file, line: number }, line)
         });
+
         self.load(lines)
     }
 
@@ -100,6 +103,7 @@ impl Session<'_> {
                 }
             }
         }
+
         Ok(progress.status(false))
     }
 
@@ -108,6 +112,7 @@ impl Session<'_> {
         let mut sources = Vec::new();
         let mut commands = Vec::new();
         let mut tolerate_from = None;
+
         for (source, line) in lines {
             let Some(parsed) = self.parse(&source, line) else {
                 if progress.fail(&source) {
@@ -125,6 +130,7 @@ impl Session<'_> {
                 commands.push(command);
             }
         }
+
         let tolerate_from = tolerate_from.unwrap_or(commands.len());
         let applied = match self.audit.apply(&commands, tolerate_from) {
             Ok(applied) => applied,
@@ -133,6 +139,7 @@ impl Session<'_> {
                 return Ok(FAILED);
             }
         };
+
         for (place, trouble) in &applied.refused {
             let Some((command, source)) = commands.get(*place).zip(sources.get(*place)) else {
                 continue;
@@ -145,7 +152,9 @@ impl Session<'_> {
                 return Ok(progress.status(true));
             }
         }
+
         let refused = |place| applied.refused.iter().any(|(refused, _)| *refused == place);
+
         for (place, command) in commands.iter().enumerate() {
             match command {
                 // There were no rules at that point, whatever was added after it.
@@ -158,6 +167,7 @@ impl Session<'_> {
                 _ => self.show_result(command, applied.value)?,
             }
         }
+
         Ok(progress.status(false))
     }
 
@@ -194,6 +204,7 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
             format!("Error opening {name} ({cause})")
         }
     };
+
     // NONBLOCK: a FIFO is refused, not waited for.
     let mut options = File::options();
     let options = options
@@ -210,9 +221,11 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     if !metadata.is_file() {
         return Err(format!("Error - {name} is not a regular file"));
     }
+
     let mut text = Vec::new();
     file.take(FILE_BYTES_MAX)
         .read_to_end(&mut text)
         .map_err(cannot)?;
+
     Ok(text)
 }

@@ -36,6 +36,7 @@ impl Session<'_> {
         if let [Command::ReadFile(path)] = parsed.commands.as_slice() {
             return self.read_file(path);
         }
+
         let changes_rules = parsed.commands.iter().any(|command| {
             matches!(
                 command,
@@ -49,11 +50,13 @@ impl Session<'_> {
         if changes_rules && !self.may_change_rules(&parsed.commands) {
             return Ok(SUCCESS);
         }
+
         for command in &parsed.commands {
             if self.carry_out(command)?.is_err() {
                 return Ok(REFUSED);
             }
         }
+
         Ok(SUCCESS)
     }
 
@@ -118,6 +121,7 @@ impl Session<'_> {
                 return self.report(change, applied);
             }
         }
+
         Ok(Ok(()))
     }
 
@@ -153,6 +157,7 @@ impl Session<'_> {
             }
             _ => {}
         }
+
         Ok(())
     }
 
@@ -188,6 +193,7 @@ impl Session<'_> {
 
     fn signal(&mut self, name: &str) -> Result<(), Failed> {
         use rustix::process::{kill_process, Pid, Signal};
+
         let signal = match name {
             "TERM" => Signal::TERM,
             "HUP" => Signal::HUP,
@@ -195,6 +201,7 @@ impl Session<'_> {
             "USR2" => Signal::USR2,
             _ => Signal::CONT,
         };
+
         let asked = Command::Status {
             is_interpreted: false,
         };
@@ -207,6 +214,7 @@ impl Session<'_> {
             report!("Auditd is not running");
             return Ok(());
         };
+
         kill_process(pid, signal).map_err(|errno| {
             let cause = super::audit::errno_text(errno.raw_os_error());
             report!("Failed sending signal to auditd ({cause})");

@@ -31,6 +31,7 @@ fn rights(machine: &dyn Machine) -> Vec<Finding> {
         let remedy = "run `tarsier doctor` and `tarsier run` as root";
         return vec![Finding::fail("rights", "not root", remedy)];
     }
+
     let status = machine.text("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let held = line.and_then(|text| u64::from_str_radix(text.trim(), 16).ok());
@@ -42,12 +43,14 @@ fn rights(machine: &dyn Machine) -> Vec<Finding> {
             remedy,
         )];
     };
+
     let missing = |wanted: &[(u32, &'static str)]| {
         let missing = wanted.iter().filter(|(bit, _)| held >> bit & 1 == 0);
         let names: Vec<&str> = missing.map(|(_, name)| *name).collect();
         names.join(", ")
     };
     let remedy = "grant them: a container gets them from its host";
+
     vec![match (missing(&ESSENTIAL), missing(&USEFUL)) {
         (none, without) if none.is_empty() && without.is_empty() => {
             Finding::ok("rights", "root with every capability that is needed")
@@ -67,9 +70,11 @@ fn rights(machine: &dyn Machine) -> Vec<Finding> {
 
 fn boot(machine: &dyn Machine) -> Finding {
     const WHAT: &str = "kernel command line";
+
     let text = machine.text("/proc/cmdline").unwrap_or_default();
     let last = text.split_whitespace().rev();
     let mut settings = last.filter_map(|word| word.strip_prefix("audit="));
+
     match settings.next() {
         Some(value @ ("0" | "off")) => Finding::warn(
             WHAT,
@@ -83,6 +88,7 @@ fn boot(machine: &dyn Machine) -> Finding {
 
 fn state(machine: &dyn Machine) -> Finding {
     const WHAT: &str = "kernel audit";
+
     let facts = match machine.audit() {
         Ok(facts) => facts,
         Err(why) => {
@@ -90,9 +96,11 @@ fn state(machine: &dyn Machine) -> Finding {
             return Finding::warn(WHAT, why, remedy);
         }
     };
+
     let processes = machine.processes();
     let owner = processes.iter().find(|(pid, _)| *pid == facts.pid);
     let name = owner.map_or("a process of another PID namespace", |(_, name)| name);
+
     match (facts.enabled, facts.pid) {
         (_, pid) if pid != 0 && name != OWN => Finding::warn(
             WHAT,
@@ -112,11 +120,13 @@ fn state(machine: &dyn Machine) -> Finding {
 
 fn daemons(machine: &dyn Machine) -> Finding {
     const WHAT: &str = "other audit daemons";
+
     let others = machine.processes().into_iter();
     let others: Vec<String> = others
         .filter(|(_, name)| DAEMONS.contains(&name.as_str()))
         .map(|(pid, name)| format!("{name} ({pid})"))
         .collect();
+
     if others.is_empty() {
         Finding::ok(WHAT, "none")
     } else {

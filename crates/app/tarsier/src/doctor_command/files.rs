@@ -20,6 +20,7 @@ pub(super) fn findings(machine: &dyn Machine) -> Vec<Finding> {
                       `systemctl reload tarsier`";
         found.push(Finding::fail("rules in force", summary, remedy));
     }
+
     match machine.configuration() {
         Err(why) => found.push(Finding::fail(
             "configuration",
@@ -32,7 +33,9 @@ pub(super) fn findings(machine: &dyn Machine) -> Vec<Finding> {
             found.push(pins(machine, &configured));
         }
     }
+
     found.push(clock(machine));
+
     found
 }
 
@@ -62,9 +65,11 @@ fn configuration(configured: &Configured) -> Finding {
 
 fn log(machine: &dyn Machine, configured: &Configured) -> Vec<Finding> {
     const WHAT: &str = "log directory";
+
     if !configured.writes_logs {
         return vec![Finding::ok(WHAT, "not used: write_logs = no")];
     }
+
     let directory = configured.log_dir.as_path();
     let shown = directory.display();
     let owner = match machine.owner(directory) {
@@ -85,6 +90,7 @@ fn log(machine: &dyn Machine, configured: &Configured) -> Vec<Finding> {
             return vec![Finding::fail(WHAT, format!("{shown}: {error}"), remedy)];
         }
     };
+
     let value = format!("{shown}, uid {}, mode {:04o}", owner.uid, owner.mode);
     let first = match (owner.uid, owner.mode) {
         (0, mode) if mode & 0o027 == 0 => Finding::ok(WHAT, value),
@@ -98,11 +104,13 @@ fn log(machine: &dyn Machine, configured: &Configured) -> Vec<Finding> {
             Finding::warn(WHAT, value, remedy)
         }
     };
+
     vec![first, space(machine, configured), sync(machine, directory)]
 }
 
 fn space(machine: &dyn Machine, configured: &Configured) -> Finding {
     const WHAT: &str = "log space";
+
     let least_mib = configured.admin_space_left_mib;
     match machine.space(&configured.log_dir) {
         Err(error) => Finding::warn(WHAT, error.to_string(), "run as root"),
@@ -123,6 +131,7 @@ fn space(machine: &dyn Machine, configured: &Configured) -> Finding {
 
 fn sync(machine: &dyn Machine, directory: &Path) -> Finding {
     const WHAT: &str = "log sync";
+
     match machine.sync_time(directory) {
         Err(error) => Finding::warn(
             WHAT,
@@ -158,6 +167,7 @@ fn clock(machine: &dyn Machine) -> Finding {
 
 fn pins(machine: &dyn Machine, configured: &Configured) -> Finding {
     const WHAT: &str = "pins";
+
     let is_default = configured.pin_dir.is_none();
     let directory = configured.pin_dir.as_deref().unwrap_or(Path::new(PIN_DIR));
     let shown = directory.display();
@@ -169,7 +179,9 @@ fn pins(machine: &dyn Machine, configured: &Configured) -> Finding {
     if machine.is_bpf_file_system(directory) {
         return Finding::ok(WHAT, format!("{shown} holds a capture"));
     }
+
     let parent = directory.parent().unwrap_or(directory);
+
     match machine.is_bpf_file_system(parent) {
         true => Finding::ok(WHAT, format!("{shown}, {use_of_it}")),
         false if parent == Path::new("/sys/fs/bpf") => Finding::ok(

@@ -43,10 +43,12 @@ fn engine(machine: &dyn Machine, facts: &EngineFacts) -> Finding {
             "boot another kernel for an eBPF engine",
         );
     }
+
     if !machine.is_root() {
         let remedy = "run as root: only root can try programs";
         return Finding::warn("engine", "trampoline or tracepoint", remedy);
     }
+
     match &facts.trampoline_refusal {
         None => Finding::ok("engine", "trampoline"),
         Some(why) => Finding::ok("engine", format!("tracepoint (not trampoline: {why})")),
@@ -60,9 +62,11 @@ fn less_exact(gap: &str) -> Finding {
 
 fn lockdown(machine: &dyn Machine) -> Finding {
     const WHAT: &str = "lockdown";
+
     let Ok(text) = machine.text("/sys/kernel/security/lockdown") else {
         return Finding::ok(WHAT, "none, or securityfs is not mounted");
     };
+
     let chosen = text.split_whitespace().find(|word| word.starts_with('['));
     match chosen.unwrap_or_default() {
         "[confidentiality]" => Finding::warn(
@@ -96,6 +100,7 @@ fn entries(facts: &EngineFacts) -> Finding {
 
 fn control_groups(machine: &dyn Machine) -> Finding {
     const WHAT: &str = "control groups";
+
     let mounts = machine.text("/proc/self/mounts").unwrap_or_default();
     let has = |kind: &str| {
         let mut kinds = mounts.lines().map(|line| line.split(' ').nth(2));
@@ -107,6 +112,7 @@ fn control_groups(machine: &dyn Machine) -> Finding {
         (false, true) => "version 1",
         (false, false) => "not mounted",
     };
+
     Finding::ok(WHAT, value)
 }
 

@@ -48,6 +48,7 @@ impl Machine for System {
         };
         let gaps = capture::probe::gaps(trampoline_refusal.is_none());
         let others = gaps.iter().filter(|gap| !gap.essential);
+
         EngineFacts {
             btf,
             ebpf_refusal,
@@ -145,6 +146,7 @@ impl Machine for System {
             };
             count = Some(count.unwrap_or(0) + set.rules.len());
         }
+
         Ok(count)
     }
 
@@ -161,12 +163,14 @@ impl Machine for System {
         if self.config.is_some() && !file.exists() {
             return Err(format!("{} does not exist", file.display()));
         }
+
         let loaded = conf::load(file, LoadOptions::default()).context("refused");
         let loaded = loaded.map_err(|error| reasons(&error))?;
         let config = loaded.config;
         let total_mib = self
             .space(config.log_dir())
             .map_or(0, |space| space.total_mib);
+
         Ok(Configured {
             log_dir: config.log_dir().to_owned(),
             writes_logs: config.write_logs,

@@ -29,12 +29,14 @@ fn rules(directory: &Path) -> Vec<Finding> {
             daemon::rule_files::STARTER_REMEDY,
         )];
     }
+
     // Whoever is not root may look at rules, too.
     let owner = if rustix::process::geteuid().is_root() {
         Owner::Root
     } else {
         Owner::Anybody
     };
+
     match rules::load(directory, owner, &SystemHost) {
         Ok(set) => of_set(&set),
         Err(LoadError::Rules(errors)) => errors.iter().map(wrong).collect(),
@@ -64,12 +66,15 @@ fn of_set(set: &RuleSet) -> Vec<Finding> {
         );
         found.push(Finding::ok(place(&error.source_place), value));
     }
+
     for warning in &set.warnings {
         let remedy = "`tarsier rules check` explains it";
         let value = warning.message.clone();
         found.push(Finding::warn(place(&warning.source_place), value, remedy));
     }
+
     found.extend(settings(&set.settings));
+
     match plan_for(set, Engine::Auto) {
         Err(error) => found.push(Finding::fail(
             RULES_DIR,
@@ -81,6 +86,7 @@ fn of_set(set: &RuleSet) -> Vec<Finding> {
             found.extend(rules.map(|(rule, note)| judged(place(&rule.source), &note.exactness)));
         }
     }
+
     found
 }
 
@@ -113,12 +119,14 @@ fn settings(settings: &Settings) -> Vec<Finding> {
             "not needed: events wait in rings (--ring-size), not in the kernel's backlog",
         );
     }
+
     if settings.backlog_wait_time.is_some() {
         ok(
             "--backlog_wait_time",
             "not needed: `overload` says what happens to calls that come too fast",
         );
     }
+
     match settings.enabled {
         Some(0) => found.push(Finding::warn(
             "-e 0",
@@ -132,9 +140,11 @@ fn settings(settings: &Settings) -> Vec<Finding> {
         ),
         None => {}
     }
+
     if settings.loginuid_immutable {
         found.push(Finding::ok("--loginuid-immutable", "as with auditd"));
     }
+
     found
 }
 
@@ -150,6 +160,7 @@ fn configuration(file: &Path) -> Vec<Finding> {
         // The error is said below.
         Err(_) => String::new(),
     };
+
     let loaded = match conf::load(file, LoadOptions::default()) {
         Ok(loaded) => loaded,
         Err(error) => {
@@ -161,7 +172,9 @@ fn configuration(file: &Path) -> Vec<Finding> {
             )];
         }
     };
+
     let mut found = Vec::new();
+
     for (number, line) in (1..).zip(text.lines()) {
         if line.trim_start().starts_with('#') {
             continue;
@@ -180,7 +193,9 @@ fn configuration(file: &Path) -> Vec<Finding> {
             None => Finding::ok(place, format!("{} is honoured", key.trim())),
         });
     }
+
     found.extend(plugins(&loaded.config));
+
     found
 }
 
@@ -197,6 +212,7 @@ fn plugins(config: &Config) -> Vec<Finding> {
             )];
         }
     };
+
     let mut found: Vec<_> = active.iter().map(|plugin| of_plugin(dir, plugin)).collect();
     found.extend(errors.iter().map(|error| {
         Finding::warn(
@@ -205,6 +221,7 @@ fn plugins(config: &Config) -> Vec<Finding> {
             "mend the file, or remove it",
         )
     }));
+
     found
 }
 
@@ -218,6 +235,7 @@ fn of_plugin(dir: &Path, plugin: &Plugin) -> Finding {
         }
         PluginKind::Program { path, .. } => path,
     };
+
     let name = program.file_name().unwrap_or_default();
     let what = match name.to_str().unwrap_or_default() {
         "audisp-remote" => "started unchanged: records go on to the central host",
@@ -230,6 +248,7 @@ fn of_plugin(dir: &Path, plugin: &Plugin) -> Finding {
         "sedispatch" => "started unchanged: setroubleshoot gets AVC records as before",
         _ => "started unchanged, with the records that auditd would give it",
     };
+
     Finding::ok(place, what)
 }
 

@@ -27,20 +27,24 @@ pub(crate) fn migrate(args: &MigrateArgs) -> Result<u8> {
     if !rustix::process::geteuid().is_root() {
         bail!("you must be root to run this; `tarsier migrate --check` works for everybody");
     }
+
     let mut host = system::System;
     if args.back {
         back(&mut host)?;
         report!("tarsier: auditd is as it was before `tarsier migrate`");
         return Ok(0);
     }
+
     let mut findings = check::findings();
     findings.retain(|finding| finding.level == Level::Fail);
     if !findings.is_empty() {
         finding::print(&findings, false)?;
         bail!("nothing was changed: Tarsier would not put all of this in force");
     }
+
     forward(&mut host)?;
     report!("tarsier: Tarsier has replaced auditd; `tarsier migrate --back` undoes this");
+
     Ok(0)
 }
 
@@ -50,8 +54,10 @@ fn forward(host: &mut dyn Host) -> Result<()> {
     if host.load()?.is_some() {
         bail!("this host has been migrated: `tarsier migrate --back` undoes that");
     }
+
     steps::prerequisites(host)?;
     let mut record = Record::default();
+
     for kind in Kind::ALL {
         for step in kind.needed(host, &record.steps)? {
             record.steps.push(step);
@@ -70,6 +76,7 @@ fn forward(host: &mut dyn Host) -> Result<()> {
             }
         }
     }
+
     Ok(())
 }
 

@@ -43,6 +43,7 @@ impl Record {
                 record.version
             );
         }
+
         for step in &record.steps {
             step.check()?;
         }

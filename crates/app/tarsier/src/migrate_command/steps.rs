@@ -56,6 +56,7 @@ pub(super) fn prerequisites(host: &mut dyn Host) -> Result<()> {
     if !host.unit(AUDITD)?.is_there {
         bail!("there is no {AUDITD} to replace: `systemctl enable --now tarsier` is enough");
     }
+
     for name in COMMANDS {
         if let Some(path) = found(host, name)? {
             if host.command(&path)? == CommandState::Ours {
@@ -66,6 +67,7 @@ pub(super) fn prerequisites(host: &mut dyn Host) -> Result<()> {
             }
         }
     }
+
     Ok(())
 }
 
@@ -158,9 +160,11 @@ impl Step {
             Step::DeleteKernelRules { rules } => rules.iter().all(|text| bytes(text).is_some()),
             Step::StopAuditd | Step::StartTarsier { .. } => true,
         };
+
         if !is_known {
             bail!("the record has a step that no migration makes: {self}; docs/guide/migrate.md has the steps to do by hand");
         }
+
         Ok(())
     }
 
@@ -199,6 +203,7 @@ impl Step {
                 }
             }
         }
+
         Ok(())
     }
 }

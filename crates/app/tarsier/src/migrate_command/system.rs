@@ -51,6 +51,7 @@ impl Host for System {
             Verb::Mask => &["mask"],
             Verb::Unmask => &["unmask"],
         };
+
         let mut args = args.to_vec();
         args.extend(["--quiet", unit]);
         run(SYSTEMCTL, &args)?;
@@ -192,10 +193,12 @@ fn run(program: &str, args: &[&str]) -> Result<String> {
         .stdin(Stdio::null())
         .output()
         .with_context(|| format!("cannot run {program}"))?;
+
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         bail!("{program} {}: {}", args.join(" "), said.trim());
     }
+
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
@@ -208,6 +211,7 @@ fn dpkg_divert(action: &str, path: &Path) -> Result<()> {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
         return Ok(());
     };
+
     // A diversion is by name, and packages of different age have different ones.
     for dir in ["/usr/sbin", "/sbin"] {
         let from = format!("{dir}/{name}");
@@ -225,6 +229,7 @@ fn dpkg_divert(action: &str, path: &Path) -> Result<()> {
             ],
         )?;
     }
+
     Ok(())
 }
 
@@ -255,18 +260,22 @@ fn replace(path: &Path, kept: &Path, program: &Path) -> Result<()> {
     if state_of(path)? == CommandState::Ours {
         return Ok(());
     }
+
     if let Err(error) = fs::hard_link(path, kept) {
         if error.kind() != ErrorKind::AlreadyExists || !is_same(path, kept)? {
             let problem = format!("cannot keep {} as {}", path.display(), kept.display());
             return Err(error).context(problem);
         }
     }
+
     let new = with_suffix(path, ".tarsier-new");
     match fs::remove_file(&new) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
         _ => {}
     }
+
     symlink(program, &new)?;
+
     Ok(fs::rename(&new, path)?)
 }
 
@@ -301,12 +310,14 @@ fn write_whole(path: &Path, text: &[u8]) -> Result<()> {
         .mode(0o600)
         .custom_flags(libc::O_NOFOLLOW)
         .open(&new)?;
+
     file.write_all(text)?;
     file.sync_all()?;
     fs::rename(&new, path)?;
     if let Some(dir) = path.parent() {
         File::open(dir)?.sync_all()?;
     }
+
     Ok(())
 }
 

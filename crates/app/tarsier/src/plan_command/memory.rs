@@ -20,6 +20,7 @@ pub(super) fn print(out: &mut impl Write, plan: &Plan, is_json: bool) -> Result<
         writeln!(out, "{}", serde_json::to_string(&memory)?)?;
         return Ok(());
     }
+
     writeln!(
         out,
         "memory              {}, and the daemon's",
@@ -27,5 +28,6 @@ pub(super) fn print(out: &mut impl Write, plan: &Plan, is_json: bool) -> Result<
     )?;
     memory.print(out)?;
     memory.print_growth(out)?;
+
     Ok(())
 }

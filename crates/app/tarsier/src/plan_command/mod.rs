@@ -31,6 +31,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<u8> {
             "--syscall shows the match tables of the eBPF engines, and the kernel engine has none"
         );
     }
+
     if let Some(of) = &args.profile {
         let profile = profile::predict(of, args.seconds, &plan, is_kernel)?;
         if args.json {
@@ -41,6 +42,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<u8> {
         }
         return Ok(0);
     }
+
     if args.memory {
         if is_kernel {
             bail!("--memory is about the eBPF engines, and the kernel engine loads nothing");
@@ -48,6 +50,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<u8> {
         memory::print(&mut out, &plan, args.json)?;
         return Ok(0);
     }
+
     if args.syscalls.is_empty() {
         let explanation = if is_kernel {
             plan::explain_kernel(&plan)
@@ -62,7 +65,9 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<u8> {
         }
         return Ok(0);
     }
+
     let calls = calls(&plan, &args.syscalls)?;
+
     if args.json {
         serde_json::to_writer_pretty(&mut out, &calls)?;
         writeln!(out)?;
@@ -72,6 +77,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<u8> {
             write!(out, "{blank}{call}")?;
         }
     }
+
     Ok(0)
 }
 
@@ -104,6 +110,7 @@ pub(crate) fn plan_for(set: &RuleSet, engine: Engine) -> Result<(Plan, bool)> {
             ..Capabilities::assumed(abi::Arch::native())
         }
     };
+
     let is_kernel = kind == Kind::Kernel;
     let plan = if is_kernel {
         Plan::for_kernel(&set.rules, &capabilities, 1)
@@ -113,6 +120,7 @@ pub(crate) fn plan_for(set: &RuleSet, engine: Engine) -> Result<(Plan, bool)> {
         plan.map_err(|error| daemon::too_large(&error, &set.rules))
             .context("the rules cannot be planned")?
     };
+
     Ok((plan, is_kernel))
 }
 

@@ -62,6 +62,7 @@ pub(super) fn predict(of: &Path, seconds: u32, plan: &Plan, is_kernel: bool) -> 
         let percent = events as f64 / seconds * ns / 1e9 * 100.0;
         (seconds, Told::Events { events, percent })
     };
+
     Ok(Profile {
         engine: if is_kernel { "kernel" } else { plan.engine() },
         of: of.display().to_string(),
@@ -155,6 +156,7 @@ impl fmt::Display for Profile {
                  {there:.0} ns\n            on the machine of the prices"
             )?,
         }
+
         match &self.told {
             Told::Calls(prediction) => write_calls(f, self.seconds, prediction),
             Told::Events { events, percent } => {
@@ -201,11 +203,13 @@ fn write_calls(f: &mut fmt::Formatter<'_>, seconds: f64, told: &Prediction) -> f
             call.per_s, call.ns, call.percent, call.name, call.arch
         )?;
     }
+
     if !others.is_empty() {
         let per_s: f64 = others.iter().map(|call| call.per_s).sum();
         let percent: f64 = others.iter().map(|call| call.percent).sum();
         let count = others.len();
         writeln!(f, "{per_s:>12.0} {:>9} {percent:>9.3}  {count} others", "")?;
     }
+
     Ok(())
 }

@@ -94,6 +94,7 @@ impl Baseline {
                 Some(Wanted { check, line, parts })
             }));
         }
+
         all
     }
 }
@@ -133,8 +134,10 @@ impl Parts {
         if words.peek()?.starts_with('#') {
             return None;
         }
+
         let wants_arch = line.contains(" arch=");
         let mut has_arch = false;
+
         while let Some(option) = words.next() {
             let value = if option.starts_with("--") {
                 words.next_if(|next| !next.starts_with('-'))
@@ -157,6 +160,7 @@ impl Parts {
                 }
             }
         }
+
         Some(parts)
     }
 }

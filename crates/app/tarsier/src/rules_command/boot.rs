@@ -24,6 +24,7 @@ pub(super) fn check(args: &RulesCheckArgs) -> Result<u8> {
     } else {
         print(&mut out, set.rules.len(), &left_out)?;
     }
+
     Ok(if left_out.is_empty() { 0 } else { LEFT_OUT })
 }
 
@@ -35,6 +36,7 @@ fn print(out: &mut impl Write, rules: usize, left_out: &[LeftOut]) -> Result<()>
         0 => {}
         more => writeln!(out, "and {more} more")?,
     }
+
     match left_out.len() {
         0 => writeln!(out, "{rules} rules, a start would put all in force")?,
         1 => writeln!(
@@ -46,6 +48,7 @@ fn print(out: &mut impl Write, rules: usize, left_out: &[LeftOut]) -> Result<()>
             "{rules} rules, and {count} lines or files that a start would not put in force"
         )?,
     }
+
     Ok(())
 }
 

@@ -19,6 +19,7 @@ pub(crate) fn check(args: &RulesCheckArgs) -> Result<u8> {
         None => Vec::new(),
     };
     let mut out = std::io::stdout().lock();
+
     if args.json {
         let report = serde_json::json!({
             "rules": set.rules.len(),
@@ -30,7 +31,9 @@ pub(crate) fn check(args: &RulesCheckArgs) -> Result<u8> {
     } else {
         write_text(&mut out, &set, &findings, &floods)?;
     }
+
     let is_clean = findings.is_empty() && !floods.iter().any(|flood| flood.is_flood);
+
     Ok(u8::from(!is_clean))
 }
 
@@ -68,6 +71,7 @@ fn write_text(
         plural(rules),
         plural(found)
     )?;
+
     Ok(())
 }
 

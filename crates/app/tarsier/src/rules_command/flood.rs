@@ -43,6 +43,7 @@ pub(super) fn count(path: &Path, rules: &[Rule]) -> Result<Vec<Flood>> {
     let mut log = BufReader::new(File::open(path).with_context(reading)?);
     let mut seen: HashMap<Serial, Seen> = HashMap::new();
     let mut line = Vec::new();
+
     while log.read_until(b'\n', &mut line).with_context(reading)? > 0 {
         if let Ok(record) = text::parse_line(&line) {
             let stamp = record.stamp;
@@ -56,6 +57,7 @@ pub(super) fn count(path: &Path, rules: &[Rule]) -> Result<Vec<Flood>> {
         }
         line.clear();
     }
+
     let mut by_key: HashMap<Vec<u8>, (u64, u64)> = HashMap::new();
     for Seen { bytes, key } in seen.into_values() {
         if let Some(key) = key {
@@ -64,6 +66,7 @@ pub(super) fn count(path: &Path, rules: &[Rule]) -> Result<Vec<Flood>> {
             counts.1 += bytes;
         }
     }
+
     Ok(floods(by_key, rules))
 }
 
@@ -87,11 +90,13 @@ fn floods(by_key: HashMap<Vec<u8>, (u64, u64)>, rules: &[Rule]) -> Vec<Flood> {
             is_flood: keys > 1 && bytes > total / 2,
         })
         .collect();
+
     // A key without a rule here is not the fault of these rules.
     floods
         .iter_mut()
         .for_each(|flood| flood.is_flood &= !flood.rules.is_empty());
     floods.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.key.cmp(&b.key)));
+
     floods
 }
 
@@ -154,6 +159,7 @@ pub(super) fn print(out: &mut impl Write, floods: &[Flood]) -> Result<()> {
             )?;
         }
     }
+
     Ok(())
 }
 

@@ -27,6 +27,7 @@ pub(crate) fn optimise(args: &RulesOptimiseArgs) -> Result<u8> {
         write_file(path, &set, &optimised.rules)?;
     }
     let mut out = std::io::stdout().lock();
+
     if args.json {
         let report = serde_json::json!({
             "before": before,
@@ -40,6 +41,7 @@ pub(crate) fn optimise(args: &RulesOptimiseArgs) -> Result<u8> {
     } else {
         print(&mut out, &optimised, &before, &after)?;
     }
+
     Ok(0)
 }
 
@@ -61,6 +63,7 @@ fn print(out: &mut impl Write, optimised: &Optimised, before: &Cost, after: &Cos
         }
         writeln!(out)?;
     }
+
     if optimised.steps.is_empty() {
         writeln!(out, "Nothing to gain.\n")?;
     }
@@ -90,6 +93,7 @@ fn print(out: &mut impl Write, optimised: &Optimised, before: &Cost, after: &Cos
             after.kernel_ns as usize,
         ),
     ];
+
     for (name, before, after) in rows {
         writeln!(out, "{name:<46} {before:>9} {after:>9}")?;
     }
@@ -100,6 +104,7 @@ fn print(out: &mut impl Write, optimised: &Optimised, before: &Cost, after: &Cos
             optimised.refused
         )?;
     }
+
     Ok(())
 }
 
@@ -124,12 +129,14 @@ fn write_file(path: &Path, set: &RuleSet, rules: &[Rule]) -> Result<()> {
             path.display()
         );
     }
+
     let mut text = String::from("## Made by tarsier rules optimise.\n-D\n");
     text += &before_rules(set);
     for rule in rules {
         text += &self::text(rule);
         text.push('\n');
     }
+
     text += &after_rules(&set.settings);
     let writing = || format!("cannot write {}", path.display());
     let mut file = std::fs::OpenOptions::new()
@@ -139,6 +146,7 @@ fn write_file(path: &Path, set: &RuleSet, rules: &[Rule]) -> Result<()> {
         .mode(0o640)
         .open(path)
         .with_context(writing)?;
+
     file.write_all(text.as_bytes()).with_context(writing)
 }
 
@@ -153,6 +161,7 @@ fn before_rules(set: &RuleSet) -> String {
     } else if set.ignores_errors {
         add(Some("-i".to_owned()));
     }
+
     add(number("-b", settings.backlog));
     add(number("-f", settings.failure));
     add(number("-r", settings.rate));
@@ -165,9 +174,11 @@ fn before_rules(set: &RuleSet) -> String {
         let escaped = |path: &[u8]| String::from_utf8_lossy(path).replace(' ', "\\ ");
         add(Some(format!("-q {},{}", escaped(mount), escaped(subtree))));
     }
+
     for message in &settings.messages {
         add(Some(format!("-m {}", message.replace(' ', "\\ "))));
     }
+
     text
 }
 

@@ -38,6 +38,7 @@ fn places(mounts: &str, kinds: &str) -> Vec<String> {
             .any(|option| option == "noexec" || option == "nosuid");
         (grants && !without_device.contains(kind)).then(|| place.to_owned())
     });
+
     lines.collect()
 }
 
@@ -46,6 +47,7 @@ fn search(place: &Path, found: &mut BTreeSet<String>) {
     let Ok(device) = fs::symlink_metadata(place).map(|place| place.dev()) else {
         return;
     };
+
     let mut left: Vec<PathBuf> = vec![place.to_owned()];
     while let Some(directory) = left.pop() {
         for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {

@@ -28,6 +28,7 @@ pub(crate) fn emit(args: &RulesBaselineArgs) -> Result<u8> {
     let Some(baseline) = chosen(args)? else {
         return Ok(0);
     };
+
     let wanted = baseline.wanted(&privileged::programs());
     let missed = missed(wanted, &args.rules)?;
     let mut out = std::io::stdout().lock();
@@ -49,6 +50,7 @@ pub(crate) fn emit(args: &RulesBaselineArgs) -> Result<u8> {
     for line in unloadable {
         writeln!(out, "## Its directory is not on this host: {line}")?;
     }
+
     Ok(0)
 }
 
@@ -57,11 +59,13 @@ pub(crate) fn scan(args: &RulesBaselineArgs) -> Result<u8> {
     let Some(baseline) = chosen(args)? else {
         return Ok(0);
     };
+
     let wanted = baseline.wanted(&privileged::programs());
     let count = wanted.len();
     let missed = missed(wanted, &args.rules)?;
     let coverage = coverage(&missed, &args.rules)?;
     let mut out = std::io::stdout().lock();
+
     for (wanted, coverage) in missed.iter().zip(&coverage) {
         let Wanted { check, line, .. } = wanted;
         match coverage {
@@ -71,6 +75,7 @@ pub(crate) fn scan(args: &RulesBaselineArgs) -> Result<u8> {
             Coverage::None => writeln!(out, "missing  {check}: {line}")?,
         }
     }
+
     let covered = coverage.iter().filter(|&of| *of != Coverage::None).count();
     writeln!(
         out,
@@ -86,6 +91,7 @@ pub(crate) fn scan(args: &RulesBaselineArgs) -> Result<u8> {
             args.baseline
         )?;
     }
+
     Ok(u8::from(!missed.is_empty()))
 }
 
@@ -98,12 +104,14 @@ fn chosen(args: &RulesBaselineArgs) -> Result<Option<&'static Baseline>> {
         }
         return Ok(None);
     }
+
     let Some(baseline) = Baseline::named(&args.baseline) else {
         bail!(
             "there is no baseline {}: `--for {LIST}` prints the names of all",
             args.baseline
         );
     };
+
     Ok(Some(baseline))
 }
 
@@ -129,10 +137,12 @@ fn texts(path: &Path) -> Result<Vec<String>> {
     if !path.is_dir() {
         return Ok(vec![text(path)?]);
     }
+
     let entries =
         std::fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))?;
     let files = entries.flatten().map(|entry| entry.path());
     let files = files.filter(|file| file.extension().is_some_and(|end| end == "rules"));
+
     files.map(|file| text(&file)).collect()
 }
 
@@ -158,6 +168,7 @@ fn coverage(missed: &[Wanted], paths: &[PathBuf]) -> Result<Vec<Coverage>> {
         // The first rule that matches is meant; a line of the baseline is no rule of the host.
         (by < own).then(|| Coverage::By(rules[by].source.place()))
     });
+
     Ok(covered.map(|by| by.unwrap_or(Coverage::None)).collect())
 }
 
@@ -185,6 +196,7 @@ fn joined(lines: &[Wanted], is_wanted: impl Fn(&Wanted) -> bool) -> Vec<String> 
     let mut done: Vec<&Wanted> = Vec::new();
     let mut out: Vec<String> = Vec::new();
     let mut last = Vec::new();
+
     for wanted in lines.iter().filter(|wanted| is_wanted(wanted)) {
         if done.iter().any(|other| is_joined(other, wanted)) {
             continue;
@@ -201,7 +213,9 @@ fn joined(lines: &[Wanted], is_wanted: impl Fn(&Wanted) -> bool) -> Vec<String> 
             out.push(line);
         }
     }
+
     out.extend(last);
+
     out
 }
 
@@ -222,6 +236,7 @@ fn with_all_calls(wanted: &Wanted, same: &[&Wanted]) -> String {
             calls.push(call);
         }
     }
+
     let mut words: Vec<&str> = wanted.line.split_whitespace().collect();
     let all = calls.join(",");
     let mut is_first = true;
@@ -233,6 +248,7 @@ fn with_all_calls(wanted: &Wanted, same: &[&Wanted]) -> String {
             is_first = false;
         }
     }
+
     words.join(" ").replace("--calls ", "-S ")
 }
 

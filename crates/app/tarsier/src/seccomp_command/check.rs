@@ -18,17 +18,20 @@ pub(super) fn check(args: &CheckArgs) -> Result<u8> {
     if let (Some(pid), true) = (args.source.pid, args.bitmap) {
         return bitmaps(&mut out, pid);
     }
+
     let other = other_kernel(args)?;
     let chains = filters::chains(&args.source)?;
     if args.denied {
         return denied(&mut out, &chains, other);
     }
+
     let tables = tables(args, other);
     let model = if args.measure {
         measured(&mut out)?
     } else {
         CostModel::default()
     };
+
     for named in &chains {
         if !args.kernel_format || chains.len() > 1 {
             let count = named.chain.filters().len();
@@ -55,6 +58,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<u8> {
             report_x32(&mut out, &named.chain, &model)?;
         }
     }
+
     Ok(0)
 }
 
@@ -86,6 +90,7 @@ fn denied(out: &mut impl Write, chains: &[filters::Named], other: Option<Arch>) 
             )?;
         }
     }
+
     Ok(0)
 }
 
@@ -107,6 +112,7 @@ fn tables(args: &CheckArgs, other: Option<Arch>) -> Vec<CacheTable> {
     if let Some(other) = other {
         return CacheTable::newest_pair(other);
     }
+
     let native = Arch::native();
     let measured = SeccompCaches::load().and_then(|caches| caches.sizes());
     let sizes = match measured {
@@ -118,6 +124,7 @@ fn tables(args: &CheckArgs, other: Option<Arch>) -> Vec<CacheTable> {
             return CacheTable::newest_pair(native);
         }
     };
+
     let mut tables = vec![CacheTable {
         arch: native,
         size: sizes.native,
@@ -130,6 +137,7 @@ fn tables(args: &CheckArgs, other: Option<Arch>) -> Vec<CacheTable> {
             exempt: Vec::new(),
         }));
     }
+
     tables
 }
 
@@ -187,6 +195,7 @@ fn report(
     let Some((insns, nr)) = worst else {
         return Ok(());
     };
+
     let ns = model.filtered_ns(chain.filters().len(), insns);
     writeln!(
         out,
@@ -198,6 +207,7 @@ fn report(
         let cause = (bit.filter, bit.at, bit.loss.to_string());
         causes.entry(cause).or_default().push(bit);
     }
+
     for ((filter, at, loss), bits) in causes {
         writeln!(
             out,
@@ -219,6 +229,7 @@ fn report(
             write_wrapped(out, &names)?;
         }
     }
+
     Ok(())
 }
 
@@ -229,6 +240,7 @@ fn name(table: &CacheTable, nr: u32) -> String {
 /// Words in lines of at most 100 columns, the first 60 of them.
 fn write_wrapped(out: &mut impl Write, words: &[String]) -> Result<()> {
     const SHOWN: usize = 60;
+
     let mut line = String::from("   ");
     for word in words.iter().take(SHOWN) {
         if line.len() + 1 + word.len() > 100 {
@@ -238,10 +250,12 @@ fn write_wrapped(out: &mut impl Write, words: &[String]) -> Result<()> {
         line.push(' ');
         line.push_str(word);
     }
+
     if words.len() > SHOWN {
         line.push_str(" … (--all lists them)");
     }
     writeln!(out, "{line}")?;
+
     Ok(())
 }
 
@@ -250,6 +264,7 @@ fn bitmaps(out: &mut impl Write, pid: i32) -> Result<u8> {
     if !std::path::Path::new(&format!("/proc/{pid}")).exists() {
         bail!("process {pid} does not exist");
     }
+
     let caches = SeccompCaches::load().context(
         "reading the kernel's bitmaps needs CAP_BPF and CAP_PERFMON, as root has them; \
          `check --pid` without --bitmap computes them",
@@ -266,6 +281,7 @@ fn bitmaps(out: &mut impl Write, pid: i32) -> Result<u8> {
     if threads.is_empty() {
         bail!("process {pid} has no seccomp filters, or ended");
     }
+
     for thread in &threads {
         if threads.len() > 1 {
             writeln!(out, "thread {}: {} filters", thread.tid, thread.filters)?;
@@ -276,6 +292,7 @@ fn bitmaps(out: &mut impl Write, pid: i32) -> Result<u8> {
             write_bits(out, name, &thread.compat, sizes.compat)?;
         }
     }
+
     Ok(0)
 }
 

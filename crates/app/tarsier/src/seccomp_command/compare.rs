@@ -39,7 +39,9 @@ pub(super) fn covers(args: &CoversArgs) -> Result<u8> {
         )?;
         return Ok(0);
     }
+
     table(&mut out, titles, &found, [&left, &right])?;
+
     Ok(1)
 }
 
@@ -76,7 +78,9 @@ fn chain(path: &Path, with: &ProfileArgs) -> Result<Chain> {
             _ => error,
         }
     })?;
+
     let filter = compile(&policy, &Frequencies::usual());
+
     Ok(Chain::from(
         filter.with_context(|| path.display().to_string())?,
     ))
@@ -97,6 +101,7 @@ fn table(
         "arguments".to_owned(),
         "example".to_owned(),
     ]];
+
     for group in grouped(found) {
         let mut row = row(group.first, chains);
         if let Some(abi) = group.every_call_of {
@@ -113,6 +118,7 @@ fn table(
                 .unwrap_or(0)
         })
         .collect();
+
     for row in rows {
         let mut line = String::new();
         for (cell, width) in row.iter().zip(&widths) {
@@ -121,6 +127,7 @@ fn table(
         line.push_str(&row[4]);
         writeln!(out, "{}", line.trim_end())?;
     }
+
     Ok(())
 }
 
@@ -156,6 +163,7 @@ pub(super) fn grouped(found: &[Difference]) -> Vec<Group<'_>> {
             every_call_of: if is_whole { own } else { None },
         });
     }
+
     groups
 }
 
@@ -180,6 +188,7 @@ fn row(difference: &Difference, chains: [&Chain; 2]) -> [String; 5] {
             arguments.to_string(),
         ),
     };
+
     [
         call,
         verdict(chains[0], difference.left),

@@ -24,6 +24,7 @@ pub(super) fn compile(args: &CompileArgs) -> Result<u8> {
             .map_err(|error| anyhow::anyhow!("cannot write {}: {error}", path.display()))?,
         None => std::io::stdout().lock().write_all(&bytes)?,
     }
+
     Ok(0)
 }
 

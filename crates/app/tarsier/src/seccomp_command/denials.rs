@@ -58,6 +58,7 @@ impl<'a> Reporter<'a> {
         let Some(ruling) = self.policy.decide(data) else {
             return;
         };
+
         let verb = match ruling.verdict.action() {
             // Recorded because a rule may log the call, and with other arguments.
             Action::Allow if self.records_when_allowed(data) => return,
@@ -70,11 +71,14 @@ impl<'a> Reporter<'a> {
             self.again[index].1 += times;
             return;
         }
+
         if self.told.len() == TOLD_MAX {
             self.untold += times;
             return;
         }
+
         let call = call_text(data);
+
         match ruling.verdict.action() {
             Action::Allow => {
                 report!("tarsier: {who}: {call} denied by a filter that was there before");
@@ -85,7 +89,9 @@ impl<'a> Reporter<'a> {
                 report!("    remedy: {}", self.remedy(data, &ruling));
             }
         }
+
         self.told.insert(key, self.again.len());
+
         self.again.push((format!("{call}: {verb}"), times - 1));
     }
 
@@ -142,6 +148,7 @@ impl<'a> Reporter<'a> {
         let layer = self.policy.layers.get(ruling.layer);
         let default = layer.map_or("", |layer| layer.default_source.as_str());
         let default = self.with_line(default);
+
         match &ruling.reason {
             Reason::Rule(id) => format!("{profile}: {}", self.source(*id)),
             Reason::Unlisted => {
@@ -201,6 +208,7 @@ impl<'a> Reporter<'a> {
                 again => report!("tarsier: {call} {again} times more"),
             }
         }
+
         if self.untold > 0 {
             report!("tarsier: {} more denials are not shown", self.untold);
         }
@@ -210,6 +218,7 @@ impl<'a> Reporter<'a> {
                 self.missed
             );
         }
+
         match self.counted {
             0 => {}
             1 => report!("tarsier: in all, 1 call was denied or logged"),
@@ -244,6 +253,7 @@ fn call_text(data: &SeccompData) -> String {
         Some(abi) => format!(" ({})", abi.systemd_name()),
         None => format!(" (architecture {:#x})", data.arch),
     };
+
     format!("{}({}){other}", call_name(data), args.join(", "))
 }
 

@@ -22,9 +22,11 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<u8> {
             "the kernel lets this call through, whatever filters say (seccomp_uprobe_exception)"
         )?;
     }
+
     if let Some(profile) = &args.source.profile {
         by_profile(&mut out, profile, &args.source.with, &data)?;
     }
+
     for named in filters::chains(&args.source)? {
         let decision = named.chain.run(&data);
         writeln!(
@@ -58,6 +60,7 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<u8> {
             }
         }
     }
+
     Ok(0)
 }
 
@@ -90,6 +93,7 @@ fn call(args: &ExplainArgs) -> Result<SeccompData> {
             )
         })?,
     };
+
     let with_bit = |nr| if abi == Abi::X32 { nr | X32 } else { nr };
     let nr = abi
         .number(&args.syscall)
@@ -101,6 +105,7 @@ fn call(args: &ExplainArgs) -> Result<SeccompData> {
                 args.call_arch.as_deref().unwrap_or(Arch::native().name())
             )
         })?;
+
     let mut data = SeccompData {
         nr,
         arch: abi.audit_arch(),
@@ -108,6 +113,7 @@ fn call(args: &ExplainArgs) -> Result<SeccompData> {
             .with_context(|| format!("--ip {}: expected a number", args.ip))?,
         ..SeccompData::default()
     };
+
     for text in &args.args {
         let parsed = text.split_once('=').and_then(|(index, value)| {
             let slot = data.args.get_mut(index.parse::<usize>().ok()?)?;
@@ -118,6 +124,7 @@ fn call(args: &ExplainArgs) -> Result<SeccompData> {
             bail!("--arg {text}: expected N=VALUE with N from 0 to 5, such as 1=0x80000");
         }
     }
+
     Ok(data)
 }
 
@@ -156,5 +163,6 @@ pub(super) fn shown(data: &SeccompData) -> String {
         ip => format!(" at {ip:#x}"),
     };
     let x32 = if is_x32 { " (x32)" } else { "" };
+
     format!("{arch_name}{x32} {name}({}){ip}", args.join(", "))
 }

@@ -89,6 +89,7 @@ fn threads(pid: i32, tid: Option<i32>) -> Result<Vec<Named>> {
             bail!("--tid {tid}: process {pid} has no such thread; see /proc/{pid}/task");
         }
     }
+
     for thread in dumped {
         match groups
             .iter_mut()
@@ -98,6 +99,7 @@ fn threads(pid: i32, tid: Option<i32>) -> Result<Vec<Named>> {
             None => groups.push((vec![thread.tid], thread)),
         }
     }
+
     let named = groups.into_iter().map(|(tids, thread)| {
         let list: Vec<String> = tids.iter().map(i32::to_string).collect();
         let threads = if tids.len() == 1 { "thread" } else { "threads" };
@@ -110,6 +112,7 @@ fn threads(pid: i32, tid: Option<i32>) -> Result<Vec<Named>> {
             chain: thread.chain,
         }
     });
+
     Ok(named.collect())
 }
 

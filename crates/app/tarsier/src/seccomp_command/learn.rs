@@ -33,21 +33,25 @@ pub(super) fn learn(args: &LearnArgs) -> Result<u8> {
         }
         None => record(args, &mut writer)?,
     };
+
     if args.counts {
         print_counts(&seen)?;
         return Ok(status);
     }
+
     let profile = writer.profile(&seen)?;
     match &args.output {
         Some(path) => writer.replace(path, &profile)?,
         None => std::io::stdout().lock().write_all(profile.as_bytes())?,
     }
+
     writer.remove_partial();
     summary(&seen, &writer);
     if let Some(path) = &args.report {
         let since = since_s(&args.since)?.map(log_reader::date);
         report(&seen, path, since, &writer.context)?;
     }
+
     Ok(status)
 }
 
@@ -97,8 +101,10 @@ impl Writer {
             with_values: args.args,
             partial,
         };
+
         // An old profile that cannot be merged is told before anything runs.
         writer.profile(&Observed::default())?;
+
         Ok(writer)
     }
 
@@ -111,12 +117,15 @@ impl Writer {
             let profile = seen.profile(self.context.native, &self.extras);
             return Ok(format!("{profile:#}\n"));
         };
+
         if let Ok(old) = Observed::from_profile(text, &self.context) {
             seen.merge(old);
             let profile = seen.profile(self.context.native, &self.extras);
             return Ok(format!("{profile:#}\n"));
         }
+
         let profile = seen.added_to(text, &self.context, &self.extras);
+
         Ok(format!("{:#}\n", profile.with_context(|| name.clone())?))
     }
 
@@ -202,6 +211,7 @@ fn record(args: &LearnArgs, writer: &mut Writer) -> Result<(Observed, u8)> {
              did not fit; learn in shorter runs and merge them"
         );
     }
+
     let seen = observed(&counts);
     if seen.calls.is_empty() {
         bail!(
@@ -209,6 +219,7 @@ fn record(args: &LearnArgs, writer: &mut Writer) -> Result<(Observed, u8)> {
             place.name
         );
     }
+
     Ok((seen, status))
 }
 
@@ -225,6 +236,7 @@ fn accompany(
     let mut end = until;
     let mut asked_to_end = false;
     let mut saved = Instant::now();
+
     loop {
         let pidfd = status.is_none().then(|| launch.pidfd());
         let has_ended = {
@@ -291,6 +303,7 @@ fn watch(
     let mut saved = Instant::now();
     let mut has_stopped = false;
     let is_gone = |pid: &u32| !Path::new(&format!("/proc/{pid}")).exists();
+
     loop {
         let mut fds = [PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN)];
         pause(&mut fds)?;
@@ -357,6 +370,7 @@ fn duration(text: &str) -> Result<Duration> {
         "d" => Some(86400),
         _ => None,
     };
+
     let seconds = digits.parse::<u64>().ok().zip(unit);
     match seconds.and_then(|(number, unit)| number.checked_mul(unit)) {
         Some(seconds) if seconds > 0 => Ok(Duration::from_secs(seconds)),
@@ -381,6 +395,7 @@ fn observed(counts: &CallCounts) -> Observed {
             seen.add_value(name, value & mask);
         }
     }
+
     seen
 }
 
@@ -414,6 +429,7 @@ fn summary(seen: &Observed, writer: &Writer) {
             say_wrapped(&names);
         }
     }
+
     for (abi, nr) in &seen.unnamed {
         report!(
             "tarsier: call {nr} of {} has no name: no profile can allow it",

@@ -72,6 +72,7 @@ pub(super) fn learnt(path: &Path, wanted: &Wanted<'_>, with_denied: bool) -> Res
             names.join(" ")
         );
     }
+
     if let (Some(since_s), Some(first_s)) = (wanted.since_s, log.first_s) {
         if first_s > since_s {
             report!(
@@ -81,6 +82,7 @@ pub(super) fn learnt(path: &Path, wanted: &Wanted<'_>, with_denied: bool) -> Res
             );
         }
     }
+
     if log.made.calls.is_empty() {
         anyhow::bail!(
             "{}: no SYSCALL record{} in it, nor any of SCMP_ACT_LOG; record with a rule on all system \
@@ -90,6 +92,7 @@ pub(super) fn learnt(path: &Path, wanted: &Wanted<'_>, with_denied: bool) -> Res
             wanted.text()
         );
     }
+
     Ok(log.made)
 }
 
@@ -114,8 +117,10 @@ fn read(path: &Path, wanted: &Wanted<'_>) -> Result<Log> {
             opened.map_err(|error| anyhow::anyhow!("{}: {error}", reading()))?,
         ))
     };
+
     let mut found = Log::default();
     let mut line = Vec::new();
+
     while log.read_until(b'\n', &mut line).with_context(reading)? > 0 {
         let message = from_kernel_message(&line);
         if let Ok(record) = text::parse_line(message.as_deref().unwrap_or(&line)) {
@@ -127,10 +132,12 @@ fn read(path: &Path, wanted: &Wanted<'_>) -> Result<Log> {
         }
         line.clear();
     }
+
     for seen in [&mut found.made, &mut found.denied] {
         seen.values
             .retain(|name, _| !found.without_values.contains(name.as_str()));
     }
+
     Ok(found)
 }
 
@@ -165,6 +172,7 @@ fn add(found: &mut Log, record: &text::Record, exe: Option<&Path>) {
         }
         _ => return,
     };
+
     if let Some(wanted) = exe {
         let mut path = Vec::new();
         match record.value(b"exe") {
@@ -176,12 +184,14 @@ fn add(found: &mut Log, record: &text::Record, exe: Option<&Path>) {
             return;
         }
     }
+
     let (Some(arch), Some(nr)) = (number(b"arch", 16), number(b"syscall", 10)) else {
         return;
     };
     let Some(name) = seen.add(arch as u32, nr as u32, 1) else {
         return;
     };
+
     if let Some(argument) = telling(name) {
         // SECCOMP records have no arguments: any may be needed.
         if record.type_name == b"SECCOMP" {

@@ -17,7 +17,9 @@ pub(super) fn merge_chain(args: &MergeArgs) -> Result<u8> {
             chain.notifying()
         );
     }
+
     let merged = merge(chain, &Weights::usual(), args.limit)?;
+
     if let Some(too_long) = merged.too_long {
         let needs = match too_long.insns {
             Some(insns) => format!("one filter would need {insns} instructions"),
@@ -30,6 +32,7 @@ pub(super) fn merge_chain(args: &MergeArgs) -> Result<u8> {
             parts.join(" ")
         );
     }
+
     report!(
         "tarsier: {} filters, {} instructions -> {} of {}: proven to decide every call alike",
         chain.filters().len(),
@@ -41,6 +44,7 @@ pub(super) fn merge_chain(args: &MergeArgs) -> Result<u8> {
         &filters::render(&merged.chain, args.format),
         args.output.as_deref(),
     )?;
+
     Ok(u8::from(merged.too_long.is_some()))
 }
 
@@ -62,8 +66,10 @@ pub(super) fn shorten(args: &OptimiseArgs) -> Result<u8> {
             filter.clone()
         }
     };
+
     let bytes = super::compile::render(&result, args.format);
     filters::write(&bytes, args.output.as_deref())?;
+
     Ok(0)
 }
 
@@ -92,7 +98,9 @@ pub(super) fn convert(args: &ConvertArgs, usual: Format) -> Result<u8> {
         ([only], Format::Listing) => listing(&only.chain).into_bytes(),
         _ => filters::render(&filters::one(&args.source)?.chain, format),
     };
+
     filters::write(&bytes, args.output.as_deref())?;
+
     Ok(0)
 }
 

@@ -35,6 +35,7 @@ pub(crate) fn seccomp(command: &SeccompCommand) -> Result<u8> {
         SeccompCommand::Learn(args) => learn::learn(args),
         SeccompCommand::Run(args) => run::run(args),
     };
+
     match result {
         Err(error) if !is_io(&error) => {
             report!("tarsier: {}", in_full(&error));

@@ -68,6 +68,7 @@ pub(super) fn place(args: &LearnArgs) -> Result<Place> {
              with --container NAME"
         );
     }
+
     Ok(Place {
         scope,
         name,
@@ -91,6 +92,7 @@ fn unit_place(unit: &str) -> Result<Place> {
     if cgroup_root().is_none() {
         bail!("--unit: this machine has no cgroups of version 2, by which units are followed");
     }
+
     let unit = if unit.contains('.') {
         unit.to_owned()
     } else {
@@ -107,6 +109,7 @@ fn unit_place(unit: &str) -> Result<Place> {
         _ => format!("/system.slice/{unit}"),
     };
     let name = format!("{unit} ({path})");
+
     Ok(of_cgroup(&path, name))
 }
 
@@ -116,9 +119,11 @@ fn processes(pids: &[u32]) -> Result<Place> {
             bail!("--pid {pid}: no such process");
         }
     }
+
     let mut found: BTreeSet<u32> = pids.iter().copied().collect();
     with_descendants(&mut found);
     let names: Vec<String> = pids.iter().map(u32::to_string).collect();
+
     Ok(Place {
         scope: Scope {
             processes: found.into_iter().collect(),
@@ -139,6 +144,7 @@ fn with_descendants(found: &mut BTreeSet<u32>) {
             Some((pid, line.trim().parse().ok()?))
         })
         .collect();
+
     loop {
         let before = found.len();
         let children = parents.iter().filter(|row| found.contains(&row.1));
@@ -180,6 +186,7 @@ fn containers(name: &str, naming: Naming) -> Result<Place> {
             pid: None,
         });
     }
+
     let option = if naming == Naming::Pod {
         "--pod"
     } else {
@@ -193,6 +200,7 @@ fn containers(name: &str, naming: Naming) -> Result<Place> {
     }
 
     let mut processes = BTreeSet::new();
+
     for container in &found {
         processes.extend(
             container
@@ -205,19 +213,23 @@ fn containers(name: &str, naming: Naming) -> Result<Place> {
         });
         processes.extend(listed);
     }
+
     with_descendants(&mut processes);
+
     // The monitor of a container (conmon, a shim) is not in its namespaces.
     let own = fs::read_link("/proc/self/ns/mnt").ok();
     processes.retain(|pid| fs::read_link(format!("/proc/{pid}/ns/mnt")).ok() != own);
     let Some(&first) = processes.first() else {
         bail!("{option} {name}: no process of it is running; start it, or learn from a log");
     };
+
     let mut cgroup = v2_cgroup(first);
     if naming == Naming::Pod {
         // The cgroups of a pod's containers are in that of the pod.
         let parent = |path: String| path.rsplit_once('/').map(|parts| parts.0.to_owned());
         cgroup = cgroup.and_then(parent);
     }
+
     Ok(Place {
         scope: Scope {
             cgroup,
@@ -278,6 +290,7 @@ fn podman(name: &str) -> Vec<Container> {
         let names = row["names"].as_array().into_iter().flatten();
         row["id"] == name || names.into_iter().any(|known| known == name)
     });
+
     named
         .filter_map(|row| {
             Some(Container {
@@ -308,6 +321,7 @@ fn low_level(name: &str) -> Vec<Container> {
     if name.contains('/') {
         return Vec::new();
     }
+
     let files = [
         (format!("/run/runc/{name}/state.json"), "init_process_pid"),
         (format!("/run/crun/{name}/status"), "pid"),
@@ -319,6 +333,7 @@ fn low_level(name: &str) -> Vec<Container> {
             pid: Some(pid as u32),
         })
     });
+
     states.collect()
 }
 
@@ -349,6 +364,7 @@ fn annotated(name: &str, naming: Naming) -> Vec<Container> {
         any(annotations, names, name)
             && namespace.is_none_or(|namespace| any(annotations, spaces, namespace))
     };
+
     let found = bundles.iter().filter_map(|bundle| {
         let config = json(bundle.join("config.json"))?;
         if !matches(&config["annotations"]) {
@@ -364,5 +380,6 @@ fn annotated(name: &str, naming: Naming) -> Vec<Container> {
             pid: None,
         })
     });
+
     found.collect()
 }

@@ -24,6 +24,7 @@ pub(super) fn run(args: &RunArgs) -> Result<u8> {
              another action"
         );
     }
+
     let weights = Frequencies::usual();
     let recorder = args.log.then(|| supervisor::recorder(&policy)).flatten();
     let listen = args.log && recorder.is_none();
@@ -38,6 +39,7 @@ pub(super) fn run(args: &RunArgs) -> Result<u8> {
         listen,
         waits_killable: launch::knows_wait_killable(),
     };
+
     under(&install, args, recorder, &policy, &profile).or_else(|error| {
         report!("tarsier: {}", in_full(&error));
         Ok(CANNOT_RUN)

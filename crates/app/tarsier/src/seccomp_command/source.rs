@@ -71,11 +71,13 @@ pub(super) fn context(args: &ProfileArgs) -> Result<Context> {
             version(&release).with_context(|| format!("kernel release {release}: no version"))?
         }
     };
+
     let mut context = Context::docker(native, kernel);
     context.enosys = !args.no_enosys;
     if let Some(caps) = &args.caps {
         context.caps = capabilities(caps)?;
     }
+
     Ok(context)
 }
 
@@ -86,6 +88,7 @@ fn capabilities(text: &str) -> Result<Vec<String>> {
         "none" => return Ok(Vec::new()),
         _ => {}
     }
+
     let caps = text
         .split(',')
         .map(str::trim)
@@ -137,6 +140,7 @@ pub(super) fn text(path: &Path) -> Result<String> {
     if is_builtin(path) {
         return Ok(DOCKER_DEFAULT.to_owned());
     }
+
     if path.as_os_str() == "-" {
         let mut text = String::new();
         std::io::stdin()
@@ -144,6 +148,7 @@ pub(super) fn text(path: &Path) -> Result<String> {
             .map_err(|error| anyhow::anyhow!("cannot read standard input: {error}"))?;
         return Ok(text);
     }
+
     let (file, name) = file_and_name(path);
     let text = std::fs::read_to_string(&file).map_err(|error| {
         anyhow::anyhow!(

@@ -71,6 +71,7 @@ fn looked_at(policy: &Policy) -> BTreeMap<(u32, u32), LookedAt> {
             }
         }
     }
+
     calls
 }
 
@@ -89,6 +90,7 @@ pub(super) fn observe(
     launch.go();
 
     let mut status = None;
+
     loop {
         let pidfd = status.is_none().then(|| launch.pidfd());
         let ended = wait(&signals, pidfd, None)?.has_ended;
@@ -108,7 +110,9 @@ pub(super) fn observe(
             break;
         }
     }
+
     reporter.finish();
+
     Ok(status.unwrap_or_default())
 }
 
@@ -119,6 +123,7 @@ pub(super) fn supervise(mut launch: Launch, policy: &Policy, mut reporter: Repor
     launch.go();
     let listener = Listener::new(launch.listener()?);
     let mut status = None;
+
     loop {
         let pidfd = status.is_none().then(|| launch.pidfd());
         let events = wait(&signals, pidfd, Some(listener.fd()))?;
@@ -136,6 +141,7 @@ pub(super) fn supervise(mut launch: Launch, policy: &Policy, mut reporter: Repor
             break;
         }
     }
+
     reporter.finish();
     match status {
         Some(status) => Ok(status),
@@ -165,8 +171,10 @@ fn wait(
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(errno) => anyhow::bail!("poll: {errno}"),
     }
+
     let events = |at: usize| fds.get(at).map_or(PollFlags::empty(), PollFd::revents);
     let has_pidfd = pidfd.is_some();
+
     Ok(Events {
         has_ended: has_pidfd && !events(1).is_empty(),
         listener: events(1 + usize::from(has_pidfd)),
@@ -191,12 +199,15 @@ fn answer(
     let Some(ruling) = policy.decide(&call.data) else {
         return Ok(());
     };
+
     // What /proc says of the thread is only true while it waits.
     let who = reporter.thread(call.tid);
     if !listener.is_waiting(call) {
         return Ok(());
     }
+
     reporter.seen(&who, &call.data, 1);
+
     match ruling.verdict.action() {
         Action::Allow | Action::Log => listener.allow(call)?,
         Action::Errno => listener.deny(call, ruling.verdict.data())?,
@@ -207,6 +218,7 @@ fn answer(
             listener.deny(call, libc::EPERM as u16)?;
         }
     }
+
     Ok(())
 }
 

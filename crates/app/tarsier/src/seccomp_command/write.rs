@@ -10,6 +10,7 @@ use seccomp::profile::convert;
 pub(super) fn write(args: &WriteArgs) -> Result<u8> {
     let context = source::context(&args.with)?;
     let place = args.source.display().to_string();
+
     // Prints the notes.
     source::policy(&args.source, &context)?;
     let text = source::text(&args.source)?;
@@ -26,7 +27,9 @@ pub(super) fn write(args: &WriteArgs) -> Result<u8> {
             unit
         }
     };
+
     filters::write(written.as_bytes(), args.output.as_deref())?;
+
     Ok(0)
 }
 
@@ -35,6 +38,7 @@ fn name(args: &WriteArgs) -> String {
     if let Some(name) = &args.name {
         return name.clone();
     }
+
     let stem = args
         .source
         .file_stem()

@@ -52,6 +52,7 @@ pub(super) fn print(out: &mut impl Write, costs: &MakerCosts) -> std::io::Result
             String::new()
         }
     };
+
     writeln!(
         out,
         "{:>9} {:>9} {:>9} {:>10}{}  {}",
@@ -77,6 +78,7 @@ pub(super) fn print(out: &mut impl Write, costs: &MakerCosts) -> std::io::Result
         out.write_all(&name)?;
         writeln!(out)
     };
+
     costs.rows.iter().try_for_each(|row| line(out, row))?;
     line(out, &costs.total)?;
     writeln!(
@@ -84,6 +86,7 @@ pub(super) fn print(out: &mut impl Write, costs: &MakerCosts) -> std::io::Result
         "\n{} of at most {} names, in {:.0} s",
         costs.names, costs.names_max, costs.period_s
     )?;
+
     if costs.names_replaced > 0 {
         let missing = costs.rows.iter().map(|row| row.missing_bytes_max).max();
         writeln!(
@@ -96,6 +99,7 @@ pub(super) fn print(out: &mut impl Write, costs: &MakerCosts) -> std::io::Result
             short(missing.unwrap_or(0))
         )?;
     }
+
     Ok(())
 }
 

@@ -36,6 +36,7 @@ impl Kafka {
         let advertised = port.unwrap_or(sasl_port);
         let data = dir.path().join("data");
         let login = "required username=\"tarsier\" password=\"secret\" user_tarsier=\"secret\";";
+
         // A broker that was killed comes back once the controller has given up the session of before.
         let text = format!(
             "process.roles=broker,controller\nnode.id=1\n\
@@ -58,6 +59,7 @@ impl Kafka {
              org.apache.kafka.common.security.scram.ScramLoginModule required;\n",
             data.display()
         );
+
         std::fs::write(dir.path().join("server.properties"), text).expect("write");
         let mut kafka = Kafka {
             jars,
@@ -66,6 +68,7 @@ impl Kafka {
             plain_port,
             server: Server::none(),
         };
+
         let properties = kafka.properties();
         let scram = |n| format!("SCRAM-SHA-{n}=[name=tarsier,password=secret]");
         let (one, two) = (scram(256), scram(512));
@@ -88,6 +91,7 @@ impl Kafka {
                 "1",
             ],
         );
+
         Some(kafka)
     }
 
@@ -193,7 +197,9 @@ impl Engine for Kafka {
                 "print.headers=true",
             ],
         );
+
         let mut lines = String::new();
+
         for line in text.lines() {
             match line.split_once('\t') {
                 Some((headers, body)) if headers.starts_with("series:") => {
@@ -214,6 +220,7 @@ impl Engine for Kafka {
                 _ => lines += &format!("{line}\n"),
             }
         }
+
         lines
     }
 }

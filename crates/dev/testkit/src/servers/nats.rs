@@ -49,6 +49,7 @@ impl Nats {
             settings: settings.to_owned(),
             scheme_tls: settings.contains("tls = yes"),
         };
+
         nats.start();
         if !nats.scheme_tls {
             let stream = json!({
@@ -57,6 +58,7 @@ impl Nats {
             let answer = nats.ask("$JS.API.STREAM.CREATE.audit", &stream);
             assert!(answer["error"].is_null(), "{answer}");
         }
+
         Some(nats)
     }
 
@@ -109,6 +111,7 @@ impl Nats {
         }
         let hello = format!("CONNECT {options}\r\nSUB answers 1\r\n");
         reader.get_mut().write_all(hello.as_bytes()).expect("write");
+
         reader
     }
 
@@ -163,6 +166,7 @@ impl Engine for Nats {
         let info = self.ask_over(&mut reader, "$JS.API.STREAM.INFO.audit", &json!({}));
         let last = info["state"]["last_seq"].as_u64().expect("a sequence");
         let mut lines = String::new();
+
         for sequence in 1..=last {
             let asked = json!({ "seq": sequence });
             let answer = self.ask_over(&mut reader, "$JS.API.STREAM.MSG.GET.audit", &asked);
@@ -187,6 +191,7 @@ impl Engine for Nats {
             );
             lines += &decode("data");
         }
+
         lines
     }
 }

@@ -28,6 +28,7 @@ impl Collector {
              [otlp], exporters: [file]}}}}}}\n",
             dir.path().join("logs.json").display()
         );
+
         std::fs::write(dir.path().join("collector.yaml"), text).expect("write");
         let mut collector = Collector {
             program,
@@ -36,6 +37,7 @@ impl Collector {
             server: Server::none(),
         };
         collector.start();
+
         Some(collector)
     }
 }
@@ -96,6 +98,7 @@ impl Engine for Collector {
                 );
             }
         }
+
         lines
     }
 }

@@ -87,6 +87,7 @@ impl Graph {
             layout.jump_to(root);
         }
         layout.backwards.reverse();
+
         layout.backwards
     }
 }
@@ -109,6 +110,7 @@ impl Layout<'_> {
         if self.placed.contains_key(&id) {
             return;
         }
+
         match self.graph.get(id) {
             Code::Return(verdict) => self.push(id, Insn::new(op::RET_K, verdict.0)),
             Code::Load { offset, then } => {

@@ -131,6 +131,7 @@ impl Diagrams {
         let no = self.leaf(FALSE)?;
         let yes = self.leaf(TRUE)?;
         let value = condition.value;
+
         match condition.compare {
             Compare::Eq => self.bounded(condition.arg, wide, value, Some(value)),
             Compare::Ne => {
@@ -180,6 +181,7 @@ impl Diagrams {
         if !wide {
             return Ok(if high == 0 { low_part } else { no });
         }
+
         let mut edges = Vec::with_capacity(3);
         if high > 0 {
             edges.push((0, no));
@@ -188,6 +190,7 @@ impl Diagrams {
         if let Some(above) = high.checked_add(1) {
             edges.push((above, yes));
         }
+
         self.branch(word(false), edges)
     }
 
@@ -212,15 +215,18 @@ impl Diagrams {
         if mask == 0 {
             return Ok(yes);
         }
+
         let mut edges = Vec::with_capacity(3);
         if value > 0 {
             edges.push((0, no));
         }
         edges.push((value, yes));
+
         // A masked value cannot be larger than the mask.
         if value < mask {
             edges.push((value + 1, no));
         }
+
         self.branch(Tested { arg, low, mask }, edges)
     }
 
@@ -235,11 +241,13 @@ impl Diagrams {
         if let Some(&node) = self.chosen.get(&(condition, then, other)) {
             return Ok(node);
         }
+
         let roots = [condition, then, other];
         let node = self.split(&roots, |all, parts| {
             all.choose(parts[0], parts[1], parts[2])
         })?;
         self.chosen.insert((condition, then, other), node);
+
         Ok(node)
     }
 
@@ -248,6 +256,7 @@ impl Diagrams {
         if newer == older {
             return Ok(newer);
         }
+
         if let (NodeKind::Leaf(newer), NodeKind::Leaf(older)) = (self.kind(newer), self.kind(older))
         {
             let verdict = newer.or_stricter(*older);
@@ -256,10 +265,12 @@ impl Diagrams {
         if let Some(&node) = self.strictest.get(&(newer, older)) {
             return Ok(node);
         }
+
         let node = self.split(&[newer, older], |all, parts| {
             all.strictest(parts[0], parts[1])
         })?;
         self.strictest.insert((newer, older), node);
+
         Ok(node)
     }
 
@@ -273,6 +284,7 @@ impl Diagrams {
         let Some(first) = words.min() else {
             return Ok(roots[0]);
         };
+
         let parts: Vec<Vec<(u32, Node)>> =
             roots.iter().map(|&root| self.edges(root, first)).collect();
         let mut starts: Vec<u32> = parts.iter().flatten().map(|edge| edge.0).collect();
@@ -283,6 +295,7 @@ impl Diagrams {
             let at: Vec<Node> = parts.iter().map(|edges| edge_at(edges, start)).collect();
             edges.push((start, combine(self, &at)?));
         }
+
         self.branch(first, edges)
     }
 

@@ -44,6 +44,7 @@ impl Chain<'_> {
         if let Some(&code) = self.known.get(&(stage, so_far)) {
             return code;
         }
+
         let Some(Stage {
             rules,
             default,
@@ -63,6 +64,7 @@ impl Chain<'_> {
             }
             code = yes;
         }
+
         self.known.insert((stage, so_far), code);
         code
     }
@@ -134,6 +136,7 @@ fn masked_half(
             graph.add(Code::Mask { mask, then })
         }
     };
+
     // Both ways may be the same.
     if then == yes || then == no {
         then
@@ -158,9 +161,11 @@ fn at_least(
             load(graph, arg, true, test)
         }
     };
+
     if !wide {
         return if high == 0 { low } else { no };
     }
+
     let equal = match high {
         0 => yes,
         // Smaller ones are left.

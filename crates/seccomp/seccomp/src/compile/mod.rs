@@ -71,6 +71,7 @@ pub fn compile_as(
     if policy.layers.is_empty() {
         return Err(CompileError::Empty);
     }
+
     let mut compiler = Compiler {
         policy,
         frequencies,
@@ -79,16 +80,20 @@ pub fn compile_as(
         graph: Graph::default(),
         codes: HashMap::new(),
     };
+
     let root = compiler.root()?;
+
     // Each code is an instruction at least.
     let size = compiler.graph.size(root);
     if size > MAX_INSNS {
         return Err(CompileError::TooLong { insns: size });
     }
+
     let insns = compiler.graph.layout(root);
     if insns.len() > MAX_INSNS {
         return Err(CompileError::TooLong { insns: insns.len() });
     }
+
     Ok(Filter::new(insns)?)
 }
 
@@ -120,6 +125,7 @@ impl Compiler<'_> {
             .reduce(Verdict::or_stricter)
             .ok_or(CompileError::Empty)?;
         let mut next = self.graph.add(Code::Return((self.answer)(elsewhere)));
+
         for &arch in archs.iter().rev() {
             let numbers = self.numbers(arch)?;
             next = self.graph.add(Code::Test {
@@ -129,6 +135,7 @@ impl Compiler<'_> {
                 no: next,
             });
         }
+
         Ok(match self.graph.get(next) {
             Code::Test { .. } => self.graph.add(Code::Load {
                 offset: 4,
@@ -151,6 +158,7 @@ impl Compiler<'_> {
                 });
             }
         }
+
         for nr in [0x8000_0000, u32::MAX] {
             let data = SeccompData {
                 nr,
@@ -169,9 +177,11 @@ impl Compiler<'_> {
                 weight: 0.0,
             });
         }
+
         let mut segments = tree::joined(segments);
         self.weigh(&mut segments);
         let search = tree::search(&mut self.graph, segments);
+
         Ok(match self.graph.get(search) {
             Code::Test { .. } => self.graph.add(Code::Load {
                 offset: 0,
@@ -186,11 +196,13 @@ impl Compiler<'_> {
     /// no call pays much for another.
     fn weigh(&self, segments: &mut [Segment]) {
         const CACHED: f64 = 1.0 / 16.0;
+
         for segment in segments.iter_mut() {
             if self.graph.get(segment.to) == Code::Return(Verdict::ALLOW) {
                 segment.weight *= CACHED;
             }
         }
+
         let total: f64 = segments.iter().map(|segment| segment.weight).sum();
         let even = 1.0 / segments.len() as f64;
         for segment in segments.iter_mut() {
@@ -219,6 +231,7 @@ impl Compiler<'_> {
         starts.retain(|&nr| nr < end);
         starts.sort_unstable();
         starts.dedup();
+
         starts
     }
 
@@ -242,6 +255,7 @@ impl Compiler<'_> {
             Err(error) => return Err(error),
         };
         let is_short = |code| self.graph.size(code) <= SHORT;
+
         match diagram {
             Some(code) if conditional < 2 || is_short(code) => Ok(code),
             _ => {
@@ -287,6 +301,7 @@ impl Compiler<'_> {
         if let Some(&code) = self.codes.get(&node) {
             return Ok(code);
         }
+
         let code = match self.diagrams.kind(node).clone() {
             NodeKind::Leaf(verdict) => self.graph.add(Code::Return((self.answer)(verdict))),
             NodeKind::Branch(word, edges) => {
@@ -314,6 +329,7 @@ impl Compiler<'_> {
                 })
             }
         };
+
         self.codes.insert(node, code);
         Ok(code)
     }
@@ -336,6 +352,7 @@ fn layer_stages(layer: &Layer, abi: Abi, nr: u32) -> Vec<Stage<'_>> {
             wide: true,
         }]
     };
+
     let Some(rules) = layer.abis.get(&abi) else {
         return fixed(layer.bad_arch);
     };
@@ -353,6 +370,7 @@ fn layer_stages(layer: &Layer, abi: Abi, nr: u32) -> Vec<Stage<'_>> {
     if abi.may_truncate() {
         return vec![stage(rules.clone(), true), stage(rules, false)];
     }
+
     vec![stage(rules, abi.has_wide_args())]
 }
 

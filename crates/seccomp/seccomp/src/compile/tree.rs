@@ -53,6 +53,7 @@ fn build(graph: &mut Graph, segments: &[Segment]) -> CodeId {
         let high = build(graph, &segments[middle..]);
         return at_least(graph, segments[middle].start, high, low);
     }
+
     let best = Best::of(segments);
     best.emit(graph, segments, 0, segments.len() - 1)
 }
@@ -77,6 +78,7 @@ impl Best {
             cost: vec![0.0; len * len],
             cut: vec![0; len * len],
         };
+
         for span in 1..len {
             for first in 0..len - span {
                 let last = first + span;
@@ -97,6 +99,7 @@ impl Best {
                 best.cut[first * len + last] = cut as u32;
             }
         }
+
         best
     }
 
@@ -104,6 +107,7 @@ impl Best {
         if first == last {
             return segments[first].to;
         }
+
         let cut = self.cut[first * self.len + last] as usize;
         if cut == 0 {
             let value = segments[first + 1];
@@ -115,8 +119,10 @@ impl Best {
             };
             return graph.add(test);
         }
+
         let low = self.emit(graph, segments, first, cut - 1);
         let high = self.emit(graph, segments, cut, last);
+
         at_least(graph, segments[cut].start, high, low)
     }
 }
@@ -144,5 +150,6 @@ fn at_least(graph: &mut Graph, start: u32, yes: CodeId, no: CodeId) -> CodeId {
             no,
         },
     };
+
     graph.add(test)
 }

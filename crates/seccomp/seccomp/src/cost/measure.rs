@@ -35,14 +35,17 @@ impl CostModel {
             vec![program(&reading(0)); SEVERAL],
             vec![program(&reading(LONG))],
         ];
+
         let mut least = [f64::INFINITY; 5];
         for _ in 0..ROUNDS {
             for (least, row) in least.iter_mut().zip(&rows) {
                 *least = least.min(child(row)?);
             }
         }
+
         let [native, bitmap, one, several, long] = least;
         let insn_ns = (long - one) / f64::from(LONG);
+
         // Each filter's own load and return.
         let own = 2.0 * insn_ns;
         let model = CostModel {
@@ -51,6 +54,7 @@ impl CostModel {
             further_filter_ns: (several - one) / (SEVERAL - 1) as f64 - own,
             insn_ns,
         };
+
         Ok(model.not_negative())
     }
 
@@ -97,13 +101,17 @@ fn child(filters: &[Program]) -> io::Result<f64> {
             filter: program.as_ptr().cast_mut(),
         })
         .collect();
+
     let mut ends = [0; 2];
+
     // SAFETY: ends has room for the two descriptors.
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
         return Err(io::Error::last_os_error());
     }
+
     // SAFETY: both were just made and belong to nobody else.
     let (from, to) = unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) };
+
     // SAFETY: the child makes system calls and reads the clock, on memory that was made before,
     // until it ends.
     let pid = unsafe {
@@ -115,12 +123,15 @@ fn child(filters: &[Program]) -> io::Result<f64> {
         }
         pid
     };
+
     if pid < 0 {
         return Err(io::Error::last_os_error());
     }
+
     drop(to);
     let mut bytes = [0; 8];
     let read = std::fs::File::from(from).read_exact(&mut bytes);
+
     // SAFETY: our own child; its status is not asked for.
     unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
     let ns = f64::from_ne_bytes(bytes);
@@ -136,6 +147,7 @@ fn measured(programs: &[libc::sock_fprog]) -> Option<f64> {
     if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } != 0 {
         return None;
     }
+
     for program in programs {
         let set = libc::SECCOMP_SET_MODE_FILTER;
         // SAFETY: the program lives until the child ends; the kernel reads it.
@@ -143,7 +155,9 @@ fn measured(programs: &[libc::sock_fprog]) -> Option<f64> {
             return None;
         }
     }
+
     let mut least = f64::INFINITY;
+
     for _ in 0..SLICES {
         let start = std::time::Instant::now();
         for _ in 0..CALLS {
@@ -153,5 +167,6 @@ fn measured(programs: &[libc::sock_fprog]) -> Option<f64> {
         let ns = start.elapsed().as_nanos() as f64 / f64::from(CALLS);
         least = least.min(ns);
     }
+
     Some(least)
 }

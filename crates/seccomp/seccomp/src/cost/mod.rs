@@ -74,6 +74,7 @@ pub fn filter_worst_path(filter: &Filter, arch: u32, nr: u32) -> usize {
     let mut longest: Vec<BTreeMap<Option<u32>, usize>> = vec![BTreeMap::new(); insns.len()];
     longest[0].insert(Some(0), 0);
     let mut worst = 0;
+
     for (at, &insn) in insns.iter().enumerate() {
         for (a, before) in std::mem::take(&mut longest[at]) {
             let count = before + 1;
@@ -88,6 +89,7 @@ pub fn filter_worst_path(filter: &Filter, arch: u32, nr: u32) -> usize {
             }
         }
     }
+
     worst
 }
 
@@ -115,6 +117,7 @@ fn targets(insn: Insn, at: usize, a: Option<u32>) -> Vec<usize> {
     if !insn.is_conditional() {
         return vec![at + 1];
     }
+
     let taken = a.and_then(|a| match insn.code {
         code::JEQ => Some(a == insn.k),
         code::JGT => Some(a > insn.k),
@@ -122,6 +125,7 @@ fn targets(insn: Insn, at: usize, a: Option<u32>) -> Vec<usize> {
         code::JSET => Some(a & insn.k != 0),
         _ => None,
     });
+
     match taken {
         Some(true) => vec![skip(insn.jt)],
         Some(false) => vec![skip(insn.jf)],

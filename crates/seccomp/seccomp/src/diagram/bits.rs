@@ -59,6 +59,7 @@ pub(crate) fn condition(
             }
         };
     }
+
     Ok(result)
 }
 
@@ -171,5 +172,6 @@ fn divide(store: &mut Store, a: &Bits, b: &Bits) -> Result<Bits, TooLarge> {
         rest = select(store, fits, &less, &rest)?;
         quotient[place] = fits;
     }
+
     Ok(quotient)
 }

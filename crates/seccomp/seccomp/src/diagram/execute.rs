@@ -114,6 +114,7 @@ impl Diagrams {
             }
             nexts.push(here);
         }
+
         self.collect(&nexts)
     }
 
@@ -137,6 +138,7 @@ impl Diagrams {
                 returns[at].push(result);
             }
         }
+
         Ok(returns[0][0])
     }
 
@@ -178,6 +180,7 @@ impl Diagrams {
             _ if insn.is_conditional() => return self.branch(insn, at, state, live, waiting),
             _ => {}
         }
+
         let after = self.compute(insn, state)?.only(live[at + 1]);
         let next = waiting.enter(at + 1, after)?;
         if insn.code == code::DIV | code::X {
@@ -185,6 +188,7 @@ impl Diagrams {
             let by_zero = self.condition(code::JEQ, state.x, zero)?;
             return Ok(Next::Divide(by_zero, next));
         }
+
         Ok(Next::One(next.0, next.1))
     }
 
@@ -280,6 +284,7 @@ impl Diagrams {
                 state.a = self.value(result);
             }
         }
+
         Ok(state)
     }
 
@@ -288,6 +293,7 @@ impl Diagrams {
         if let Some(constant) = bits::as_constant(value) {
             return self.store.terminal(constant);
         }
+
         // Pairs (condition, value so far). Each bit splits the pairs in which it is not constant.
         let mut cases = vec![(TRUE, 0u32)];
         for (place, &bit) in value.iter().enumerate() {
@@ -304,11 +310,13 @@ impl Diagrams {
             }
             cases = split;
         }
+
         let mut whole = FALSE;
         for (condition, value) in cases {
             let terminal = self.store.terminal(value)?;
             whole = self.store.ite(condition, terminal, whole)?;
         }
+
         Ok(whole)
     }
 }
@@ -355,5 +363,6 @@ fn liveness(insns: &[Insn]) -> Vec<Live> {
             _ => next | LIVE_A | x,
         };
     }
+
     live
 }

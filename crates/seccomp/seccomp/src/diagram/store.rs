@@ -90,6 +90,7 @@ impl Store {
             constrained: QuickMap::default(),
             limit: limit.max(2),
         };
+
         for value in [0, 1] {
             let node = Node {
                 variable: TERMINAL,
@@ -99,6 +100,7 @@ impl Store {
             store.nodes.push(node);
             store.unique.insert(node, value);
         }
+
         store
     }
 
@@ -171,10 +173,12 @@ impl Store {
             _ if yes == TRUE && no == FALSE => return Ok(condition),
             _ => {}
         }
+
         let key = (condition, yes, no);
         if let Some(&known) = self.ite.get(&key) {
             return Ok(known);
         }
+
         let variable = self
             .variable(condition)
             .min(self.variable(yes))
@@ -186,6 +190,7 @@ impl Store {
         let high = self.ite(c1, y1, n1)?;
         let result = self.node(variable, low, high)?;
         remember(&mut self.ite, key, result);
+
         Ok(result)
     }
 
@@ -214,6 +219,7 @@ impl Store {
                 Join::Differs | Join::Lacks => FALSE,
             });
         }
+
         if let (Some(a), Some(b)) = (self.value(f), self.value(g)) {
             return match join {
                 Join::Stricter => self.terminal(crate::Verdict(a).or_stricter(crate::Verdict(b)).0),
@@ -224,10 +230,12 @@ impl Store {
                 }
             };
         }
+
         let key = (join, f, g);
         if let Some(&known) = self.joined.get(&key) {
             return Ok(known);
         }
+
         let variable = self.variable(f).min(self.variable(g));
         let (f0, f1) = self.cofactors(f, variable);
         let (g0, g1) = self.cofactors(g, variable);
@@ -235,6 +243,7 @@ impl Store {
         let high = self.join(join, f1, g1)?;
         let result = self.node(variable, low, high)?;
         remember(&mut self.joined, key, result);
+
         Ok(result)
     }
 
@@ -248,6 +257,7 @@ impl Store {
         if let Some(&known) = self.constrained.get(&(f, care)) {
             return Ok(known);
         }
+
         let (variable, of_care) = (self.variable(f), self.variable(care));
         let result = if of_care < variable {
             // f does not depend on this bit: care about what either side cares about.
@@ -267,6 +277,7 @@ impl Store {
                 }
             }
         };
+
         remember(&mut self.constrained, (f, care), result);
         Ok(result)
     }

@@ -52,6 +52,7 @@ impl Dag {
         if yes == no {
             return yes;
         }
+
         // Two masked comparisons need no AND: "no bit set", and "this single bit set".
         if test.jump == code::JEQ && test.mask != u32::MAX && test.k == 0 {
             let any = Test {
@@ -62,6 +63,7 @@ impl Dag {
             };
             return self.insert(Node::Test(any, no, yes));
         }
+
         if test.jump == code::JEQ && test.k == test.mask && test.mask.is_power_of_two() {
             let set = Test {
                 mask: u32::MAX,
@@ -70,6 +72,7 @@ impl Dag {
             };
             return self.insert(Node::Test(set, yes, no));
         }
+
         self.insert(Node::Test(test, yes, no))
     }
 
@@ -120,9 +123,11 @@ impl Dag {
                 }
             }
         }
+
         let mut layout = Layout::default();
         self.place(root, &needs_load, &mut layout);
         layout.reversed.reverse();
+
         layout.reversed
     }
 

@@ -51,6 +51,7 @@ pub fn merge(chain: &Chain, weights: &Weights, limit: usize) -> Result<Merged, M
     let limit = limit.min(MAX_INSNS);
     let filters = chain.filters();
     let whole = one(chain, weights)?;
+
     match whole {
         Ok(program) if program.len() <= limit => {
             return Ok(Merged {
@@ -61,11 +62,13 @@ pub fn merge(chain: &Chain, weights: &Weights, limit: usize) -> Result<Merged, M
         }
         _ => {}
     }
+
     let too_long = Some(TooLong {
         insns: whole.ok().map(|program| program.len()),
         limit,
     });
     let (merged, parts) = in_parts(filters, weights, limit)?;
+
     Ok(Merged {
         chain: Chain::new(merged),
         parts,
@@ -133,6 +136,8 @@ fn in_parts(
         }
         best.extend(found);
     }
+
+    // `best` says for each end how long its last part is, so the parts are found from the end.
     let (mut merged, mut parts) = (Vec::new(), Vec::new());
     let mut end = filters.len();
     while let Some(division) = end.checked_sub(1).and_then(|index| best.get(index)) {
@@ -140,8 +145,10 @@ fn in_parts(
         parts.push(division.last);
         end -= division.last;
     }
+
     merged.reverse();
     parts.reverse();
+
     Ok((merged, parts))
 }
 
@@ -172,6 +179,7 @@ fn one(chain: &Chain, weights: &Weights) -> Result<Result<Vec<crate::Insn>, TooL
     if program.len() > MAX_INSNS {
         return Ok(Ok(program));
     }
+
     let result = Chain::from(valid(program.clone())?);
     match diagrams.chain(&result) {
         Ok(again) if again == function => Ok(Ok(program)),

@@ -36,6 +36,7 @@ enum Choice {
 pub(crate) fn build(dag: &mut Dag, offset: u32, ranges: &[Range]) -> Id {
     let total: f64 = ranges.iter().map(|range| range.weight).sum();
     let scale = if total > 0.0 { 1.0 / total } else { 0.0 };
+
     // Every range has some weight; otherwise unused parts would become linear lists.
     let floor = 0.1 / ranges.len() as f64;
     let ranges: Vec<Range> = ranges
@@ -45,6 +46,7 @@ pub(crate) fn build(dag: &mut Dag, offset: u32, ranges: &[Range]) -> Id {
             ..*range
         })
         .collect();
+
     let mut tree = Tree {
         offset,
         ranges: &ranges,
@@ -53,6 +55,7 @@ pub(crate) fn build(dag: &mut Dag, offset: u32, ranges: &[Range]) -> Id {
     if ranges.len() <= EXACT_MAX {
         tree.choose();
     }
+
     tree.emit(dag, 0, ranges.len() - 1)
 }
 
@@ -87,6 +90,7 @@ impl Tree<'_> {
         }
         let mut costs = vec![0.0f64; count * count];
         self.choices = vec![Choice::Leaf; count * count];
+
         for length in 2..=count {
             for first in 0..=count - length {
                 let last = first + length - 1;
@@ -124,6 +128,7 @@ impl Tree<'_> {
         if self.is_hole(first, last) {
             return Choice::Equal;
         }
+
         let weight: f64 = self.ranges[first..=last].iter().map(|r| r.weight).sum();
         let mut left = 0.0;
         for middle in first + 1..last {
@@ -132,6 +137,7 @@ impl Tree<'_> {
                 return Choice::Between(middle);
             }
         }
+
         Choice::Between(last)
     }
 
@@ -152,8 +158,10 @@ impl Tree<'_> {
             Choice::Between(middle) => (middle, middle),
             Choice::Inside(middle) => (middle - 1, middle),
         };
+
         let left = self.emit(dag, first, middle - 1);
         let right = self.emit(dag, right_first, last);
+
         dag.test(test(code::JGE, self.ranges[middle].first), right, left)
     }
 }

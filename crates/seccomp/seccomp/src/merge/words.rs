@@ -53,6 +53,7 @@ impl<'a> Words<'a> {
         if self.dag.len() > TESTS_MAX {
             return Err(TooLarge { limit: TESTS_MAX });
         }
+
         let offset = word_of(self.diagrams.store.variable(f)).0;
         let call = matches!(offset, 0 | 4);
         let max = if call {
@@ -73,11 +74,13 @@ impl<'a> Words<'a> {
                 }
             }
         }
+
         let id = match best {
             Some(id) => id,
             None => self.by_bit(f, offset)?,
         };
         self.done.insert(f, id);
+
         Ok(id)
     }
 
@@ -102,6 +105,7 @@ impl<'a> Words<'a> {
                 weight,
             });
         }
+
         Ok(tree::build(&mut self.dag, offset, &built))
     }
 
@@ -132,11 +136,14 @@ impl<'a> Words<'a> {
                 best = Some((left, test, yes, no));
             }
         }
+
         let Some((_, test, yes, no)) = best else {
             return Ok(None);
         };
+
         let yes = self.tests(yes)?;
         let no = self.tests(no)?;
+
         Ok(Some(self.dag.test(test, yes, no)))
     }
 
@@ -177,6 +184,7 @@ fn masks(chain: &Chain) -> Vec<Test> {
             }
         }
     }
+
     found
         .into_iter()
         .filter(|row| masked_words.contains(&row.0))

@@ -181,6 +181,7 @@ impl Abi {
         if let Some(own) = self.own_calls().iter().find(|row| row.1 == bare) {
             return Some(own.0);
         }
+
         let name = match (self.arch(), ::abi::syscall_name(self.arch(), bare)?) {
             // OCI profiles, libseccomp and systemd use the kernel's names.
             (Arch::X86_64 | Arch::Aarch64, "pread") => "pread64",
@@ -193,6 +194,7 @@ impl Abi {
             (Arch::I386 | Arch::Arm, "sched_rr_get_interval64") => "sched_rr_get_interval_time64",
             (_, name) => name,
         };
+
         (self.number(name) == Some(nr)).then_some(name)
     }
 

@@ -115,6 +115,7 @@ impl Policy {
                 });
             }
         }
+
         best
     }
 
@@ -170,6 +171,7 @@ impl Layer {
         let Some(rules) = self.abis.get(&abi) else {
             return (self.bad_arch, Reason::BadArch);
         };
+
         if rules
             .enosys_above
             .is_some_and(|max| abi.bare(data.nr) > max)
@@ -181,6 +183,7 @@ impl Layer {
         if !abi.may_truncate() {
             return whole;
         }
+
         let halves = self.listed(listed, data, false);
         if halves.0.order() < whole.0.order() {
             halves

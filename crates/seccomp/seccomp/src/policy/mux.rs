@@ -62,6 +62,7 @@ pub(crate) fn multiplexed(abi: Abi, name: &str, rule: &Rule) -> Option<(u32, Rul
     if abi != Abi::I386 {
         return None;
     }
+
     let find = |table: &[(&str, u64)]| table.iter().find(|row| row.0 == name).map(|row| row.1);
     let (call, value, mask) = match find(&SOCKETCALL) {
         Some(value) => ("socketcall", value, 0xffff_ffff),
@@ -71,6 +72,7 @@ pub(crate) fn multiplexed(abi: Abi, name: &str, rule: &Rule) -> Option<(u32, Rul
     if permits && !rule.conditions.is_empty() {
         return None;
     }
+
     let condition = Condition {
         arg: 0,
         compare: Compare::MaskedEq { mask },
@@ -80,5 +82,6 @@ pub(crate) fn multiplexed(abi: Abi, name: &str, rule: &Rule) -> Option<(u32, Rul
         conditions: vec![condition],
         ..rule.clone()
     };
+
     Some((abi.number(call)?, rule))
 }

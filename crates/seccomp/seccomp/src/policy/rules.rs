@@ -97,6 +97,7 @@ impl Condition {
         if self.arg != other.arg {
             return false;
         }
+
         match (self.interval(), other.interval()) {
             (Some(own), Some(other)) => other.0 <= own.0 && own.1 <= other.1,
             (Some((first, last)), None) => first == last && other.holds(first),

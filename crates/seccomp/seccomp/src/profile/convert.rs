@@ -25,11 +25,13 @@ pub fn to_oci(text: &str, context: &Context) -> Result<Value, ProfileError> {
             ))
         }
     };
+
     // Its errors are those of a profile that is compiled.
     documents::policy(document.clone(), context)?;
     let root = Place::root(&document.value);
     let inner = documents::profile(&root)?;
     let mut profile = oci::resolved(&inner.place, context)?;
+
     if let Some(base) = inner.base {
         match documents::base_calls(&base) {
             Some(names) => {
@@ -42,6 +44,7 @@ pub fn to_oci(text: &str, context: &Context) -> Result<Value, ProfileError> {
             None => drop(profile.insert("baseProfileName".to_owned(), base.value.clone())),
         }
     }
+
     Ok(Value::Object(profile))
 }
 
@@ -94,11 +97,13 @@ pub fn to_unit(profile: &Value, context: &Context) -> Result<(String, Vec<String
         lines(&mut unit, "~", items.collect());
         return Ok((unit, notes));
     }
+
     lines(
         &mut unit,
         "",
         allowed.iter().map(|name| (*name).to_owned()).collect(),
     );
+
     // systemd allows these without being asked.
     let implied = systemd::set("@default").unwrap_or_default();
     let implied = implied.into_iter().filter(|name| !allowed.contains(name));
@@ -109,9 +114,11 @@ pub fn to_unit(profile: &Value, context: &Context) -> Result<(String, Vec<String
         })
         .map(str::to_owned)
         .collect();
+
     lines(&mut unit, "~", implied);
     let kinds = denied.iter().map(|(name, kind)| format!("{name}:{kind}"));
     lines(&mut unit, "~", kinds.collect());
+
     Ok((unit, notes))
 }
 
@@ -161,6 +168,7 @@ fn calls<'p>(
             }
         }
     }
+
     (allowed, denied)
 }
 
@@ -209,6 +217,7 @@ fn lines(unit: &mut String, prefix: &str, items: Vec<String>) {
         }
         line.push_str(&item);
     }
+
     if !line.is_empty() {
         let _ = writeln!(unit, "{start}{line}");
     }

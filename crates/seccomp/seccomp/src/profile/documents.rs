@@ -54,7 +54,9 @@ pub(super) fn profile<'a>(root: &Place<'a>) -> Result<Inner<'a>, ProfileError> {
     if root.get("ociVersion").is_none() && root.get("linux").is_none() {
         return Ok(plain(root.clone()));
     }
+
     let inner = root.get("linux").and_then(|linux| linux.get("seccomp"));
+
     inner.map(plain).ok_or_else(|| {
         ProfileError::new(
             "linux.seccomp",
@@ -76,6 +78,7 @@ fn operators<'a>(root: &Place<'a>) -> Result<Inner<'a>, ProfileError> {
     if disabled == Some(true) {
         notes.push("spec.disabled: the operator does not install this profile".to_owned());
     }
+
     Ok(Inner {
         place: spec,
         base: base.filter(|base| base.value.as_str() != Some("")),
@@ -107,6 +110,7 @@ fn add_base(policy: &mut Policy, base: &Place) -> Result<(), ProfileError> {
     let id = RuleId(policy.sources.len() as u32);
     policy.sources.push(base.path.clone());
     let rule = Rule::always(Verdict::ALLOW, id);
+
     for layer in &mut policy.layers {
         let abis: Vec<_> = layer.abis.keys().copied().collect();
         for abi in abis {
@@ -130,9 +134,11 @@ fn add_base(policy: &mut Policy, base: &Place) -> Result<(), ProfileError> {
             }
         }
     }
+
     policy.notes.push(format!(
         "{}: taken for the calls that runc 1.1 and crun 1.8 make before the program starts",
         base.path
     ));
+
     Ok(())
 }

@@ -43,6 +43,7 @@ fn recognise(text: &str) -> Option<(String, &'static str)> {
         };
         return kind.map(|kind| ("the profile".to_owned(), kind));
     }
+
     let lines = || {
         let numbered = text.lines().enumerate();
         let trimmed = numbered.map(|(index, line)| (index, line.trim()));
@@ -51,6 +52,7 @@ fn recognise(text: &str) -> Option<(String, &'static str)> {
     if let Some(kind) = lines().next().and_then(|_| lxc(text)) {
         return Some(("line 1".to_owned(), kind));
     }
+
     lines().find_map(|(index, line)| Some((format!("line {}", index + 1), kind_of(line)?)))
 }
 
@@ -81,11 +83,13 @@ fn kind_of(line: &str) -> Option<&'static str> {
     let is_name = |name: &str| {
         !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
     };
+
     // `POLICY name {`, `ALLOW { read }`, `ERRNO(1) { mount }`, `USE name DEFAULT KILL`
     let action = first.split(['(', '{']).next().unwrap_or_default();
     if KAFEL_WORDS.contains(&action) {
         return Some("a policy of kafel");
     }
+
     let directive = first.split('.').next().unwrap_or_default();
     if matches!(directive, "seccomp" | "seccomp32") && !line.contains('=') {
         return Some("a profile of firejail");
@@ -93,9 +97,11 @@ fn kind_of(line: &str) -> Option<&'static str> {
     if matches!(first, "@include" | "@frequency" | "@default") {
         return Some("a policy of minijail");
     }
+
     // `read: 1`, `ioctl: arg1 == 0x5401`, `openat: return ENOENT`, `{read, write}: allow`
     let is_group = |names: &str| names.starts_with('{') && names.ends_with('}');
     let ruled = line.split_once(':');
+
     if let Some((_, rule)) = ruled.filter(|(name, _)| is_name(name) || is_group(name)) {
         let rule = rule.trim();
         let words = [
@@ -111,9 +117,11 @@ fn kind_of(line: &str) -> Option<&'static str> {
             return Some("a policy of minijail");
         }
     }
+
     if matches!(first, "@unrestricted" | "@complain") {
         return Some("a profile of snap");
     }
+
     // `socket AF_UNIX`, `setpriority PRIO_PROCESS 0 <=19`, `~ioctl - TIOCSTI`
     let is_argument = |word: &str| {
         word == "-"
@@ -123,6 +131,8 @@ fn kind_of(line: &str) -> Option<&'static str> {
                     .all(|b| b.is_ascii_uppercase() || b"_0123456789|".contains(&b))
                 && word.contains('_')
     };
+
     let name = first.strip_prefix('~').unwrap_or(first);
+
     (is_name(name) && second.is_some_and(is_argument)).then_some("a profile of snap")
 }

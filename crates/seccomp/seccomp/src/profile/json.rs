@@ -28,6 +28,7 @@ pub(super) fn read(text: &str) -> Result<Noted, ProfileError> {
             "save the file as UTF-8 without it; Docker, Podman and runc refuse it",
         ));
     }
+
     let mut from = serde_json::Deserializer::from_str(text);
     let noted = Noted::read(&mut from).and_then(|noted| from.end().map(|()| noted));
     noted.map_err(|error| ProfileError::Json {
@@ -49,6 +50,7 @@ pub fn line_of(text: &str, path: &str) -> Option<usize> {
     if path.is_empty() || !text.trim_start().starts_with('{') {
         return None;
     }
+
     let mut rest = text;
     for step in path.split(['.', '[']) {
         let found = match step.strip_suffix(']') {
@@ -57,7 +59,9 @@ pub fn line_of(text: &str, path: &str) -> Option<usize> {
         };
         rest = found?;
     }
+
     let before = text.len() - rest.len();
+
     Some(text.get(..before)?.matches('\n').count() + 1)
 }
 

@@ -87,6 +87,7 @@ impl Observed {
         let policy = oci::parse(text, context)?;
         let mut seen = Observed::default();
         let mut plain = BTreeSet::new();
+
         for (&abi, rules) in policy.layers.iter().flat_map(|layer| &layer.abis) {
             seen.abis.insert(abi);
             for (&nr, rules) in &rules.calls {
@@ -112,6 +113,7 @@ impl Observed {
                 }
             }
         }
+
         seen.values.retain(|name, _| !plain.contains(name.as_str()));
         Ok(seen)
     }
@@ -126,11 +128,13 @@ impl Observed {
                 self.values.entry(name.clone()).or_default().extend(values);
             }
         }
+
         self.values.retain(|name, _| !any(&other, name));
         for (name, count) in other.calls {
             *self.calls.entry(name).or_default() += count;
         }
         self.abis.extend(other.abis);
+
         self.unnamed.extend(other.unnamed);
     }
 
@@ -152,6 +156,7 @@ impl Observed {
                 _ => plain.push(name),
             }
         }
+
         entries.insert(0, json!({"names": plain, "action": "SCMP_ACT_ALLOW"}));
         for &extra in extras {
             let names = self.extra(extra, native);
@@ -161,6 +166,7 @@ impl Observed {
                     .push(json!({"names": names, "action": "SCMP_ACT_ALLOW", "comment": comment}));
             }
         }
+
         entries
     }
 
@@ -218,6 +224,7 @@ impl Observed {
         }
 
         let mut entries = missing.entries(context.native, &[]);
+
         for &extra in extras {
             let names = self.extra(extra, context.native);
             let names: Vec<_> = names
@@ -230,11 +237,13 @@ impl Observed {
                     .push(json!({"names": names, "action": "SCMP_ACT_ALLOW", "comment": comment}));
             }
         }
+
         entries.retain(|entry| entry["names"] != json!([]));
         match profile.get_mut("syscalls").and_then(Value::as_array_mut) {
             Some(calls) => calls.extend(entries),
             None => profile["syscalls"] = Value::Array(entries),
         }
+
         Ok(profile)
     }
 
@@ -252,6 +261,7 @@ impl Observed {
                 layer.default == Verdict::ALLOW || verdicts.any(|verdict| verdict == Verdict::ALLOW)
             })
         };
+
         native
             .calls()
             .filter(|(nr, name)| allows(nr) && !self.calls.contains_key(*name))

@@ -70,6 +70,7 @@ pub fn parse(text: &str, context: &Context) -> Result<Policy, ProfileError> {
         };
         rules.push((place, names, rule));
     }
+
     if rules.is_empty() && default.is_none() {
         return Err(ProfileError::new(
             "the profile",
@@ -78,6 +79,7 @@ pub fn parse(text: &str, context: &Context) -> Result<Policy, ProfileError> {
             "write one rule at least; `default allow` permits everything",
         ));
     }
+
     Ok(policy(rules, default, context))
 }
 
@@ -110,7 +112,9 @@ fn policy(
         }
         policy.sources.push(place);
     }
+
     policy.layers.push(layer);
+
     policy
 }
 
@@ -165,6 +169,7 @@ fn names_and_conditions<'a>(
             return Err(words::unknown_call(place, word));
         }
     }
+
     if names.is_empty() {
         return Err(ProfileError::new(
             place,
@@ -173,6 +178,7 @@ fn names_and_conditions<'a>(
             "name one",
         ));
     }
+
     Ok((names, conditions))
 }
 
@@ -185,6 +191,7 @@ fn condition(word: &str) -> Option<Condition> {
         ("<", Compare::Lt),
         (">", Compare::Gt),
     ];
+
     let (at, (sign, compare)) = OPERATORS
         .into_iter()
         .filter_map(|row| Some((word.find(row.0)?, row)))
@@ -204,6 +211,7 @@ fn condition(word: &str) -> Option<Condition> {
         .parse::<u8>()
         .ok()
         .filter(|&arg| arg < 6)?;
+
     Some(Condition {
         arg,
         compare,

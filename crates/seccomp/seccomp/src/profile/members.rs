@@ -119,6 +119,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
             };
             object.insert(name, members.next_value_seed(reader)?);
         }
+
         Ok(object.into())
     }
 }

@@ -92,6 +92,7 @@ pub(super) fn policy(root: &Place, context: &Context) -> Result<Policy, ProfileE
             entry.add(&mut layer, &mut policy, &mut notes, &mut conflicts);
         }
     }
+
     for rules in layer.abis.values_mut() {
         rules.calls.values_mut().for_each(entries::narrower_first);
     }
@@ -102,9 +103,11 @@ pub(super) fn policy(root: &Place, context: &Context) -> Result<Policy, ProfileE
             .values_mut()
             .for_each(|rules| rules.enosys_above = None);
     }
+
     notes.extend(conflicts);
     policy.layers = vec![layer];
     policy.notes = notes;
+
     Ok(policy)
 }
 
@@ -143,6 +146,7 @@ pub(super) fn resolved(
         }
     }
     profile.insert("syscalls".to_owned(), entries.into());
+
     Ok(profile)
 }
 
@@ -173,6 +177,7 @@ fn resolved_call(call: &Place) -> Result<Map<String, Value>, ProfileError> {
     if !args.is_empty() {
         resolved.insert("args".to_owned(), args.into());
     }
+
     Ok(resolved)
 }
 
@@ -189,6 +194,7 @@ fn default_verdict(root: &Place) -> Result<Verdict, ProfileError> {
             "say what happens to calls that are not listed, such as SCMP_ACT_ERRNO",
         ));
     };
+
     let verdict = verdict(
         &action,
         root.get("defaultErrno"),
@@ -200,6 +206,7 @@ fn default_verdict(root: &Place) -> Result<Verdict, ProfileError> {
             "the agent itself could not be reached; notify for single calls",
         ));
     }
+
     Ok(verdict)
 }
 
@@ -212,6 +219,7 @@ fn verdict(
 ) -> Result<Verdict, ProfileError> {
     const EXPECTED: &str = "SCMP_ACT_ALLOW, _LOG, _TRACE, _NOTIFY, _ERRNO, _TRAP, _KILL, \
                             _KILL_THREAD or _KILL_PROCESS";
+
     let name = action.text(EXPECTED, "write it between quotes")?;
     let kind = match name {
         "SCMP_ACT_KILL" | "SCMP_ACT_KILL_THREAD" => Action::KillThread,
@@ -224,6 +232,7 @@ fn verdict(
         "SCMP_ACT_NOTIFY" => Action::UserNotif,
         _ => return Err(action.refuse(EXPECTED, "correct its spelling")),
     };
+
     // The kernel would take larger errnos as 4095 (kernel/seccomp.c, MAX_ERRNO). A tracer gets 16
     // bits (PTRACE_GETEVENTMSG).
     let max = if kind == Action::Trace { 65535 } else { 4095 };
@@ -236,6 +245,7 @@ fn verdict(
         Action::Errno | Action::Trace => given.map_or(libc::EPERM as u16, |given| given as u16),
         _ => 0,
     };
+
     Ok(Verdict::new(kind, data))
 }
 
@@ -259,7 +269,9 @@ fn architectures(
     if let (false, Some(map)) = (listed.is_empty(), &map) {
         return Err(map.refuse("either architectures or archMap", "delete one of the two"));
     }
+
     let mut names = listed;
+
     for row in map.map(|map| map.items()).transpose()?.unwrap_or_default() {
         row.note_members(&["architecture", "subArchitectures"], notes)?;
         let main = row.get("architecture").ok_or_else(|| {
@@ -278,8 +290,10 @@ fn architectures(
             names.extend(subs);
         }
     }
+
     // Filters of libseccomp always include the native architecture.
     let mut abis = vec![context.native];
+
     for (place, name) in names {
         match architecture(&place, name)? {
             Some(abi) => abis.push(abi),
@@ -294,8 +308,10 @@ fn architectures(
             )),
         }
     }
+
     abis.sort();
     abis.dedup();
+
     Ok(abis)
 }
 
@@ -332,6 +348,7 @@ fn flags(root: &Place) -> Result<crate::policy::Flags, ProfileError> {
             }
         }
     }
+
     Ok(flags)
 }
 
@@ -340,6 +357,7 @@ fn applies(call: &Place, context: &Context, notes: &mut Vec<String>) -> Result<b
     let has_cap = |row: &(Place, &str)| context.caps.iter().any(|cap| cap == row.1);
     let is_native = |row: &(Place, &str)| row.1 == context.native.go_name();
     let mut all = true;
+
     for (name, wanted) in [("excludes", false), ("includes", true)] {
         let Some(when) = call.get(name) else { continue };
         when.note_members(&["caps", "arches", "minKernel"], notes)?;
@@ -357,6 +375,7 @@ fn applies(call: &Place, context: &Context, notes: &mut Vec<String>) -> Result<b
             !arches.iter().any(is_native) && !caps.iter().any(has_cap) && old_enough != Some(true)
         };
     }
+
     Ok(all)
 }
 

@@ -37,9 +37,11 @@ pub(super) fn read(text: &str) -> Result<Noted, ProfileError> {
             format!("write its name after the file: FILE#{}", names[0]),
         ));
     }
+
     let only = documents
         .pop()
         .map(|Document { value, notes, .. }| Noted { value, notes });
+
     only.ok_or_else(|| {
         ProfileError::new(
             "kind",
@@ -71,6 +73,7 @@ pub fn named(text: &str, name: &str) -> Result<String, ProfileError> {
             "correct the name after #",
         ));
     };
+
     Ok(documents.swap_remove(index).text)
 }
 
@@ -80,6 +83,7 @@ fn documents(text: &str) -> Result<Vec<Document>, ProfileError> {
     let mut before = 0;
     let mut own = String::new();
     let mut rows = text.split_inclusive('\n').enumerate().peekable();
+
     while let Some((row, line)) = rows.next() {
         let is_marker = |line: &str| line.trim_end() == "---" || line.starts_with("--- ");
         if is_marker(line) {
@@ -91,6 +95,7 @@ fn documents(text: &str) -> Result<Vec<Document>, ProfileError> {
             add(&format!("{}{own}", "\n".repeat(before)), &mut found)?;
         }
     }
+
     Ok(found)
 }
 
@@ -110,6 +115,7 @@ fn add(text: &str, found: &mut Vec<Document>) -> Result<(), ProfileError> {
             text: text.to_owned(),
         }),
     }
+
     Ok(())
 }
 

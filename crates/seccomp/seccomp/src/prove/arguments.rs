@@ -25,6 +25,7 @@ pub(super) fn describe(store: &Store, condition: Ref) -> Arguments {
     if condition == TRUE {
         return Arguments::Any;
     }
+
     let words = store.support(condition).into_iter().map(word_of);
     let mut words: Vec<u32> = words.map(|word| word.0).collect();
     words.sort_unstable();
@@ -35,6 +36,7 @@ pub(super) fn describe(store: &Store, condition: Ref) -> Arguments {
         .map(|word| ((word - 16) / 8) as u8)
         .collect();
     args.dedup();
+
     match args[..] {
         [arg] if words == [16 + 8 * u32::from(arg)] => low_ranges(store, condition, words[0])
             .filter(|found| found.len() <= RANGES_MAX)
@@ -56,6 +58,7 @@ fn ranges(store: &Store, condition: Ref, arg: u8) -> Option<Vec<(u64, u64)>> {
     let low = 16 + 8 * u32::from(arg);
     let mut found: Vec<(u64, u64)> = Vec::new();
     let highs = intervals(store, condition, low + 4, RANGES_MAX)?;
+
     for (at, high) in highs.iter().enumerate() {
         let first_high = u64::from(high.first);
         let last_high = highs
@@ -77,6 +80,7 @@ fn ranges(store: &Store, condition: Ref, arg: u8) -> Option<Vec<(u64, u64)>> {
             }
         }
     }
+
     (found.len() <= RANGES_MAX).then_some(found)
 }
 

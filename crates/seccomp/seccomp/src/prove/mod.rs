@@ -94,6 +94,7 @@ fn listed(left: &Chain, right: &Chain, join: Join) -> Result<Vec<Difference>, To
     let store = &mut diagrams.store;
     let mut differs = store.join(join, f, g)?;
     let mut found = Vec::new();
+
     for (arch, nr) in known_calls() {
         let here = at_word(store, at_word(store, differs, 4, arch), 0, nr);
         if here != FALSE {
@@ -103,14 +104,17 @@ fn listed(left: &Chain, right: &Chain, join: Join) -> Result<Vec<Difference>, To
             found.push(difference(left, right, data, arguments));
         }
     }
+
     for (arch, nr) in known_calls() {
         let call = call_condition(store, arch, nr)?;
         differs = store.ite(call, FALSE, differs)?;
     }
+
     if differs != FALSE {
         let data = example(store, differs);
         found.push(difference(left, right, data, Arguments::Some(Vec::new())));
     }
+
     Ok(found)
 }
 
@@ -127,10 +131,12 @@ fn difference(left: &Chain, right: &Chain, data: SeccompData, arguments: Argumen
 /// Calls with known names, as (AUDIT_ARCH, number).
 fn known_calls() -> impl Iterator<Item = (u32, u32)> {
     const X32: u32 = 0x4000_0000;
+
     let own = Arch::EVERY
         .into_iter()
         .flat_map(|arch| abi::syscalls(arch).map(move |(nr, _)| (arch.audit_arch(), nr)));
     let x32 = abi::syscalls(Arch::X86_64).map(|(nr, _)| (Arch::X86_64.audit_arch(), nr | X32));
+
     // Calls that no table of an architecture has: from 512 on those of x32, and Arm's private ones.
     let rest = Abi::EVERY.into_iter().flat_map(|abi| {
         let calls = abi.calls().map(move |(nr, _)| (abi.audit_arch(), nr));
@@ -140,6 +146,7 @@ fn known_calls() -> impl Iterator<Item = (u32, u32)> {
             _ => false,
         })
     });
+
     own.chain(x32).chain(rest)
 }
 
@@ -169,6 +176,7 @@ fn call_condition(store: &mut Store, arch: u32, nr: u32) -> Result<Ref, TooLarge
             };
         }
     }
+
     Ok(condition)
 }
 
@@ -184,6 +192,7 @@ fn example(store: &Store, condition: Ref) -> SeccompData {
     if let Some((arch, nr, rest)) = known {
         (data.arch, data.nr, f) = (arch, nr, rest);
     }
+
     while store.variable(f) != TERMINAL {
         let variable = store.variable(f);
         let (low, high) = store.cofactors(f, variable);
@@ -193,6 +202,8 @@ fn example(store: &Store, condition: Ref) -> SeccompData {
             f = high;
         }
     }
+
     debug_assert!(ORDER.len() == 16 && f == TRUE);
+
     data
 }

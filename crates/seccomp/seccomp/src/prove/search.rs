@@ -23,6 +23,7 @@ pub(super) fn search(left: &Chain, right: &Chain) -> Option<SeccompData> {
         .iter()
         .flat_map(|&arch| numbers.iter().map(move |&nr| (arch, nr)))
         .flat_map(|call| std::iter::repeat_n(call, draws));
+
     for (arch, nr) in calls.take(CALLS_MAX) {
         let mut data = SeccompData {
             nr,
@@ -42,6 +43,7 @@ pub(super) fn search(left: &Chain, right: &Chain) -> Option<SeccompData> {
             return Some(data);
         }
     }
+
     None
 }
 
@@ -52,6 +54,7 @@ fn edges(chains: [&Chain; 2]) -> BTreeMap<u32, Vec<u32>> {
     let mut edges: BTreeMap<u32, BTreeSet<u32>> =
         (0..64).step_by(4).map(|at| (at, usual.clone())).collect();
     let filters = chains.into_iter().flat_map(Chain::filters);
+
     for filter in filters {
         let mut offset = 0;
         for insn in filter.insns() {
@@ -70,7 +73,9 @@ fn edges(chains: [&Chain; 2]) -> BTreeMap<u32, Vec<u32>> {
             edges.entry(offset).or_default().extend(near);
         }
     }
+
     let lists = edges.into_iter();
+
     lists
         .map(|(offset, values)| (offset, values.into_iter().collect()))
         .collect()

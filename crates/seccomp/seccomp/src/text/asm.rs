@@ -80,6 +80,7 @@ pub fn to_asm(filter: &Filter) -> String {
             targets.insert(at + 1 + usize::from(insn.jf));
         }
     }
+
     let mut text = String::new();
     for (at, &insn) in insns.iter().enumerate() {
         let label = if targets.contains(&at) {
@@ -89,6 +90,7 @@ pub fn to_asm(filter: &Filter) -> String {
         };
         let _ = writeln!(text, "{label:<7} {}", line(insn, at).trim_end());
     }
+
     text
 }
 
@@ -98,14 +100,17 @@ fn line(insn: Insn, at: usize) -> String {
     if insn.code == code::JA {
         return format!("jmp l{}", at + 1 + insn.k as usize);
     }
+
     let (name, operand) = (mnemonic(insn.code), operand(insn));
     if !insn.is_conditional() {
         return format!("{name} {operand}");
     }
+
     let inverse = JUMPS
         .iter()
         .find(|row| row.1 == insn.code & !code::X && row.2)
         .map(|row| row.0);
+
     match inverse {
         _ if insn.jf == 0 => format!("{name} {operand}, l{}", target(insn.jt)),
         Some(inverse) if insn.jt == 0 => format!("{inverse} {operand}, l{}", target(insn.jf)),
@@ -146,6 +151,7 @@ pub fn assemble(text: &str) -> Result<Filter, TextError> {
     let text = without_comments(text);
     let mut labels: HashMap<&str, usize> = HashMap::new();
     let mut drafts = Vec::new();
+
     for (index, line) in text.lines().enumerate() {
         let mut words = words(line, index + 1);
         while let Some(name) = words.first().and_then(|first| first.word.strip_suffix(':')) {
@@ -158,10 +164,12 @@ pub fn assemble(text: &str) -> Result<Filter, TextError> {
             drafts.push(draft(&words)?);
         }
     }
+
     let mut insns = Vec::with_capacity(drafts.len());
     for (at, draft) in drafts.iter().enumerate() {
         insns.push(link(draft, at, &labels)?);
     }
+
     Ok(Filter::new(insns)?)
 }
 
@@ -170,6 +178,7 @@ fn without_comments(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let (mut to_line_end, mut to_star, mut previous) = (false, false, ' ');
     let mut chars = text.chars().peekable();
+
     while let Some(c) = chars.next() {
         if to_star && previous == '*' && c == '/' {
             to_star = false;
@@ -195,6 +204,7 @@ fn without_comments(text: &str) -> String {
         }
         previous = c;
     }
+
     clean
 }
 
@@ -217,11 +227,13 @@ fn words(line: &str, line_number: usize) -> Vec<Place<'_>> {
             start = None;
         }
     }
+
     words
 }
 
 fn draft<'a>(words: &[Place<'a>]) -> Result<Draft<'a>, TextError> {
     const OPERAND: &str = "expected one operand";
+
     let (name, operands) = (words[0], &words[1..]);
     let plain = |insn| {
         Ok(Draft {
@@ -239,6 +251,7 @@ fn draft<'a>(words: &[Place<'a>]) -> Result<Draft<'a>, TextError> {
         Some(extra) => Err(extra.wrong("expected no operand")),
     };
     let lower = name.word.to_ascii_lowercase();
+
     match lower.as_str() {
         "ld" | "ldi" => plain(load(
             one()?,
@@ -290,6 +303,7 @@ fn conditional<'a>(
             )
         }
     };
+
     let (x, k) = value(operand)?;
     Ok(Draft {
         insn: Insn::new(code | x, k),
@@ -314,11 +328,13 @@ fn link(draft: &Draft<'_>, at: usize, labels: &HashMap<&str, usize>) -> Result<I
             );
         }
     }
+
     if insn.code == code::JA {
         insn.k = skips[0] as u32;
     } else {
         (insn.jt, insn.jf) = (skips[0] as u8, skips[1] as u8);
     }
+
     Ok(insn)
 }
 
@@ -327,6 +343,7 @@ fn load(operand: Place<'_>, codes: [u16; 3], absolute: bool) -> Result<Insn, Tex
     if matches!(word, "#len" | "len") {
         return Ok(Insn::new(codes[2], 0));
     }
+
     let inner = word.strip_prefix('[').and_then(|w| w.strip_suffix(']'));
     if let (Some(inner), true) = (inner, absolute) {
         let offset = number(inner).ok_or_else(|| {
@@ -334,9 +351,11 @@ fn load(operand: Place<'_>, codes: [u16; 3], absolute: bool) -> Result<Insn, Tex
         })?;
         return Ok(Insn::new(code::LD_ABS, offset));
     }
+
     if word.starts_with('M') {
         return Ok(Insn::new(codes[1], scratch(operand)?));
     }
+
     Ok(Insn::new(codes[0], immediate(operand)?))
 }
 

@@ -35,6 +35,7 @@ fn analyse(filter: &Filter) -> Vec<Option<Known>> {
         word: None,
         arch: None,
     });
+
     for (at, insn) in insns.iter().enumerate() {
         let Some(mut here) = known[at] else { continue };
         let skip = |skip: u8| at + 1 + usize::from(skip);
@@ -59,6 +60,7 @@ fn analyse(filter: &Filter) -> Vec<Option<Known>> {
             }
         }
     }
+
     known
 }
 
@@ -79,10 +81,12 @@ fn describe(filter: &Filter, at: usize, known: Option<Known>) -> String {
     if insn.code == code::JA {
         return format!("{at:5}  jmp  to {}", at + 1 + insn.k as usize);
     }
+
     if insn.is_conditional() {
         let target = |skip: u8| at + 1 + usize::from(skip);
         let _ = write!(line, " to {} else {}", target(insn.jt), target(insn.jf));
     }
+
     let note = match (insn.code, known) {
         (_, None) => "never reached".into(),
         (code::LD_ABS, _) => Word(insn.k).to_string(),
@@ -92,15 +96,18 @@ fn describe(filter: &Filter, at: usize, known: Option<Known>) -> String {
         }
         _ => String::new(),
     };
+
     if !note.is_empty() {
         let _ = write!(line, "  ; {note}");
     }
+
     line.trim_end().to_owned()
 }
 
 /// The meaning of a constant in a comparison.
 fn compared(known: Known, k: u32) -> String {
     const X32: u32 = 0x4000_0000;
+
     match known.word {
         Some(Word(4)) => Arch::from_audit_arch(k).map_or(String::new(), |arch| arch.name().into()),
         Some(Word(0)) if k == X32 => "x32".into(),

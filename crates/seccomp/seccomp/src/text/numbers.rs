@@ -22,8 +22,10 @@ pub fn to_hex(filter: &Filter) -> String {
 /// A character is not a hex digit, half a byte is left over, or the program is invalid.
 pub fn from_hex(text: &str) -> Result<Filter, TextError> {
     const EXPECTED: &str = "expected hex digits, 16 for each instruction";
+
     let (mut bytes, mut high) = (Vec::new(), None);
     let (mut line, mut column) = (1, 0);
+
     for c in text.chars() {
         column += 1;
         if c == '\n' {
@@ -43,9 +45,11 @@ pub fn from_hex(text: &str) -> Result<Filter, TextError> {
             }
         };
     }
+
     if high.is_some() {
         return Err(TextError::at(line, column, "half a byte".into(), EXPECTED));
     }
+
     Ok(Filter::from_bytes(&bytes)?)
 }
 
@@ -60,8 +64,10 @@ pub fn chain_to_hex(chain: &Chain) -> String {
 pub(super) fn chain_from_hex(text: &str) -> Result<Chain, TextError> {
     let mut filters = Vec::new();
     let mut part = String::new();
+
     // Lines of earlier filters are kept as empty lines, so that errors give the right line.
     let mut before = String::new();
+
     for line in text.lines().chain([""]) {
         if line.trim().is_empty() && !part.trim().is_empty() {
             filters.push(from_hex(&format!("{before}{part}"))?);
@@ -71,9 +77,11 @@ pub(super) fn chain_from_hex(text: &str) -> Result<Chain, TextError> {
         part.push_str(line);
         part.push('\n');
     }
+
     if filters.is_empty() {
         filters.push(from_hex(text)?);
     }
+
     Ok(Chain::new(filters))
 }
 
@@ -95,6 +103,7 @@ pub fn to_c_array(filter: &Filter) -> String {
 /// The braces contain anything else, or the program is invalid.
 pub fn from_c_array(text: &str) -> Result<Filter, TextError> {
     const EXPECTED: &str = "expected { code, jt, jf, k } with decimal, 0x or 0 numbers";
+
     let mut insns = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let mut rest = line;
@@ -128,6 +137,7 @@ pub fn from_c_array(text: &str) -> Result<Filter, TextError> {
             rest = &inner[close + 1..];
         }
     }
+
     Ok(Filter::new(insns)?)
 }
 
@@ -149,9 +159,11 @@ pub(super) fn is_decimal(text: &str) -> bool {
 /// A word is no number that fits, or the program is invalid.
 pub fn from_decimal(text: &str) -> Result<Filter, TextError> {
     const EXPECTED: &str = "expected code jt jf k, in decimal";
+
     let mut insns = Vec::new();
     let lines = text.lines().enumerate();
     let lines = lines.filter(|(_, line)| !line.trim().is_empty());
+
     for (index, line) in lines.skip(1) {
         let wrong = || TextError::at(index + 1, 1, format!("'{}'", line.trim()), EXPECTED);
         let words: Vec<u32> = line
@@ -168,6 +180,7 @@ pub fn from_decimal(text: &str) -> Result<Filter, TextError> {
             k,
         });
     }
+
     Ok(Filter::new(insns)?)
 }
 

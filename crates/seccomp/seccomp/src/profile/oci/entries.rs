@@ -22,6 +22,7 @@ pub(super) fn narrower_first(rules: &mut Vec<Rule>) {
         let at = ordered.iter().position(wider).unwrap_or(ordered.len());
         ordered.insert(at, rule);
     }
+
     *rules = ordered;
 }
 
@@ -48,9 +49,11 @@ impl<'a> Entry<'a> {
             let text = name.text("the name of a system call", "write it between quotes")?;
             names.push((name, text));
         }
+
         if let Some((place, _)) = names.iter().find(|row| row.1.is_empty()) {
             return Err(place.refuse("the name of a system call", "name one, or delete the item"));
         }
+
         let action = call.get("action").ok_or_else(|| {
             call.refuse(
                 "a member action",
@@ -73,6 +76,7 @@ impl<'a> Entry<'a> {
                 call.path
             ));
         }
+
         let alternatives = if repeats {
             conditions
                 .into_iter()
@@ -81,6 +85,7 @@ impl<'a> Entry<'a> {
         } else {
             vec![conditions]
         };
+
         Ok(Entry {
             path: call.path.clone(),
             names,
@@ -100,6 +105,7 @@ impl<'a> Entry<'a> {
         let id = RuleId(policy.sources.len() as u32);
         policy.sources.push(self.path.clone());
         let abis: Vec<Abi> = layer.abis.keys().copied().collect();
+
         for (place, name) in &self.names {
             if !words::is_call(name) && !words::is_foreign_call(name) {
                 notes.push(format!(
@@ -168,6 +174,7 @@ impl<'a> Entry<'a> {
                 .map(|rule| rule.id)
                 .next()
         };
+
         let (Some(always), Some(rules)) = (always, native) else {
             if let Some(other) = native.and_then(own_actions) {
                 notes.push(format!(
@@ -178,8 +185,10 @@ impl<'a> Entry<'a> {
             }
             return;
         };
+
         let source = |rule: &Rule| policy.sources[rule.id.0 as usize].as_str();
         let is_later = always.id.0 as usize + 1 < policy.sources.len();
+
         if self.alternatives.iter().all(Vec::is_empty) && is_later {
             if always.verdict != self.verdict && self.verdict != layer.default {
                 notes.push(format!(
@@ -190,9 +199,11 @@ impl<'a> Entry<'a> {
             }
             return;
         }
+
         let stricter = rules
             .iter()
             .find(|rule| rule.verdict.order() < always.verdict.order());
+
         if let Some(stricter) = stricter {
             notes.push(format!(
                 "{}: of {name}, {} has conditions and is stricter than {}: it applies here; under \
@@ -217,10 +228,12 @@ fn on_abi(abi: Abi, rule: Rule, default: Verdict) -> Vec<Rule> {
         };
         (condition.value | mask) >> 32 != 0
     };
+
     let has_whole_registers = abi.has_wide_args() && !abi.may_truncate();
     if has_whole_registers || !rule.conditions.iter().any(is_wide) {
         return vec![rule];
     }
+
     let mut cut = rule.clone();
     for condition in &mut cut.conditions {
         condition.value &= 0xffff_ffff;
@@ -228,15 +241,19 @@ fn on_abi(abi: Abi, rule: Rule, default: Verdict) -> Vec<Rule> {
             *mask &= 0xffff_ffff;
         }
     }
+
     if rule.verdict.order() < default.order() {
         return vec![rule, cut];
     }
+
     cut.conditions.extend(rule.conditions);
+
     vec![cut]
 }
 
 fn condition(place: &Place, notes: &mut Vec<String>) -> Result<Condition, ProfileError> {
     const EXPECTED: &str = "SCMP_CMP_NE, _LT, _LE, _EQ, _GE, _GT or _MASKED_EQ";
+
     let needed = |name: &str| {
         let remedy = format!("add {name}");
         place
@@ -272,6 +289,7 @@ fn condition(place: &Place, notes: &mut Vec<String>) -> Result<Condition, Profil
         }
         _ => return Err(op.refuse(EXPECTED, "correct its spelling")),
     };
+
     let condition = Condition {
         arg,
         compare,
@@ -281,5 +299,6 @@ fn condition(place: &Place, notes: &mut Vec<String>) -> Result<Condition, Profil
         let outcome = if outcome { "always" } else { "never" };
         notes.push(format!("{}: this condition {outcome} holds", place.path));
     }
+
     Ok(condition)
 }

@@ -29,6 +29,7 @@ pub(super) fn policy(lines: Lines, context: &Context) -> Result<Policy, ProfileE
             ..Policy::default()
         },
     };
+
     unit.when("ProtectHostname", hostname);
     families::address_families(&mut unit);
     unit.when("MemoryDenyWriteExecute", write_execute);
@@ -38,6 +39,7 @@ pub(super) fn policy(lines: Lines, context: &Context) -> Result<Policy, ProfileE
     } else {
         unit.when("RestrictSUIDSGID", set_ids);
     }
+
     namespaces::namespaces(&mut unit);
     unit.when("ProtectKernelTunables", |unit, layer, id| {
         unit.deny(layer, id, &["_sysctl"])
@@ -58,6 +60,7 @@ pub(super) fn policy(lines: Lines, context: &Context) -> Result<Policy, ProfileE
     unit.lock_personality();
     filter::log(&mut unit);
     filter::filter(&mut unit);
+
     if unit.policy.layers.is_empty() {
         return Err(ProfileError::new(
             "the unit",
@@ -69,6 +72,7 @@ pub(super) fn policy(lines: Lines, context: &Context) -> Result<Policy, ProfileE
             },
         ));
     }
+
     Ok(unit.policy)
 }
 
@@ -129,6 +133,7 @@ fn set_ids(unit: &mut Unit, layer: &mut Layer, id: RuleId) {
         ("mknodat", 2),
         ("creat", 1),
     ];
+
     let create = libc::O_CREAT as u64;
     for &abi in unit.family {
         for mode in [libc::S_ISUID, libc::S_ISGID].map(u64::from) {
@@ -259,6 +264,7 @@ impl<'a> Unit<'a> {
         let settings = self.all("SystemCallArchitectures");
         let mut abis = vec![self.native];
         let mut restricts = None;
+
         for setting in settings {
             for name in setting.value.split_whitespace() {
                 let known = Abi::EVERY
@@ -276,6 +282,7 @@ impl<'a> Unit<'a> {
                 restricts = Some(setting);
             }
         }
+
         let Some(setting) = restricts else {
             return;
         };
@@ -286,6 +293,7 @@ impl<'a> Unit<'a> {
         if self.family.iter().all(|abi| abis.contains(abi)) {
             return;
         }
+
         let killed = Verdict::new(Action::KillThread, 0);
         let mut layer = Layer::new("SystemCallArchitectures=", Verdict::ALLOW, killed);
         layer.default_source = setting.place();
@@ -293,6 +301,7 @@ impl<'a> Unit<'a> {
             .into_iter()
             .map(|abi| (abi, AbiRules::default()))
             .collect();
+
         self.policy.layers.push(layer);
     }
 
@@ -311,6 +320,7 @@ impl<'a> Unit<'a> {
                 }
             }
         }
+
         self.when("LockPersonality", |unit, layer, id| {
             for &abi in unit.family {
                 let other = Condition {
@@ -332,12 +342,14 @@ impl<'a> Unit<'a> {
         if words::is_call(word) || words::is_foreign_call(word) {
             return vec![word.to_owned()];
         }
+
         let kind = if word.starts_with('@') {
             "a set of systemd 257 (`tarsier seccomp compile --help`)".to_owned()
         } else {
             format!("a system call: {}", words::suggestion(word))
         };
         self.note(setting.ignored(word, &kind));
+
         Vec::new()
     }
 }

@@ -106,6 +106,7 @@ pub(super) fn read(text: &str) -> Result<Lines, ProfileError> {
     // Whether directives count; they do without any section, too.
     let mut counts = true;
     let mut lines = text.lines().enumerate();
+
     while let Some((index, line)) = lines.next() {
         let line = line.trim_start();
         if line.trim().is_empty() || line.starts_with(['#', ';']) {
@@ -151,6 +152,7 @@ pub(super) fn read(text: &str) -> Result<Lines, ProfileError> {
             (false, _) => {}
         }
     }
+
     Ok(found)
 }
 

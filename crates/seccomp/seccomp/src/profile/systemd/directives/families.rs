@@ -64,6 +64,7 @@ pub(super) fn address_families(unit: &mut Unit<'_>) {
     // denied families (systemd, `config_parse_address_families`).
     let mut listed: Option<Vec<u64>> = None;
     let mut is_allow_list = false;
+
     for setting in &settings {
         if setting.value == "none" {
             (listed, is_allow_list) = (None, true);
@@ -86,6 +87,7 @@ pub(super) fn address_families(unit: &mut Unit<'_>) {
             }
         }
     }
+
     let mut families = listed.unwrap_or_default();
     let Some(first) = settings.first() else {
         return;
@@ -106,11 +108,13 @@ pub(super) fn address_families(unit: &mut Unit<'_>) {
             .map(|&family| vec![equals(family)])
             .collect()
     };
+
     for &abi in unit.family.iter().filter(|&&abi| abi != Abi::I386) {
         for conditions in &conditions {
             add(&mut layer, abi, "socket", conditions.clone(), refusal, id);
         }
     }
+
     if unit.family.contains(&Abi::I386) && unit.native != Abi::I386 {
         unit.policy.notes.push(format!(
             "{}: no effect on 32-bit x86, where socketcall hides the family; add \
@@ -118,6 +122,7 @@ pub(super) fn address_families(unit: &mut Unit<'_>) {
             first.place()
         ));
     }
+
     unit.policy.layers.push(layer);
 }
 
@@ -140,6 +145,7 @@ fn outside(families: &[u64]) -> Vec<Vec<Condition>> {
     let (Some(&first), Some(&last)) = (families.first(), families.last()) else {
         return vec![Vec::new()];
     };
+
     let mut alternatives = vec![vec![condition(Compare::Gt, last)]];
     if first > 0 {
         alternatives.push(vec![condition(Compare::Lt, first)]);
@@ -150,5 +156,6 @@ fn outside(families: &[u64]) -> Vec<Vec<Condition>> {
             condition(Compare::Lt, pair[1]),
         ]);
     }
+
     alternatives
 }

@@ -23,10 +23,12 @@ pub(super) fn filter(unit: &mut Unit<'_>) {
             _ => unit.note(setting.ignored(&setting.value, ERRNO)),
         }
     }
+
     let settings = unit.all("SystemCallFilter");
     let Some(first) = settings.first() else {
         return;
     };
+
     let is_allow_list = !first.list().0;
     let calls = listed(unit, "SystemCallFilter", &settings, is_allow_list);
     let (default, action) = if is_allow_list {
@@ -38,6 +40,7 @@ pub(super) fn filter(unit: &mut Unit<'_>) {
     let mut layer = unit.permissive(first);
     layer.default = default;
     add_listed(unit, &mut layer, &settings, &calls, action);
+
     if is_allow_list {
         let id = unit.source(format!("{}: not listed", first.place()));
         // A call that the native ABI does not have is refused as one that systemd does not know.
@@ -54,6 +57,7 @@ pub(super) fn filter(unit: &mut Unit<'_>) {
             }
         }
     }
+
     unit.policy.layers.push(layer);
 }
 
@@ -63,6 +67,7 @@ pub(super) fn log(unit: &mut Unit<'_>) {
     let Some(first) = settings.first() else {
         return;
     };
+
     let is_list = !first.list().0;
     let log = Verdict::new(Action::Log, 0);
     let (default, action) = if is_list {
@@ -74,6 +79,7 @@ pub(super) fn log(unit: &mut Unit<'_>) {
     let mut layer = unit.permissive(first);
     layer.default = default;
     add_listed(unit, &mut layer, &settings, &calls, action);
+
     unit.policy.layers.push(layer);
 }
 
@@ -92,6 +98,7 @@ fn listed(
         let implied = set("@default").unwrap_or_default();
         listed.extend(implied.into_iter().map(|call| (call.to_owned(), (None, 0))));
     }
+
     for (index, setting) in settings.iter().enumerate() {
         let (inverted, items) = setting.list();
         let items: Vec<String> = items.map(str::to_owned).collect();
@@ -120,6 +127,7 @@ fn listed(
             }
         }
     }
+
     listed
 }
 

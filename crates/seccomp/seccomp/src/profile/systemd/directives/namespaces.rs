@@ -54,6 +54,7 @@ pub(super) fn namespaces(unit: &mut Unit<'_>) {
             }
         }
     }
+
     let (Some(permitted), Some(&setting)) = (permitted, settings.last()) else {
         return;
     };
@@ -66,6 +67,7 @@ pub(super) fn namespaces(unit: &mut Unit<'_>) {
     let allows_none = permitted & ALL == 0;
     let forbidden = NAMESPACES.iter().filter(|row| permitted & row.1 == 0);
     let forbidden: Vec<u64> = forbidden.map(|row| row.1).collect();
+
     for &abi in unit.family {
         // The flags of clone3 are in memory; programs fall back to clone.
         add(&mut layer, abi, "clone3", Vec::new(), NO_CALL, id);
@@ -83,6 +85,7 @@ pub(super) fn namespaces(unit: &mut Unit<'_>) {
             }
         }
     }
+
     unit.policy.layers.push(layer);
 }
 
