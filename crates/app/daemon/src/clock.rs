@@ -1,3 +1,3 @@
 //! The clocks of this machine.
 
-pub(super) use lookup::{monotonic_ns, realtime_ns};
+pub(super) use privsep::lookup::{monotonic_ns, realtime_ns};

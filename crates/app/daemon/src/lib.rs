@@ -24,7 +24,7 @@ use anyhow::{bail, Result};
 use cli::RunArgs;
 use event_loop::child;
 use event_loop::signals::Signals;
-use spawn::Launcher;
+use privsep::spawn::Launcher;
 use start::{launcher, setup};
 
 /// Runs until it is stopped, until the time is over, or until the command ends. Returns the exit

@@ -49,12 +49,12 @@ const PROGRAMS: [(&str, Run); 4] = [
 /// Commands whose arguments are not in clap's syntax, so that clap does not see them. The first two are the daemon's
 /// helpers, which are this program, started anew: they print nothing.
 const COMMANDS: [(&str, Run); 7] = [
-    (lookup::COMMAND, |args| {
+    (privsep::lookup::COMMAND, |args| {
         let role = args.first().map(OsString::as_os_str);
-        Ok(u8::from(lookup::serve_as(role).is_err()))
+        Ok(u8::from(privsep::lookup::serve_as(role).is_err()))
     }),
-    (spawn::COMMAND, |args| {
-        let served = spawn::serve_as(args.into_iter(), capture::unmount_unused);
+    (privsep::spawn::COMMAND, |args| {
+        let served = privsep::spawn::serve_as(args.into_iter(), capture::unmount_unused);
         Ok(u8::from(served.is_err()))
     }),
     ("ctl", ctl::run),

@@ -36,6 +36,7 @@ pub(super) fn lookup(name: &str) -> io::Result<Option<u32>> {
     let Ok(name) = CString::new(name) else {
         return Ok(None);
     };
+
     let mut buffer = vec![0u8; 4096];
     loop {
         match lookup_with(&name, &mut buffer) {
@@ -63,6 +64,7 @@ fn lookup_with(name: &CStr, buffer: &mut [u8]) -> io::Result<Option<u32>> {
             &mut found,
         )
     };
+
     match rc {
         0 if found.is_null() => Ok(None),
         // SAFETY: rc 0 and a non-null `found` mean that it points at `group`, now initialised.

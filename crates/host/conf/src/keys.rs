@@ -310,6 +310,7 @@ fn rate_budgets(config: &mut Config, context: &mut Context<'_>) -> Result<(), Co
             None => return Err(context.refuse(format!("no such number: {rate}"), expected)),
         }
     }
+
     config.rate_budgets = budgets;
     Ok(())
 }
@@ -339,18 +340,21 @@ fn label_keys(config: &mut Config, context: &mut Context<'_>) -> Result<(), Conf
         }
         pairs.push(pair);
     }
+
     let labels: BTreeSet<&str> = pairs.iter().map(|(_, label)| label.as_str()).collect();
     if labels.len() > LABELS_MAX {
         return Err(context.refuse(format!("{} labels", labels.len()), expected));
     }
+
     config.label_keys = pairs;
     Ok(())
 }
 
 fn pin_dir(config: &mut Config, context: &mut Context<'_>) -> Result<(), ConfigError> {
-    config.pin_dir = match context.value.eq_ignore_ascii_case("off") {
-        true => None,
-        false => Some(absolute_path(context)?),
+    config.pin_dir = if context.value.eq_ignore_ascii_case("off") {
+        None
+    } else {
+        Some(absolute_path(context)?)
     };
     Ok(())
 }
@@ -370,6 +374,7 @@ fn metrics(config: &mut Config, context: &mut Context<'_>) -> Result<(), ConfigE
         },
         _ => return Err(context.refuse("neither a Unix socket nor a loopback port", expected)),
     };
+
     Ok(())
 }
 
@@ -389,6 +394,7 @@ fn log_format(config: &mut Config, context: &mut Context<'_>) -> Result<(), Conf
             context.notice("log_format = NOLOG is deprecated: taken as write_logs = no".into());
         }
     }
+
     Ok(())
 }
 
@@ -413,6 +419,7 @@ fn size_action(config: &mut Config, context: &mut Context<'_>) -> Result<(), Con
         ("keep_logs", Some(&SizeAction::KeepLogs)),
         ("exec", None),
     ];
+
     config.max_log_file_action = match word(context, &table)? {
         Some(action) => action.clone(),
         None => SizeAction::Exec(program(context)?),
@@ -433,6 +440,7 @@ fn mail_account(config: &mut Config, context: &mut Context<'_>) -> Result<(), Co
             "a local account, or an address with a dot after the @",
         ));
     }
+
     config.action_mail_acct = account.to_owned();
     Ok(())
 }

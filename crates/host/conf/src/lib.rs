@@ -475,6 +475,7 @@ impl Config {
                 source,
             })
         };
+
         match self.name_format {
             NameFormat::None => Ok(None),
             NameFormat::User => Ok(self.name.clone()),

@@ -39,9 +39,10 @@ pub fn load_right_lines(path: &Path, options: LoadOptions) -> (Loaded, Vec<Confi
 
 /// The text of the file; `None` if there is no file.
 fn read(path: &Path, options: LoadOptions) -> Result<Option<Vec<u8>>, ConfigError> {
-    let links = match options.allow_links {
-        true => Links::Follow,
-        false => Links::Refuse,
+    let links = if options.allow_links {
+        Links::Follow
+    } else {
+        Links::Refuse
     };
     let file = match trust::open(path, links) {
         Ok(file) => file,
@@ -59,6 +60,7 @@ fn read(path: &Path, options: LoadOptions) -> Result<Option<Vec<u8>>, ConfigErro
             limit_bytes: FILE_BYTES_MAX,
         });
     }
+
     Ok(Some(text))
 }
 

@@ -40,6 +40,7 @@ pub fn described_keys() -> Vec<KeyDescription> {
             no_effect: key.not_honoured,
         })
     });
+
     let mut keys: Vec<KeyDescription> = described.collect();
     keys.sort_by_key(|key| key.is_own);
     keys

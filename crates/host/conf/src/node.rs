@@ -27,6 +27,7 @@ pub(super) fn canonical(host: &str) -> io::Result<String> {
     hints.ai_flags = libc::AI_CANONNAME;
     hints.ai_socktype = libc::SOCK_STREAM;
     let mut found: *mut libc::addrinfo = std::ptr::null_mut();
+
     // SAFETY: `host` is NUL-terminated; `hints` and `found` outlive the call.
     let rc = unsafe { libc::getaddrinfo(host.as_ptr(), std::ptr::null(), &hints, &mut found) };
     if rc != 0 {
@@ -34,6 +35,7 @@ pub(super) fn canonical(host: &str) -> io::Result<String> {
         let text = unsafe { CStr::from_ptr(libc::gai_strerror(rc)) };
         return Err(io::Error::other(text.to_string_lossy().into_owned()));
     }
+
     // SAFETY: rc 0 means that `found` is a list made by getaddrinfo, which freeaddrinfo frees. The
     // ai_canonname of its first entry is null or NUL-terminated, and is copied before the list is freed.
     let name = unsafe {
@@ -42,6 +44,7 @@ pub(super) fn canonical(host: &str) -> io::Result<String> {
         libc::freeaddrinfo(found);
         name
     };
+
     name.ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 

@@ -87,12 +87,14 @@ pub(super) fn parse_lines(
             Err(error) => errors.push(error),
         }
     }
+
     if keys_set {
         if let Err(error) = check_agreement(&config, file, &mut notices) {
             errors.push(error);
             config = agreeing(config);
         }
     }
+
     Loaded {
         config,
         notices,
@@ -128,9 +130,11 @@ fn parse_line(
     if line.is_empty() || line[0] == b'#' {
         return Ok(false);
     }
-    let tabs = match line.contains(&b'\t') {
-        true => " (a tab does not separate words)",
-        false => "",
+
+    let tabs = if line.contains(&b'\t') {
+        " (a tab does not separate words)"
+    } else {
+        ""
     };
     let syntax = |found: String| ConfigError::Syntax {
         place: place.clone(),
@@ -140,6 +144,7 @@ fn parse_line(
         .map_err(|_| syntax("bytes that are not UTF-8 outside a comment".into()))?;
     let mut words = line.split(' ').filter(|word| !word.is_empty());
     let name = words.next().unwrap_or_default();
+
     match words.next() {
         Some("=") => {}
         None => return Err(syntax(format!("no `=` after {:?}", name))),
@@ -149,6 +154,7 @@ fn parse_line(
             )))
         }
     }
+
     let value = words
         .next()
         .ok_or_else(|| syntax(format!("{name} has no value")))?;
@@ -160,10 +166,12 @@ fn parse_line(
             key: name.to_owned(),
             nearest: nearest(name, KEYS.iter().map(|key| key.name)),
         })?;
+
     let option = words.next();
     if let (Some(extra), false) = (option, key.takes_option) {
         return Err(syntax(format!("{extra:?} after the value of {}", key.name)));
     }
+
     let mut context = Context {
         place,
         key: key.name,
@@ -172,6 +180,7 @@ fn parse_line(
         check_files,
         notices,
     };
+
     (key.apply)(config, &mut context)?;
     if let Some(instead) = key.not_honoured {
         if !value.eq_ignore_ascii_case(key.auditd_default) {
@@ -182,6 +191,7 @@ fn parse_line(
             ));
         }
     }
+
     Ok(true)
 }
 
@@ -208,6 +218,7 @@ fn check_agreement(
             ));
         }
     }
+
     let incremental = matches!(config.flush, Flush::Incremental | Flush::IncrementalAsync);
     if incremental && config.freq == 0 {
         return Err(conflict(
@@ -229,6 +240,7 @@ fn check_agreement(
             "add a line `name = TEXT`",
         ));
     }
+
     note_idle_settings(config, file, notices);
     Ok(())
 }
@@ -244,12 +256,14 @@ fn note_idle_settings(config: &Config, file: &Path, notices: &mut Vec<Notice>) {
             text: text.into(),
         });
     };
+
     if matches!(config.flush, Flush::Data | Flush::Sync) && config.freq != 0 {
         note(
             "freq",
             "freq is set but only the incremental flush modes use it",
         );
     }
+
     let rotates = config.max_log_file_action == SizeAction::Rotate;
     if rotates && config.num_logs < 2 {
         note(
@@ -257,6 +271,7 @@ fn note_idle_settings(config: &Config, file: &Path, notices: &mut Vec<Notice>) {
             "max_log_file_action is ROTATE but num_logs is less than 2: nothing is rotated",
         );
     }
+
     if config.exe_hash != ExeHash::None && config.log_format == LogFormat::Raw {
         note(
             "exe_hash",
@@ -264,6 +279,7 @@ fn note_idle_settings(config: &Config, file: &Path, notices: &mut Vec<Notice>) {
              use ENRICHED, COMPACT or JSON",
         );
     }
+
     if config.max_log_file_mib == 0 && config.max_log_file_action != SizeAction::Ignore {
         note(
             "max_log_file",

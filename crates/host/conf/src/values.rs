@@ -21,6 +21,7 @@ pub(super) fn word<T: Copy>(
     {
         return Ok(*value);
     }
+
     let names: Vec<&str> = table.iter().map(|(name, _)| *name).collect();
     let mut error = context.refuse("no such word", format!("one of {}", names.join(" ")));
     if let ConfigError::Value(bad) = &mut error {
@@ -46,6 +47,7 @@ pub(super) fn number(
     if !context.value.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(context.refuse("not a number of digits only", expected()));
     }
+
     match context.value.parse::<u64>() {
         Ok(value) if value < min => Err(context.refuse("too small", expected())),
         Ok(value) if value <= max => Ok(value),
@@ -62,6 +64,7 @@ pub(super) fn space_limit(context: &Context<'_>) -> Result<SpaceLimit, ConfigErr
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(context.refuse("neither a number nor a percentage", expected));
     }
+
     // The size in bytes of a larger value exceeds 64 bits.
     match digits.parse::<u64>() {
         Ok(value) if percent && value <= 99 => Ok(SpaceLimit::Percent(value as u8)),
@@ -86,10 +89,14 @@ pub(super) fn port_range(context: &Context<'_>) -> Result<(u16, u16), ConfigErro
         .value
         .split_once('-')
         .unwrap_or((context.value, context.value));
-    let port = |text: &str| match text.bytes().all(|byte| byte.is_ascii_digit()) {
-        true => text.parse::<u16>().map_err(|_| refuse("no such port")),
-        false => Err(refuse("not a number")),
+    let port = |text: &str| {
+        if text.bytes().all(|byte| byte.is_ascii_digit()) {
+            text.parse::<u16>().map_err(|_| refuse("no such port"))
+        } else {
+            Err(refuse("not a number"))
+        }
     };
+
     match (port(low)?, port(high)?) {
         (low, high) if low <= high => Ok((low, high)),
         _ => Err(refuse("the range is reversed")),
@@ -108,9 +115,11 @@ pub(super) fn duration_s(context: &Context<'_>, max_s: u64) -> Result<u64, Confi
         [.., b'M'] => (&context.value[..context.value.len() - 1], 30 * 86_400),
         _ => (context.value, 1),
     };
+
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(context.refuse("not a duration", expected));
     }
+
     digits
         .parse::<u64>()
         .ok()
@@ -130,6 +139,7 @@ pub(super) fn group(context: &Context<'_>) -> Result<Group, ConfigError> {
             _ => Err(context.refuse("not a group number", expected)),
         };
     }
+
     match group::lookup(context.value) {
         Ok(Some(gid)) => Ok(Group { gid, name }),
         Ok(None) => Err(context.refuse("no such group", expected)),
@@ -208,6 +218,7 @@ fn failure_action(
         );
         context.notice(text);
     }
+
     let key = context.key;
     Ok(match chosen {
         ActionWord::Ignore => FailureAction::Ignore,
@@ -239,6 +250,7 @@ pub(super) fn program(context: &Context<'_>) -> Result<PathBuf, ConfigError> {
     let Some(option) = context.option else {
         return Err(context.refuse("the program is missing", expected));
     };
+
     let path = PathBuf::from(option);
     if !path.is_absolute() {
         return Err(context.refuse(format!("{option} is not absolute"), expected));
@@ -246,6 +258,7 @@ pub(super) fn program(context: &Context<'_>) -> Result<PathBuf, ConfigError> {
     if !context.check_files {
         return Ok(path);
     }
+
     let program =
         Program::find(&path).map_err(|error| context.refuse(error.to_string(), expected))?;
     match program.mode() & 0o777 {

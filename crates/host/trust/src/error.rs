@@ -64,9 +64,10 @@ struct Above<'p>(&'p Path, &'p Path);
 
 impl fmt::Display for Above<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 == self.1 {
-            true => Ok(()),
-            false => write!(f, "{} on the way to it is ", self.1.display()),
+        if self.0 == self.1 {
+            Ok(())
+        } else {
+            write!(f, "{} on the way to it is ", self.1.display())
         }
     }
 }

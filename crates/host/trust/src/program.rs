@@ -74,6 +74,7 @@ impl Program {
             _args: args,
             program: self,
         };
+
         // SAFETY: execveat(2) is async-signal-safe, and nothing is allocated.
         unsafe { command.pre_exec(move || image.execute()) };
         Ok(command)
@@ -109,6 +110,7 @@ impl Image {
                 libc::AT_SYMLINK_NOFOLLOW,
             );
         }
+
         match io::Error::last_os_error() {
             // The descriptor is closed for the interpreter of a script (ENOENT), and a file without a
             // known format is one for the shell (ENOEXEC).

@@ -88,9 +88,10 @@ fn untrusted(path: &Path, at: &Path, fault: Fault) -> TrustError {
     let is_itself = std::path::absolute(path).is_ok_and(|absolute| absolute == at);
     TrustError::Untrusted {
         path: path.to_owned(),
-        at: match is_itself {
-            true => path.to_owned(),
-            false => at.to_owned(),
+        at: if is_itself {
+            path.to_owned()
+        } else {
+            at.to_owned()
         },
         fault,
     }
@@ -145,6 +146,7 @@ impl Walk<'_> {
                 _ => return Err(self.io("open", &name, Errno::NOTDIR)),
             }
         }
+
         let stat = fstat(&self.directory).map_err(|errno| self.io("stat", ".".as_ref(), errno))?;
         Ok(self.found(".".into(), stat))
     }

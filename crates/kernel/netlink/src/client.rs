@@ -69,12 +69,14 @@ impl AuditSocket {
             Some(AUDIT),
         )
         .map_err(|errno| NetlinkError::io(what, "socket", errno))?;
+
         // Exceeding the system's limit needs CAP_NET_ADMIN; a smaller buffer will do.
         if sockopt::set_socket_recv_buffer_size_force(&fd, RECEIVE_BUFFER_BYTES).is_err() {
             let _ = sockopt::set_socket_recv_buffer_size(&fd, RECEIVE_BUFFER_BYTES);
         }
         bind(&fd, &SocketAddrNetlink::new(0, groups))
             .map_err(|errno| NetlinkError::io(what, "bind", errno))?;
+
         Ok(AuditSocket {
             fd,
             sequence: 0,
@@ -275,6 +277,7 @@ impl AuditSocket {
             }
             _ => None,
         })?;
+
         Ok(rules)
     }
 
@@ -315,6 +318,7 @@ impl AuditSocket {
                 text: &buffer[..len],
             }));
         }
+
         let what = "reading audit records";
         loop {
             let Some(len) = self.read_datagram(what, buffer)? else {
@@ -364,6 +368,7 @@ impl AuditSocket {
             }
             _ => None,
         })?;
+
         Ok(answer.unwrap_or_default())
     }
 
@@ -387,6 +392,7 @@ impl AuditSocket {
             ),
             _ => None,
         })?;
+
         Ok(answer)
     }
 
@@ -412,6 +418,7 @@ impl AuditSocket {
     ) -> Result<(), NetlinkError> {
         let deadline = Instant::now() + ANSWER_TIMEOUT;
         let mut buffer = vec![0; RECORD_BYTES_MAX];
+
         loop {
             let len = match self.read_datagram(what, &mut buffer) {
                 Ok(Some(len)) => len,
@@ -451,11 +458,13 @@ impl AuditSocket {
         if left.is_zero() {
             return Err(timed_out);
         }
+
         let mut fds = [PollFd::new(&self.fd, PollFlags::IN)];
         let timeout = Timespec {
             tv_sec: left.as_secs() as i64,
             tv_nsec: left.subsec_nanos().into(),
         };
+
         match poll(&mut fds, Some(&timeout)) {
             Ok(0) => Err(timed_out),
             Ok(_) | Err(Errno::INTR) => Ok(()),

@@ -48,6 +48,7 @@ impl KernelLock {
         if socket.status()?.enabled != LOCKED {
             return Ok(None);
         }
+
         let mut lock = KernelLock::default();
         for rule in socket.list_rules()? {
             if let Some(digest) = digest_of(&rule) {
@@ -58,6 +59,7 @@ impl KernelLock {
                 lock.rules.push(rule);
             }
         }
+
         Ok(Some(lock))
     }
 }
@@ -75,9 +77,11 @@ pub(crate) fn digest_rule(digest: &str) -> Vec<u8> {
         (FIELD_FLAGS, EQUAL),
         (TEXT_LEN, len),
     ];
+
     for (word, value) in members {
         rule[word * 4..word * 4 + 4].copy_from_slice(&value.to_ne_bytes());
     }
+
     rule.extend(key.into_bytes());
     rule
 }

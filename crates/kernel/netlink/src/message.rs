@@ -131,6 +131,7 @@ pub fn decode(datagram: &[u8]) -> Datagram<'_> {
     let Some(payload) = datagram.get(HEADER_BYTES..) else {
         return Datagram::Ignored;
     };
+
     match kind {
         kind::ERROR => match u32_at(payload, 0) {
             Some(code) => Datagram::Ack {
@@ -224,6 +225,7 @@ impl Status {
         if payload.len() < Self::BYTES_MIN {
             return None;
         }
+
         let member = |index: usize| u32_at(payload, index * 4).unwrap_or(0);
         Some(Status {
             enabled: member(1),
@@ -254,6 +256,7 @@ impl Status {
             self.backlog_wait_time,
             self.backlog_wait_time_actual,
         ];
+
         members.iter().flat_map(|m| m.to_ne_bytes()).collect()
     }
 }

@@ -59,12 +59,14 @@ pub fn take_over(state_file: &Path, never_enabled: bool) -> Result<Ownership, Ta
     if begun.status.enabled == LOCKED && !never_task_loaded {
         return Err(TakeOverError::Immutable);
     }
+
     let status = begun.status;
     let mut ownership = begun.own(state_file, rules.len(), never_task_loaded, Vec::new())?;
     // Before audit is enabled, so that no task gets an audit context because of us.
     if !never_task_loaded {
         ownership.socket.add_rule(&never_task_rule(true))?;
     }
+
     if status.enabled == 0 {
         ownership.socket.set_enabled(1)?;
     }
@@ -91,6 +93,7 @@ pub fn take_over_with_rules(
     if begun.status.enabled == LOCKED {
         return begun.own_locked(state_file, rules);
     }
+
     if begun.leftover.as_ref().is_some_and(|l| l.1.never_task == 0) {
         begun.socket.delete_rule_if_there(&never_task_rule(false))?;
     }
@@ -100,12 +103,14 @@ pub fn take_over_with_rules(
         let count = there.len();
         return Err(TakeOverError::OtherRules { count });
     }
+
     let status = begun.status;
     let mut ownership = begun.own(state_file, there.len(), has_never_task, rules)?;
     if has_never_task {
         let socket = &mut ownership.socket;
         socket.delete_rule_if_there(&never_task_rule(false))?;
     }
+
     // Before any rule is loaded: the kernel does not audit the calls of the registered daemon.
     ownership.register()?;
     for rule in &ownership.loaded {
@@ -115,6 +120,7 @@ pub fn take_over_with_rules(
             error,
         })?;
     }
+
     if status.enabled == 0 {
         ownership.socket.set_enabled(1)?;
     }
@@ -140,6 +146,7 @@ fn begin(state_file: &Path, never_enabled: bool) -> Result<Begun, TakeOverError>
     if status.pid != 0 && !stale && is_alive(status.pid) {
         return Err(TakeOverError::AnotherDaemon { pid: status.pid });
     }
+
     if let Some((_, _, loaded)) = leftover.as_ref().filter(|_| status.enabled != LOCKED) {
         rules::unload(&mut socket, loaded)?;
     }
@@ -181,6 +188,7 @@ impl Begun {
         };
         let saved: Vec<&[u8]> = loaded.iter().map(Vec::as_slice).collect();
         state::write(state_file, &Writer::this_process(), found, &saved)?;
+
         Ok(Ownership {
             socket: self.socket,
             state_file: state_file.to_owned(),
@@ -204,6 +212,8 @@ pub fn restore_leftover(state_file: &Path) -> Result<Option<Found>, TakeOverErro
         return Err(TakeOverError::AnotherDaemon { pid: status.pid });
     }
     restore(&mut socket, &found, &loaded, &mut Vec::new())?;
+
+    // Only now: while something is left to restore, the file says what.
     state::remove(state_file)?;
     Ok(Some(found))
 }
@@ -223,6 +233,7 @@ fn leftover(state_file: &Path) -> Result<Option<Saved>, TakeOverError> {
             pid: writer.pid,
         });
     }
+
     Ok(Some((writer, found, loaded)))
 }
 
@@ -277,6 +288,7 @@ impl Ownership {
         if self.socket.status()?.enabled == LOCKED {
             return Ok(());
         }
+
         let rule = digest.map(digest_rule);
         match rule.as_ref().map(|rule| self.socket.add_rule(rule)) {
             Some(Err(error)) if error.errno() != Some(Errno::EXIST) => return Err(error),
@@ -349,6 +361,7 @@ fn restore(
     if now.enabled == LOCKED {
         return unregister(socket, &now, late).map_err(Into::into);
     }
+
     let mut first_error = None;
     let mut step = |result: Result<(), TakeOverError>| {
         if let Err(error) = result {
@@ -358,6 +371,7 @@ fn restore(
     if now.failure != found.failure {
         step(socket.set_failure(found.failure).map_err(Into::into));
     }
+
     if now.rate_limit != found.rate_limit {
         step(socket.set_rate_limit(found.rate_limit).map_err(Into::into));
     }
@@ -365,23 +379,25 @@ fn restore(
         let set = socket.set_backlog_limit(found.backlog_limit);
         step(set.map_err(Into::into));
     }
+
     if now.backlog_wait_time != found.backlog_wait_time {
         let set = socket.set_backlog_wait_time(found.backlog_wait_time);
         step(set.map_err(Into::into));
     }
+
     if now.enabled != found.enabled {
         step(socket.set_enabled(found.enabled).map_err(Into::into));
     }
     // After audit is off again, so that no task gets a context in between.
-    step(match found.has_never_task() {
-        true => keep_never_task(socket),
-        false => {
-            let deleted = socket.delete_rule_if_there(&never_task_rule(false));
-            deleted.map_err(Into::into)
-        }
+    step(if found.has_never_task() {
+        keep_never_task(socket)
+    } else {
+        let deleted = socket.delete_rule_if_there(&never_task_rule(false));
+        deleted.map_err(Into::into)
     });
     step(rules::unload(socket, loaded));
     step(unregister(socket, &now, late).map_err(Into::into));
+
     first_error.map_or(Ok(()), Err)
 }
 

@@ -86,9 +86,10 @@ impl Replacement {
     /// Makes the changes and returns them. If the kernel refuses a rule, undoes those already made.
     pub(super) fn carry_out(self, socket: &mut AuditSocket) -> Result<Vec<Change>, TakeOverError> {
         for (done, change) in self.changes.iter().enumerate() {
-            let result = match change.is_added {
-                true => socket.add_rule(&change.rule),
-                false => socket.delete_rule_if_there(&change.rule),
+            let result = if change.is_added {
+                socket.add_rule(&change.rule)
+            } else {
+                socket.delete_rule_if_there(&change.rule)
             };
             if let Err(error) = result {
                 undo(socket, &self.changes[..done])?;
@@ -98,6 +99,7 @@ impl Replacement {
                 });
             }
         }
+
         Ok(self.changes)
     }
 }
@@ -106,12 +108,13 @@ impl Replacement {
 /// their old order: they were deleted from the last to the first, and are appended to their list.
 fn undo(socket: &mut AuditSocket, done: &[Change]) -> Result<(), NetlinkError> {
     for change in done.iter().rev() {
-        match change.is_added {
-            true => socket.delete_rule_if_there(&change.rule)?,
-            false => match socket.add_rule(&change.rule) {
+        if change.is_added {
+            socket.delete_rule_if_there(&change.rule)?
+        } else {
+            match socket.add_rule(&change.rule) {
                 Err(error) if error.errno() == Some(Errno::EXIST) => {}
                 other => other?,
-            },
+            }
         }
     }
     Ok(())
@@ -135,6 +138,7 @@ fn replace_list(list: u32, old: &[Vec<u8>], new: &[Vec<u8>], changes: &mut Vec<C
         changes.extend(old.iter().rev().cloned().map(delete));
         return;
     }
+
     // Without a disguise, the rules that both sets have are missing for a moment.
     let disguised: Option<Vec<Vec<u8>>> = match list {
         FILTER_FS => None,
@@ -144,6 +148,7 @@ fn replace_list(list: u32, old: &[Vec<u8>], new: &[Vec<u8>], changes: &mut Vec<C
     changes.extend(disguised.iter().cloned().map(add));
     changes.extend(old.iter().rev().cloned().map(delete));
     changes.extend(new.iter().cloned().map(add));
+
     changes.extend(disguised.into_iter().rev().map(delete));
 }
 
@@ -154,6 +159,7 @@ fn disguise(rule: &[u8]) -> Option<Vec<u8>> {
     if rule.len() < RULE_BYTES_MIN || count >= FIELDS_MAX {
         return None;
     }
+
     let mut rule = rule.to_vec();
     let mut set = |place: usize, value: u32| {
         rule[place * 4..][..4].copy_from_slice(&value.to_ne_bytes());
@@ -179,9 +185,11 @@ pub(super) fn unload(socket: &mut AuditSocket, loaded: &[Vec<u8>]) -> Result<(),
     if loaded.is_empty() {
         return Ok(());
     }
+
     for rule in loaded.iter().rev() {
         socket.delete_rule_if_there(rule)?;
     }
+
     let left = socket.list_rules()?;
     let count = left.iter().filter(|rule| loaded.contains(rule)).count();
     match count {

@@ -144,6 +144,7 @@ pub(super) fn encode(writer: &Writer, mut found: Found, loaded: &[&[u8]]) -> Str
     for (name, value) in found.members() {
         text.push_str(&format!("{name}={value}\n"));
     }
+
     for rule in loaded {
         text.push_str("rule=");
         for byte in *rule {
@@ -152,6 +153,7 @@ pub(super) fn encode(writer: &Writer, mut found: Found, loaded: &[&[u8]]) -> Str
         }
         text.push('\n');
     }
+
     text.push_str("end\n");
     text
 }
@@ -187,6 +189,7 @@ pub(super) fn decode(text: &str) -> Result<Saved, String> {
     let start_ticks = number("writer_start_ticks", value("writer_start_ticks")?)?;
     let mut found = Found::new(&Status::default(), 0, false, false);
     let is_there = |name: &str| old.is_none() || name != "unused";
+
     for (name, member) in found
         .members()
         .into_iter()
@@ -199,6 +202,7 @@ pub(super) fn decode(text: &str) -> Result<Saved, String> {
         let rule = line.strip_prefix("rule=").and_then(unhex);
         loaded.push(rule.ok_or("a rule is not hexadecimal")?);
     }
+
     let writer = Writer {
         pid,
         start_ticks,
@@ -243,6 +247,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Saved>, TakeOverError> {
     file.take(FILE_BYTES_MAX)
         .read_to_string(&mut text)
         .map_err(|error| failed(path, "read", error))?;
+
     decode(&text)
         .map(Some)
         .map_err(|found| TakeOverError::BadState {

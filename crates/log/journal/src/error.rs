@@ -48,6 +48,7 @@ impl OpenError {
             Some(libc::EMFILE | libc::ENFILE) => "raise the limit of open files",
             _ => "check the path and its file system",
         };
+
         OpenError::Io {
             path: path.to_owned(),
             call,

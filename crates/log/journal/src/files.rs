@@ -24,17 +24,18 @@ pub(crate) struct Modes {
 }
 
 pub(crate) fn modes(group: &Group) -> Modes {
-    match group.may_read() {
-        true => Modes {
+    if group.may_read() {
+        Modes {
             dir: 0o750,
             current: 0o640,
             rotated: 0o440,
-        },
-        false => Modes {
+        }
+    } else {
+        Modes {
             dir: 0o700,
             current: 0o600,
             rotated: 0o400,
-        },
+        }
     }
 }
 
@@ -59,11 +60,13 @@ pub fn log_files(log_file: &Path) -> io::Result<Vec<PathBuf>> {
     numbers.sort_unstable_by(|a, b| b.cmp(a));
     let existing = |number| {
         let plain = numbered(log_file, number);
-        match plain.exists() {
-            true => plain,
-            false => with_suffix(&plain, COMPRESSED_SUFFIX),
+        if plain.exists() {
+            plain
+        } else {
+            with_suffix(&plain, COMPRESSED_SUFFIX)
         }
     };
+
     let mut files: Vec<PathBuf> = numbers.into_iter().map(existing).collect();
     if log_file.exists() {
         files.push(log_file.to_owned());
@@ -76,6 +79,7 @@ pub(crate) fn rotated_numbers(log_file: &Path) -> io::Result<Vec<u32>> {
     let Some(name) = log_file.file_name() else {
         return Ok(Vec::new());
     };
+
     let mut numbers = Vec::new();
     for entry in std::fs::read_dir(dir_of(log_file))? {
         let entry = entry?.file_name();
@@ -96,6 +100,7 @@ pub(crate) fn rotated_numbers(log_file: &Path) -> io::Result<Vec<u32>> {
             });
         numbers.extend(number.filter(|number| !numbers.contains(number)));
     }
+
     Ok(numbers)
 }
 
@@ -115,11 +120,13 @@ pub(crate) fn prepare_dir(log_file: &Path, group: &Group) -> Result<Option<Strin
         Err(_) if dir.is_dir() => {}
         Err(errno) => return Err(OpenError::io(dir, "mkdir", errno)),
     }
+
     let metadata = std::fs::metadata(dir).map_err(|e| OpenError::io(dir, "stat", e))?;
     if !metadata.is_dir() {
         let remedy = "name a log file inside a directory";
         return Err(OpenError::refused(dir, "not a directory", remedy));
     }
+
     let ours = metadata.uid() == rustix::process::geteuid().as_raw();
     let sticky = metadata.mode() & 0o1000 != 0;
     if ours && !sticky && only_holds(dir, log_file) {
@@ -128,6 +135,7 @@ pub(crate) fn prepare_dir(log_file: &Path, group: &Group) -> Result<Option<Strin
             .err()
             .map(|e| e.to_string()));
     }
+
     let open_to_others = metadata.mode() & 0o022 != 0 && !sticky;
     Ok(open_to_others.then(|| {
         format!(
@@ -171,12 +179,14 @@ pub(crate) fn open_log(path: &Path, group: &Group) -> Result<File, OpenError> {
         let remedy = "name a regular file, or one that does not exist yet";
         return Err(OpenError::refused(path, "not a regular file", remedy));
     }
+
     let owner = metadata.uid();
     if owner != 0 && owner != rustix::process::geteuid().as_raw() {
         let found = format!("owned by uid {owner}, not by root");
         let remedy = "chown root it if you trust what it says, else move it away";
         return Err(OpenError::refused(path, found, remedy));
     }
+
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
         Err(Errno::WOULDBLOCK) => {
@@ -188,6 +198,7 @@ pub(crate) fn open_log(path: &Path, group: &Group) -> Result<File, OpenError> {
         Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS) => {}
         Err(errno) => return Err(OpenError::io(path, "flock", errno)),
     }
+
     set_permissions(&file, path, modes(group).current, group)?;
     Ok(file)
 }
@@ -208,6 +219,7 @@ fn open_or_create(path: &Path, mode: u32) -> Result<File, OpenError> {
         ),
         other => other,
     };
+
     let error = match opened {
         Ok(fd) => return Ok(File::from(fd)),
         Err(error) => error,

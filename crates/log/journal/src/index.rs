@@ -48,6 +48,7 @@ fn subject(file: &File) -> io::Result<Subject> {
     if !metadata.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
+
     let length = metadata.size();
     let mut hasher = blake3::Hasher::new();
     for start in [0, length.saturating_sub(END_BYTES)] {
@@ -55,6 +56,7 @@ fn subject(file: &File) -> io::Result<Subject> {
         file.read_exact_at(&mut end, start)?;
         hasher.update(&end);
     }
+
     Ok(Subject {
         device: metadata.dev(),
         inode: metadata.ino(),
@@ -141,6 +143,7 @@ fn make_while(log: &Path, goes_on: impl Fn() -> bool) -> io::Result<Index> {
             return Err(io::ErrorKind::Interrupted.into());
         }
     }
+
     Ok(Index {
         subject,
         blocks,
@@ -161,10 +164,14 @@ pub(crate) fn build_while(log: &Path, goes_on: impl Fn() -> bool) -> io::Result<
     let index = make_while(log, &goes_on)?;
     let path = index_path(log);
     let part = path.with_extension("idx.part");
-    let written = write(&part, &index.to_bytes()).and_then(|()| match goes_on() {
-        true => writing::rename(&part, &path),
-        false => Err(io::ErrorKind::Interrupted.into()),
+    let written = write(&part, &index.to_bytes()).and_then(|()| {
+        if goes_on() {
+            writing::rename(&part, &path)
+        } else {
+            Err(io::ErrorKind::Interrupted.into())
+        }
     });
+
     if written.is_err() {
         let _ = writing::remove_file(&part);
     }
@@ -200,10 +207,12 @@ pub fn follow_rotation(logs: &[&Path]) {
                 .map(|to| (from, to.with_extension("idx.moved"), to)),
         );
     }
+
     // Aside first: where one goes, another may still be.
     for (from, aside, _) in &moves {
         let _ = fs::rename(from, aside);
     }
+
     for (_, aside, to) in &moves {
         let _ = fs::rename(aside, to);
     }

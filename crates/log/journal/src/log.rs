@@ -66,11 +66,13 @@ impl Journal {
         if lines.is_empty() {
             return;
         }
+
         self.counters.appended_events += u64::from(events);
         if !self.stream.has_room_for(lines.len()) {
             // The error is among the actions, and the owner's next commit returns it again.
             let _ = self.commit();
         }
+
         if self.stream.has_room_for(lines.len()) {
             self.stream.push(lines, events);
         } else {
@@ -109,6 +111,7 @@ impl Journal {
             self.pass_over();
             return Ok(Committed::default());
         }
+
         let result = self.write_pending();
         let committed = self.stream.commit();
         self.seal_tick();
@@ -116,6 +119,7 @@ impl Journal {
             self.sync_as_configured();
             self.check_space();
         }
+
         result.map(|()| committed)
     }
 
@@ -145,6 +149,7 @@ impl Journal {
                 Err(error) => return Err(error),
             }
         }
+
         Ok(())
     }
 
@@ -171,6 +176,7 @@ impl Journal {
             self.responses.write_succeeded();
             return Ok(());
         };
+
         self.counters.write_errors += 1;
         let at = situation(&self.config, &self.current);
         let response = self.responses.write_failed(&source, at);
@@ -208,6 +214,7 @@ impl Journal {
             self.say(Severity::Notice, text.into());
             return Ok(None);
         }
+
         let keep = match self.config.max_log_file_action {
             SizeAction::KeepLogs => rotate::keep_all(self.path()),
             _ => self.config.num_logs,
@@ -219,6 +226,7 @@ impl Journal {
             );
             return Ok(None);
         }
+
         self.rotate_keeping(keep)
     }
 
@@ -226,12 +234,14 @@ impl Journal {
         let Some(file) = self.current.file().cloned() else {
             return Ok(None);
         };
+
         self.current.check_seal_written()?;
         self.durability.wait_for_rotated();
         self.sync_before_leaving();
         self.durability.note_rotation(self.stream.written());
         self.finish_compression();
         self.indexer.interrupt();
+
         let rotated = self.current.rotate(&file, keep, &self.config.log_group)?;
         self.responses.note_rotation();
         self.counters.rotations += 1;
@@ -242,12 +252,13 @@ impl Journal {
         self.responses
             .notices()
             .push(Action::Rotated(rotated.clone()));
+
         Ok(Some(rotated))
     }
 
     /// Sets who starts the programs of EXEC actions, and changes files that this process may not; without, this process
     /// does.
-    pub fn set_launcher(&mut self, launcher: spawn::Launcher) {
+    pub fn set_launcher(&mut self, launcher: privsep::spawn::Launcher) {
         crate::writing::helped_by(&launcher);
         self.responses.notices().set_launcher(launcher);
     }
@@ -350,7 +361,7 @@ impl Journal {
     /// Commits, and starts a sync of what was written whatever the flush mode is: for events that
     /// must not wait. [`durable`](Self::durable) tells when it has finished; without a helper
     /// thread ([`sync_fd`](Self::sync_fd)) this waits for it.
-    pub fn hurry(&mut self) -> Result<Committed, WriteError> {
+    pub fn flush(&mut self) -> Result<Committed, WriteError> {
         let result = self.commit();
         if self.durability.has_unsynced() {
             self.request_sync();

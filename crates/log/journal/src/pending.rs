@@ -44,6 +44,7 @@ impl Pending {
             events,
             records: u32::try_from(newlines).unwrap_or(u32::MAX),
         });
+
         self.events += u64::from(events);
     }
 
@@ -92,6 +93,7 @@ impl Pending {
             batch.records += u64::from(mark.records);
             self.marks.pop_front();
         }
+
         self.events -= batch.events;
         if self.is_empty() {
             self.bytes.clear();
@@ -100,6 +102,7 @@ impl Pending {
             self.bytes.drain(..self.start);
             self.start = 0;
         }
+
         batch
     }
 }

@@ -24,9 +24,10 @@ pub(crate) fn raw(path: &Path) -> io::Result<Box<dyn Read>> {
     let mut start = [0; 4];
     let count = fill(&mut file, &mut start)?;
     file.rewind()?;
-    match start[..count] == ZSTD_MAGIC {
-        true => Ok(Box::new(zstd::Decoder::new(file)?)),
-        false => Ok(Box::new(BufReader::with_capacity(1 << 17, file))),
+    if start[..count] == ZSTD_MAGIC {
+        Ok(Box::new(zstd::Decoder::new(file)?))
+    } else {
+        Ok(Box::new(BufReader::with_capacity(1 << 17, file)))
     }
 }
 

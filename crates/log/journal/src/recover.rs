@@ -76,6 +76,7 @@ pub(crate) fn repair(file: &File, path: &Path) -> Result<(u64, Option<TornLine>)
         let torn = (cut > 0).then(|| TornLine::new(Repair::Cut, Vec::new(), cut));
         return Ok((kept, torn));
     }
+
     let (size, mended) = mend_holes(file, size).map_err(failed)?;
     let (size, torn) = repair_last_line(file, path, size)?;
     let torn = match (mended, torn) {
@@ -85,6 +86,7 @@ pub(crate) fn repair(file: &File, path: &Path) -> Result<(u64, Option<TornLine>)
         }
         (mended, torn) => mended.or(torn),
     };
+
     if torn.is_some() {
         file.sync_data().map_err(failed)?;
     }
@@ -99,9 +101,10 @@ pub(crate) fn repair_rotated(log_file: &Path) -> Result<Option<TornLine>, OpenEr
         Ok(fd) => {
             let file = File::from(fd);
             let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
-            match is_file {
-                true => repair(&file, &path).map(|(_, torn)| torn),
-                false => Ok(None),
+            if is_file {
+                repair(&file, &path).map(|(_, torn)| torn)
+            } else {
+                Ok(None)
             }
         }
         // It does not exist, or it is compressed: there is nothing to repair.
@@ -135,6 +138,7 @@ fn mend_holes(file: &File, size: u64) -> io::Result<(u64, Option<TornLine>)> {
     let Some(hole) = first_zero(file, start, size)? else {
         return Ok((size, None));
     };
+
     let line_start = line_start(file, hole)?;
     let mut tail = vec![0; (size - line_start) as usize];
     file.read_exact_at(&mut tail, line_start)?;
@@ -145,10 +149,12 @@ fn mend_holes(file: &File, size: u64) -> io::Result<(u64, Option<TornLine>)> {
         .copied()
         .collect();
     file.set_len(line_start)?;
+
     let mut done = 0;
     while done < kept.len() {
         done += rustix::io::write(file, &kept[done..])?;
     }
+
     let removed_bytes = (tail.len() - kept.len()) as u64;
     let torn = TornLine::new(Repair::Mended, tail, removed_bytes);
     Ok((line_start + kept.len() as u64, Some(torn)))
@@ -205,6 +211,7 @@ fn repair_last_line(
     if tail.is_empty() || tail == b"\n" {
         return Ok((size, None));
     }
+
     tail.resize(tail_len as usize, 0);
     file.read_exact_at(&mut tail, size - tail_len)
         .map_err(read_error)?;
@@ -217,6 +224,7 @@ fn repair_last_line(
             return Err(OpenError::refused(path, found, remedy));
         }
     };
+
     let bytes = tail.split_off(line_start);
     if begins_like_a_record(&bytes) {
         let removed = bytes.len() as u64;
@@ -225,6 +233,7 @@ fn repair_last_line(
         let torn = TornLine::new(Repair::Cut, bytes, removed);
         return Ok((size - removed, Some(torn)));
     }
+
     rustix::io::write(file, b"\n").map_err(|errno| OpenError::io(path, "write", errno))?;
     Ok((size + 1, Some(TornLine::new(Repair::Completed, bytes, 0))))
 }

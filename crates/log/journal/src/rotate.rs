@@ -71,6 +71,7 @@ fn shift(log_file: &Path, number: u32) -> Result<(), (PathBuf, io::Error)> {
             }
         }
     }
+
     index::follow(&here, &above);
     move_seal(&here, &above).map_err(|error| (seal_path(&above), error))
 }
@@ -91,7 +92,7 @@ fn move_seal(from: &Path, to: &Path) -> io::Result<()> {
 
 /// Finishes a rotation that a crash interrupted: renames a seal that did not follow its file. Call
 /// this before the log is opened, since opening creates it.
-pub(crate) fn mend(log_file: &Path) -> io::Result<()> {
+pub(crate) fn repair(log_file: &Path) -> io::Result<()> {
     let mut numbers = files::rotated_numbers(log_file)?;
     numbers.sort_unstable_by(|a, b| b.cmp(a));
     for number in numbers {
@@ -110,6 +111,7 @@ pub(crate) fn mend(log_file: &Path) -> io::Result<()> {
             writing::rename(seal_path(&before), seal_path(&here))?;
         }
     }
+
     Ok(())
 }
 
@@ -143,6 +145,7 @@ pub(crate) fn rotate(
     for number in (1..keep - 1).rev() {
         shift(log_file, number).map_err(|(to, error)| failed("rename to", &to, error))?;
     }
+
     let first = numbered(log_file, 1);
     match writing::rename(log_file, &first) {
         // Somebody moved or deleted the current file; a new one is wanted anyway.
@@ -153,6 +156,7 @@ pub(crate) fn rotate(
             let _ = writing::remove_file(with_suffix(&first, COMPRESSED_SUFFIX));
         }
     }
+
     move_seal(log_file, &first).map_err(|error| failed("rename to", &seal_path(&first), error))?;
     match create(log_file, group, is_sealed) {
         Ok(files) => {
@@ -179,10 +183,12 @@ fn create(log_file: &Path, group: &Group, is_sealed: bool) -> Result<Files, (Pat
             (path, source)
         })
     };
+
     let log = open(log_file.to_owned())?;
-    let seal = match is_sealed {
-        true => Some(open(seal_path(log_file))?),
-        false => None,
+    let seal = if is_sealed {
+        Some(open(seal_path(log_file))?)
+    } else {
+        None
     };
     Ok(Files { log, seal })
 }

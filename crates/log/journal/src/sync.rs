@@ -82,6 +82,7 @@ impl Progress {
                 self.failures.push((error, events));
             }
         }
+
         // Advances after a failure too: those events are counted as doubtful, and no later sync
         // would report them.
         self.durable = self.durable.max(covers);
@@ -141,6 +142,7 @@ impl Syncer {
                 let _ = tell.send(rustix::thread::gettid());
                 serve(&for_thread);
             })?;
+
         Ok(Syncer {
             shared,
             id: told.recv().map_err(io::Error::other)?,
@@ -158,15 +160,18 @@ impl Syncer {
                 return;
             }
         }
+
         while state.jobs.len() >= JOBS_MAX {
             state = self.wait(state);
         }
+
         let is_idle = state.jobs.is_empty() && !state.busy;
         state.jobs.push_back(Job {
             file: Arc::clone(file),
             call,
             covers,
         });
+
         // A busy thread looks for jobs when it ends one. An idle one is woken after the lock is
         // released, so that it need not wait for it.
         drop(state);

@@ -1,9 +1,9 @@
 //! Changes of the log's files by path. A confined daemon may lose its right to them while it runs: to Landlock, a file
 //! system that is mounted anew is another directory. Then the process that starts programs makes the change.
 
+use privsep::spawn::{Launcher, LogChange};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use spawn::{Launcher, LogChange};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;

@@ -36,9 +36,10 @@ fn config(kind: &str) -> Config {
             Flush::Sync
         },
         freq: 0,
-        log_format: match kind.contains("compact") {
-            true => LogFormat::Compact,
-            false => LogFormat::Raw,
+        log_format: if kind.contains("compact") {
+            LogFormat::Compact
+        } else {
+            LogFormat::Raw
         },
         seal: kind.contains("sealed"),
         num_logs: 900,

@@ -515,7 +515,7 @@ fn urgent_events_are_synced_whatever_the_flush_mode() {
         journal.commit().unwrap();
         assert_eq!(journal.durable(), Default::default(), "{flush:?}");
         journal.append(b"type=USER msg=audit(1.000:2): text\n", 1);
-        journal.hurry().unwrap();
+        journal.flush().unwrap();
         while journal.durable() < journal.written() {
             let fd = journal
                 .sync_fd()

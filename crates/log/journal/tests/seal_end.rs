@@ -100,10 +100,7 @@ fn a_log_cut_with_its_seal_at_any_entry_is_told_from_one_that_was_closed() {
         for key in [&key, &public] {
             let report = report(&copied.log(), key, ALL);
             assert_eq!(report.finding, None, "cut at byte {end} of the seal");
-            let expected = match is_close {
-                true => End::InOrder,
-                false => End::Open,
-            };
+            let expected = if is_close { End::InOrder } else { End::Open };
             assert_eq!(report.end, expected, "cut at byte {end} of the seal");
         }
         // A single file that is given as one of several ends no better.

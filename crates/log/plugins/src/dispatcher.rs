@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use conf::Plugins;
 use journal::{Action, Severity};
+use privsep::spawn::Launcher;
 use rustix::event::{poll, PollFd, Timespec};
-use spawn::Launcher;
 
 use crate::frame::Events;
 use crate::process::Ending;
@@ -78,6 +78,7 @@ impl Dispatcher {
             waiting_bytes: 0,
             actions: Vec::new(),
         };
+
         dispatcher.start_runners();
         dispatcher
     }
@@ -108,6 +109,7 @@ impl Dispatcher {
         if lines.is_empty() || !self.is_wanted() {
             return;
         }
+
         let events = Events::of(lines);
         if self.waiting_bytes + events.bytes() > WAITING_BYTES_MAX {
             for runner in &mut self.runners {
@@ -115,6 +117,7 @@ impl Dispatcher {
             }
             return;
         }
+
         self.waiting_bytes += events.bytes();
         self.waiting.push_back(Waiting { upto, events });
     }
@@ -184,6 +187,7 @@ impl Dispatcher {
                 None => Runner::new(plugin),
             });
         }
+
         for mut runner in old {
             self.ending.extend(runner.close());
         }
@@ -230,6 +234,7 @@ impl Dispatcher {
             self.poll_fds(&mut fds);
             wait(&mut fds, left.min(self.due_in().unwrap_or(left)));
         }
+
         for mut runner in std::mem::take(&mut self.runners) {
             self.ending.extend(runner.close());
             let rest = runner.give_up_rest();
@@ -240,12 +245,14 @@ impl Dispatcher {
                 self.actions.push(Action::Say { severity, text });
             }
         }
+
         while let Some(due) = self.due_in() {
             let pidfds: Vec<_> = self.ending.iter().filter_map(Ending::pidfd).collect();
             let mut fds: Vec<_> = pidfds.iter().map(Ending::poll_fd).collect();
             wait(&mut fds, due);
             self.ending.retain_mut(|ending| !ending.has_ended());
         }
+
         self.actions
     }
 }

@@ -45,6 +45,7 @@ impl Events {
             events.push(line);
             current = Some(Head { is_call, ..head });
         }
+
         if let Some(last) = &current {
             events.end_event(last);
         }
@@ -72,6 +73,7 @@ impl Events {
             self.text.push(b'\n');
             self.line_ends.push(self.text.len() as u32);
         }
+
         self.event_ends.push(self.line_ends.len() as u32);
     }
 
@@ -122,6 +124,7 @@ impl<'l> Head<'l> {
                 is_call: false,
             };
         };
+
         let text = &line[parts.message..];
         let end = memchr::memchr(b')', text).map_or(text.len(), |end| end + 1);
         let kind = &line[parts.kind];
@@ -144,13 +147,15 @@ struct Parts {
 
 impl Parts {
     fn of(line: &[u8]) -> Option<Parts> {
-        let node = match line.starts_with(b"node=") {
-            true => memchr::memchr(b' ', line)? + 1,
-            false => 0,
+        let node = if line.starts_with(b"node=") {
+            memchr::memchr(b' ', line)? + 1
+        } else {
+            0
         };
         let rest = line[node..].strip_prefix(b"type=")?;
         let kind_len = memchr::memchr(b' ', rest)?;
         rest[kind_len..].strip_prefix(b" msg=audit(")?;
+
         let kind = node + 5..node + 5 + kind_len;
         Some(Parts {
             message: kind.end + 5,
@@ -183,11 +188,13 @@ fn append_binary(out: &mut Vec<u8>, line: &[u8]) {
         }
         _ => (LINE, line),
     };
+
     // Only enriched text can be longer than the longest record of the kernel.
     let text = &text[..text.len().min(MESSAGE_BYTES_MAX)];
     for field in [version, 16, number.into(), text.len() as u32] {
         out.extend_from_slice(&field.to_ne_bytes());
     }
+
     out.extend_from_slice(text);
     out.resize(out.len() + MESSAGE_BYTES_MAX - text.len(), 0);
 }

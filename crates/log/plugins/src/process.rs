@@ -5,10 +5,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use privsep::spawn::{Child, Launcher, Request};
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::process::{pidfd_open, PidfdFlags, Signal};
-use spawn::{Child, Launcher, Request};
 
 /// Time that a program gets to end by itself after its standard input was closed.
 const EOF_PATIENCE: Duration = Duration::from_millis(100);
@@ -85,6 +85,7 @@ impl Ending {
         if !matches!(self.child.try_wait(), Ok(None)) {
             return true;
         }
+
         let waited = self.since.elapsed();
         if waited >= EOF_PATIENCE + TERM_PATIENCE {
             // A program cannot ignore this; one that waits for a device is left to end after that.
@@ -92,6 +93,7 @@ impl Ending {
             self.child.wait_at_most(KILL_PATIENCE);
             return true;
         }
+
         if waited >= EOF_PATIENCE && !self.is_told {
             self.is_told = true;
             self.child.signal(Signal::TERM);
@@ -110,9 +112,10 @@ impl Ending {
 
     /// Time until [`has_ended`](Self::has_ended) has something to do.
     pub(crate) fn due_in(&self) -> Duration {
-        let patience = match self.is_told {
-            true => EOF_PATIENCE + TERM_PATIENCE,
-            false => EOF_PATIENCE,
+        let patience = if self.is_told {
+            EOF_PATIENCE + TERM_PATIENCE
+        } else {
+            EOF_PATIENCE
         };
         patience.saturating_sub(self.since.elapsed())
     }

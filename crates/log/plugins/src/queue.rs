@@ -84,6 +84,7 @@ impl Queue {
                 Err(error) => return (lines, Err(error)),
             }
         }
+
         (lines, Ok(()))
     }
 
@@ -102,6 +103,7 @@ impl Queue {
             self.staged_ends.push(self.staged.len());
             taken += len as usize;
         }
+
         self.bytes.drain(..taken);
     }
 }

@@ -5,10 +5,10 @@ use std::os::fd::BorrowedFd;
 
 use conf::{OverflowAction, Plugins};
 use journal::{Action, Runlevel, Severity};
+use privsep::spawn::Launcher;
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::SendFlags;
 use rustix::process::Signal;
-use spawn::Launcher;
 
 use crate::frame::Events;
 use crate::process::{Ending, Process};
@@ -78,6 +78,7 @@ impl Runner {
         if self.is_given_up || self.is_running() {
             return;
         }
+
         let (path, started) = match &self.plugin.kind {
             PluginKind::Program { path, args } => {
                 let process = Process::start(launcher, path, args, nice);
@@ -87,6 +88,7 @@ impl Runner {
                 (path, Socket::bind(path, *mode).map(Outlet::Socket))
             }
         };
+
         match started {
             Ok(outlet) => self.outlet = outlet,
             Err(error) => {
@@ -109,6 +111,7 @@ impl Runner {
             self.lost += events.lines() as u64;
             return;
         }
+
         let left_out = self.queue.push(events, settings.q_depth as usize);
         self.overflow(left_out, settings, actions);
     }
@@ -123,6 +126,7 @@ impl Runner {
         if records == 0 || self.is_given_up {
             return;
         }
+
         self.lost += records as u64;
         let full = format!("its queue of {} records is full", settings.q_depth);
         let runlevel = match settings.overflow_action {
@@ -146,6 +150,7 @@ impl Runner {
             OverflowAction::Single => Runlevel::Single,
             OverflowAction::Halt => Runlevel::Halt,
         };
+
         if !self.is_runlevel_changed {
             self.is_runlevel_changed = true;
             let cause = format!("plugin {}: {full}", self.plugin.name);
@@ -160,6 +165,7 @@ impl Runner {
                 self.queue.clear();
             }
         }
+
         let input = match &self.outlet {
             Outlet::Closed => return None,
             Outlet::Program(process) => process.input(),
@@ -177,6 +183,7 @@ impl Runner {
             self.lost += self.queue.clear() as u64;
             return None;
         }
+
         self.ended(settings, actions)
     }
 
@@ -202,6 +209,7 @@ impl Runner {
             self.say(actions, Severity::Error, text.to_owned());
             return ending;
         }
+
         self.is_given_up = true;
         self.lost += self.queue.clear() as u64;
         let max = settings.max_restarts;
@@ -210,6 +218,7 @@ impl Runner {
              more events before a reload"
         );
         self.say(actions, Severity::Alert, text);
+
         ending
     }
 
@@ -251,10 +260,12 @@ impl Runner {
     }
 
     pub(crate) fn poll_fds<'s>(&'s self, fds: &mut Vec<PollFd<'s>>) {
-        let out = match self.queue.is_empty() {
-            true => PollFlags::empty(),
-            false => PollFlags::OUT,
+        let out = if self.queue.is_empty() {
+            PollFlags::empty()
+        } else {
+            PollFlags::OUT
         };
+
         match &self.outlet {
             Outlet::Closed => {}
             Outlet::Program(process) if !self.queue.is_empty() => {

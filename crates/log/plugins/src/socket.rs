@@ -29,11 +29,13 @@ impl Socket {
             }
             Err(_) => {}
         }
+
         let listener = UnixListener::bind(path)?;
         listener.set_nonblocking(true)?;
         if let Some(mode) = mode {
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
         }
+
         Ok(Socket {
             path: path.to_owned(),
             listener,

@@ -1,12 +1,13 @@
 //! Digests of executed files, as the log tells them.
 
 use crate::{json, put};
+use serde::{Deserialize, Serialize};
 
 /// Bytes of a SHA-256 digest.
 pub const SHA256_BYTES: usize = 32;
 
 /// The file of an execve that a digest is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HashedFile {
     /// The program that runs; for a script, its interpreter.
     Exe,
@@ -25,7 +26,7 @@ impl HashedFile {
 }
 
 /// Reason why a file has no SHA-256 digest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NoDigest {
     /// The file is larger than the configuration allows.
     TooBig,
@@ -82,12 +83,12 @@ impl NoDigest {
 }
 
 /// The digest that fs-verity has of a file, with which the kernel checks what it reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verity {
     /// FS_VERITY_HASH_ALG_SHA256.
     Sha256([u8; SHA256_BYTES]),
     /// FS_VERITY_HASH_ALG_SHA512.
-    Sha512([u8; 64]),
+    Sha512(#[serde(with = "serde_bytes")] [u8; 64]),
 }
 
 impl Verity {
@@ -104,7 +105,7 @@ impl Verity {
 }
 
 /// Digests of a file's contents, as far as they are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Digests {
     /// SHA-256 of the contents when the execve was done, or the reason why there is none.
     pub sha256: Result<[u8; SHA256_BYTES], NoDigest>,

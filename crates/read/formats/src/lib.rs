@@ -77,7 +77,7 @@ pub struct Stamp {
 #[error("{0}")]
 pub struct Refused(pub String);
 
-/// A form of events at the far side.
+/// A form of events at the destination.
 pub trait Format: Send {
     /// Name as the configuration has it.
     fn name(&self) -> &'static str;
@@ -85,7 +85,7 @@ pub trait Format: Send {
     /// Media type of the bytes, such as `application/json`.
     fn content_type(&self) -> &'static str;
 
-    /// Whether the log's own bytes travel, so that seals of the log can be checked at the far side.
+    /// Whether the log's own bytes travel, so that seals of the log can be checked at the destination.
     fn carries_seals(&self) -> bool {
         false
     }

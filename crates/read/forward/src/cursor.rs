@@ -49,7 +49,7 @@ pub struct Pending {
 pub struct Cursor {
     /// Series of the positions.
     pub series: Option<Series>,
-    /// Position of the far side: `to` of the last batch that was acknowledged.
+    /// Position of the destination: `to` of the last batch that was acknowledged.
     pub acked: Position,
     /// Position at which reading goes on: ahead of `acked` by the events that the filter kept back.
     pub read: Position,
@@ -87,12 +87,14 @@ impl Cursor {
                 let _ = writeln!(text, "{name} {} {} {}", gap.to, gap.events, gap.cause);
             }
         }
+
         if let Some(pending) = &self.pending {
             let _ = writeln!(text, "pending {} {}", pending.to, pending.recipe);
         }
         for mark in self.marks.iter() {
             let _ = writeln!(text, "mark {}", mark.to_text());
         }
+
         for (name, value) in &self.sink {
             let _ = writeln!(text, "sink {name} {value}");
         }
@@ -126,6 +128,7 @@ impl Cursor {
                 _ => return None,
             }
         }
+
         Some(cursor)
     }
 }
@@ -201,6 +204,7 @@ impl CursorFile {
             .mode(0o600)
             .open(path)
             .map_err(io("open"))?;
+
         let newest = newest(&file).map_err(io("read"))?;
         let length = file.metadata().map_err(io("stat"))?.len();
         let (generation, cursor) = match newest {
@@ -213,6 +217,7 @@ impl CursorFile {
                 })
             }
         };
+
         let opened = CursorFile {
             file,
             path: path.to_owned(),
@@ -242,6 +247,7 @@ impl CursorFile {
                 bytes: text.len(),
             });
         }
+
         let io = |call| {
             let path = self.path.clone();
             move |source| CursorError::Io { path, call, source }
@@ -254,12 +260,14 @@ impl CursorFile {
         slot.extend_from_slice(&[0; 4]);
         slot.extend_from_slice(&sum(generation, text.as_bytes()));
         slot.extend_from_slice(text.as_bytes());
+
         let at = ((generation + 1) % 2) * SLOT_BYTES;
         self.file.write_all_at(&slot, at).map_err(io("write"))?;
         rustix::fs::fdatasync(&self.file)
             .map_err(io::Error::from)
             .map_err(io("sync"))?;
         self.generation = generation;
+
         Ok(())
     }
 }

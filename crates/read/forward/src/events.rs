@@ -62,6 +62,7 @@ impl<'a> Iterator for Events<'a> {
         let first = line(&self.text[start..])?;
         let id = stamp_text(first);
         self.at += first.len();
+
         // A line without a stamp, or of JSON, is an event of its own.
         while let (Some(id), Some(next)) = (id, line(&self.text[self.at..])) {
             if stamp_text(next) != Some(id) {
@@ -69,6 +70,7 @@ impl<'a> Iterator for Events<'a> {
             }
             self.at += next.len();
         }
+
         let stamp = id.and_then(parse_stamp).or_else(|| json_stamp(first));
         Some(EventLines {
             lines: &self.text[start..self.at],
@@ -94,12 +96,14 @@ fn stamp_text(line: &[u8]) -> Option<&[u8]> {
     if head.first() == Some(&b'{') {
         return None;
     }
+
     let open = memchr::memchr(b'(', head)?;
     // `type=UNKNOWN[1334]` and names of nodes have no parentheses.
     let start = open + 1;
     if !head[..open].ends_with(b" msg=audit") {
         return None;
     }
+
     let length = memchr::memchr(b')', &head[start..])?;
     Some(&head[start..start + length])
 }

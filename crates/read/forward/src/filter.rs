@@ -85,6 +85,7 @@ fn raw_key(rest: &[u8], found: &mut Vec<Vec<u8>>) {
         found.push(quoted[..end].to_vec());
         return;
     }
+
     let is_end = |byte: &u8| matches!(byte, b' ' | b'\n' | 0x1d);
     let end = value.iter().position(is_end).unwrap_or(value.len());
     if let Some(bytes) = unhex(&value[..end]) {
@@ -130,6 +131,7 @@ fn types(lines: &[u8]) -> Vec<Vec<u8>> {
         let end = rest.iter().position(is_end).unwrap_or(rest.len());
         found.push(rest[..end].to_vec());
     }
+
     found
 }
 

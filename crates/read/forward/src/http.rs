@@ -37,15 +37,17 @@ impl Url {
         if server.is_empty() || server.contains(['@', ' ']) {
             return Err(bad());
         }
+
         let has_port = server
             .rsplit_once(':')
             .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
         let port = if is_https { 443 } else { 80 };
         Ok(Url {
             is_https,
-            server: match has_port {
-                true => server.to_owned(),
-                false => format!("{server}:{port}"),
+            server: if has_port {
+                server.to_owned()
+            } else {
+                format!("{server}:{port}")
             },
             path: path.to_owned(),
         })
@@ -104,6 +106,7 @@ impl Client {
         for (name, value) in headers {
             head += &format!("{name}: {value}\r\n");
         }
+
         head += &format!("Content-Length: {}\r\n\r\n", body.len());
         stream.begin();
         let (answer, is_kept) =
@@ -111,6 +114,7 @@ impl Client {
         if is_kept {
             self.stream = Some(stream);
         }
+
         Ok(answer)
     }
 
@@ -142,6 +146,7 @@ fn read_answer(stream: &mut impl Read) -> io::Result<(Answer, bool)> {
             return Err(garbage());
         }
     };
+
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut parsed = httparse::Response::new(&mut headers);
     parsed.parse(&text[..head]).map_err(|_| garbage())?;
@@ -162,6 +167,7 @@ fn read_answer(stream: &mut impl Read) -> io::Result<(Answer, bool)> {
             .trim()
             .to_owned()
     };
+
     let content_type = header("content-type").map(media_type).unwrap_or_default();
     let mut values = parsed.headers.iter();
     let retry_after = values.find(|header| header.name.eq_ignore_ascii_case("retry-after"));
@@ -186,6 +192,7 @@ fn read_answer(stream: &mut impl Read) -> io::Result<(Answer, bool)> {
             (rest, false)
         }
     };
+
     let answer = Answer {
         status,
         content_type,

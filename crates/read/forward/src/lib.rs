@@ -4,19 +4,19 @@
 //! * [`spool`]: links that keep rotated files until they are sent.
 //! * [`events`], [`filter`], [`mod@likeness`]: from bytes to events, which of them are sent, and which are counted
 //!   together.
-//! * [`mod@format`]: what an event looks like at the far side.
+//! * [`mod@format`]: what an event looks like at the destination.
 //! * [`batch`]: a range of the log as messages.
 //! * [`cursor`]: what is durable about the progress, with marks of what was read, by which a changed log is noticed.
 //! * [`sink`]: Kafka, NATS JetStream, OTLP/HTTP, lines.
 //! * [`sender`]: the loop over all of it.
-//! * [`mod@verify`]: at the far side, what arrived from which host, and whether it is what was sealed.
+//! * [`mod@verify`]: at the destination, what arrived from which host, and whether it is what was sealed.
 
 pub mod batch;
 pub mod config;
 pub mod cursor;
 pub mod events;
 pub mod filter;
-/// What an event looks like at the far side.
+/// What an event looks like at the destination.
 pub use formats as format;
 mod http;
 pub mod likeness;

@@ -32,6 +32,7 @@ pub fn likeness(lines: &[u8]) -> Likeness {
             }
         }
     }
+
     Likeness(*hasher.finalize().as_bytes())
 }
 
@@ -48,16 +49,18 @@ fn record(line: &[u8], hasher: &mut blake3::Hasher) {
         if name == "type" && kind.is_none() {
             kind = Some(value);
         }
-        match is_by_chance(
+        if is_by_chance(
             name,
             value,
             kind.is_some_and(|kind| is_call(kind.as_bytes())),
         ) {
-            true => hasher.update(name.as_bytes()),
-            false => hasher.update(word),
+            hasher.update(name.as_bytes())
+        } else {
+            hasher.update(word)
         };
         hasher.update(b" ");
     }
+
     hasher.update(b"\n");
 }
 

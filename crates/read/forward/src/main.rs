@@ -34,7 +34,7 @@ fn run(cli: &ForwardCli) -> anyhow::Result<u8> {
         None | Some(ForwardCommand::Run) => send(&cli.config, load()?),
         Some(ForwardCommand::Status) => status(&load()?),
         Some(ForwardCommand::Check) => check(&load()?),
-        // At the far side, where a configuration is needed only to ask a server.
+        // At the destination, where a configuration is needed only to ask a server.
         Some(ForwardCommand::Verify(args)) => forward::verify::command(args, &cli.config),
         Some(ForwardCommand::Replay(args)) => {
             print(&format!("{}\n", replay::replay(&load()?, &args.from)?))?;
@@ -54,12 +54,14 @@ fn send(path: &Path, config: Config) -> anyhow::Result<u8> {
     ] {
         signal_hook::flag::register(signal, flag.clone()).context("cannot handle signals")?;
     }
+
     let next = Sender::open(path, config)?.run(&asked)?;
     let (status, level) = match next {
         Next::GoOn => return Ok(0),
         Next::Single => (STATUS_SINGLE, "1"),
         Next::Halt => (STATUS_HALT, "0"),
     };
+
     // Under the unit, its ExecStopPost does it.
     if rustix::process::geteuid().is_root() && std::env::var_os("INVOCATION_ID").is_none() {
         let init = trust::Program::find(Path::new("/sbin/init"));
@@ -71,6 +73,7 @@ fn send(path: &Path, config: Config) -> anyhow::Result<u8> {
             bail!("cannot run /sbin/init {level}, which the configuration asks for");
         }
     }
+
     Ok(status)
 }
 
@@ -85,12 +88,14 @@ fn status(config: &Config) -> anyhow::Result<u8> {
             dir.display()
         );
     };
+
     let mut out = String::new();
     if let Some(series) = cursor.series {
         writeln!(out, "series        {series}")?;
     }
     writeln!(out, "acknowledged  {}", cursor.acked)?;
     writeln!(out, "events        {}", cursor.events)?;
+
     if let Some(pending) = &cursor.pending {
         writeln!(out, "pending       up to {}", pending.to)?;
     }
@@ -101,6 +106,7 @@ fn status(config: &Config) -> anyhow::Result<u8> {
             gap.events, gap.to, gap.cause
         )?;
     }
+
     let text = std::fs::read_to_string(dir.join("status.prom")).unwrap_or_default();
     let mut is_up = false;
     for line in text.lines() {
@@ -116,6 +122,7 @@ fn status(config: &Config) -> anyhow::Result<u8> {
             }
         }
     }
+
     print(&out)?;
     Ok(u8::from(!is_up))
 }

@@ -45,6 +45,7 @@ impl Mark {
         for (at, byte) in digest.iter_mut().enumerate() {
             *byte = u8::from_str_radix(digits.get(2 * at..2 * at + 2)?, 16).ok()?;
         }
+
         let is_whole = digits.len() == 2 * DIGEST_BYTES && words.next().is_none();
         is_whole.then_some(Mark {
             file,

@@ -9,7 +9,7 @@ use crate::cursor::Cursor;
 /// Smallest size of an event that is reckoned with, in bytes.
 const EVENT_BYTES_LEAST: u64 = 200;
 
-/// Counts since the start, and the lag of the far side.
+/// Counts since the start, and the lag of the destination.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metrics {
     /// Result of the last attempt, and the number of failed ones.
@@ -33,7 +33,7 @@ pub struct Attempts {
     pub error: String,
 }
 
-/// Part of the log that is not at the far side.
+/// Part of the log that is not at the destination.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Lag {
     /// Bytes of the log.
@@ -53,7 +53,7 @@ pub struct Sent {
     pub bytes: u64,
     /// Batches.
     pub batches: u64,
-    /// Batches that the far side had already.
+    /// Batches that the destination had already.
     pub repeated: u64,
     /// Batches sent under a new producer although it is not known whether they had arrived.
     pub doubtful: u64,
@@ -125,6 +125,7 @@ impl Metrics {
         put("up", "1 if the last attempt succeeded", &is_up);
         let bytes = self.lag.bytes;
         put("lag_bytes", "bytes of the log not at the far side", &bytes);
+
         let events = self.lag.events;
         put("lag_events", "events not at the far side, about", &events);
         let age = self.lag.seconds;
@@ -184,6 +185,7 @@ impl Metrics {
                 self.kept.log_changed,
             ),
         ];
+
         for (name, help, value) in all {
             one(text, name, "counter", help, &value);
         }

@@ -74,6 +74,7 @@ impl Connector {
             }
             tried.push(address.to_string());
         }
+
         let text = format!(
             "{server}: cannot connect to {}: {last}; is the server running, and is this its address?",
             tried.join(", ")
@@ -86,6 +87,7 @@ impl Connector {
         let Some(config) = &self.tls else {
             return Ok(Stream::Plain(stream));
         };
+
         let host = server.rsplit_once(':').map_or(server, |(host, _)| host);
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
@@ -97,6 +99,7 @@ impl Connector {
                 .complete_io(&mut stream.sock)
                 .map_err(|error| tls::explained(&error, server, host))?;
         }
+
         Ok(Stream::Tls(Box::new(stream)))
     }
 
@@ -140,9 +143,10 @@ impl Timed {
     /// Time that is left.
     fn left(&self) -> io::Result<Duration> {
         let left = self.deadline.saturating_duration_since(Instant::now());
-        match left.is_zero() {
-            true => Err(self.late()),
-            false => Ok(left),
+        if left.is_zero() {
+            Err(self.late())
+        } else {
+            Ok(left)
         }
     }
 

@@ -23,6 +23,7 @@ pub fn replay(config: &Config, from: &str) -> anyhow::Result<String> {
             "a batch is pending: start the sender until it is acknowledged, then stop it"
         );
     }
+
     spool.reserve(cursor.read.file);
     let position = match from.parse::<Position>() {
         Ok(position) => {
@@ -45,6 +46,7 @@ pub fn replay(config: &Config, from: &str) -> anyhow::Result<String> {
             position_of(&spool, sec)?
         }
     };
+
     cursor.acked = position;
     cursor.read = position;
     cursor.filtered = 0;
@@ -84,5 +86,6 @@ fn position_of(files: &Files, sec: u64) -> anyhow::Result<Position> {
             line.clear();
         }
     }
+
     anyhow::bail!("the log has no event at or after second {sec}")
 }

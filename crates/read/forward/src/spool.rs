@@ -136,9 +136,12 @@ impl Files {
 
     /// Bytes of the log behind `at`.
     pub fn bytes_after(&self, at: Position) -> u64 {
-        let of = |number: u64| match number == at.file {
-            true => self.size(number).saturating_sub(at.offset),
-            false => self.size(number),
+        let of = |number: u64| {
+            if number == at.file {
+                self.size(number).saturating_sub(at.offset)
+            } else {
+                self.size(number)
+            }
         };
         self.files
             .range(at.file..)
@@ -186,12 +189,14 @@ impl Spool {
             }
             _ => {}
         }
+
         let lock = File::create(dir.join("lock")).map_err(failed(dir, "lock the spool"))?;
         rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
             SpoolError::InUse {
                 path: dir.to_owned(),
             }
         })?;
+
         let mut files = BTreeMap::new();
         for entry in std::fs::read_dir(dir).map_err(failed(dir, "list the spool"))? {
             let entry = entry.map_err(failed(dir, "list the spool"))?;
@@ -202,6 +207,7 @@ impl Spool {
                 files.insert(number, identity(&path).map_err(failed(&path, "stat"))?);
             }
         }
+
         let next = files.last_key_value().map_or(1, |(number, _)| number + 1);
         Ok(Spool {
             log_file: log_file.to_owned(),
@@ -238,6 +244,7 @@ impl Spool {
             }
             self.add_missing(start, &mut refreshed)?;
         }
+
         Ok(refreshed)
     }
 
@@ -245,6 +252,7 @@ impl Spool {
         let Some(found) = self.list()? else {
             return Ok(());
         };
+
         let known = self.files.files.last_key_value().map(|(number, _)| *number);
         let first = match known {
             None if start == Start::Now && self.next == 1 => found.len().saturating_sub(1),
@@ -259,11 +267,13 @@ impl Spool {
                 }
             },
         };
+
         for (path, identity) in &found[first.min(found.len())..] {
             if !self.add(path, *identity, refreshed)? {
                 break;
             }
         }
+
         Ok(())
     }
 
@@ -281,6 +291,7 @@ impl Spool {
                 Err(_) => return Ok(None),
             }
         }
+
         let is_same = before.is_some()
             && identity(&self.log_file).ok() == before
             && found.last().map(|(_, identity)| *identity) == before;
@@ -309,29 +320,34 @@ impl Spool {
                 path: path.to_owned(),
             });
         }
+
         // What a crash left behind before its number was known.
         let _ = std::fs::remove_file(&link);
         let is_compressed = path.extension().is_some_and(|suffix| suffix == "zst");
-        let made = match is_compressed {
-            true => decompress(path, &link),
-            false => std::fs::hard_link(path, &link),
+        let made = if is_compressed {
+            decompress(path, &link)
+        } else {
+            std::fs::hard_link(path, &link)
         };
         match made {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             other => other.map_err(failed(&link, "link a log file"))?,
         }
         let identity_now = identity(&link).map_err(failed(&link, "stat"))?;
-        let is_moved = match is_compressed {
-            true => identity(path).ok() != Some(before),
-            false => identity_now != before,
+        let is_moved = if is_compressed {
+            identity(path).ok() != Some(before)
+        } else {
+            identity_now != before
         };
         if is_moved {
             let _ = std::fs::remove_file(&link);
             return Ok(false);
         }
-        let plain = match is_compressed {
-            true => path.with_extension(""),
-            false => path.to_owned(),
+
+        let plain = if is_compressed {
+            path.with_extension("")
+        } else {
+            path.to_owned()
         };
         let seal = journal::seal::seal_path(&plain);
         if seal.exists() && identity(path).ok() == Some(before) {
@@ -341,6 +357,7 @@ impl Spool {
         self.files.files.insert(number, identity_now);
         self.next = number + 1;
         refreshed.added.push(number);
+
         Ok(true)
     }
 
@@ -349,6 +366,7 @@ impl Spool {
         let Some(newest) = self.newest() else {
             return Ok(());
         };
+
         let (seal, link) = (
             journal::seal::seal_path(&self.log_file),
             self.seal_path(newest),
@@ -356,12 +374,14 @@ impl Spool {
         if link.exists() || !seal.exists() {
             return Ok(());
         }
+
         match std::fs::hard_link(&seal, &link) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(failed(&link, "link a seal")(error))
             }
             _ => {}
         }
+
         // A rotation that came between has moved another seal here.
         if identity(&self.log_file).ok().as_ref() != self.files.files.get(&newest) {
             let _ = std::fs::remove_file(&link);
@@ -386,6 +406,7 @@ impl Spool {
             // The process ended before the cursor knew.
             return Ok(Some(newest));
         }
+
         let next = self.next;
         let links = [
             (self.path(number), self.path(next)),
@@ -400,6 +421,7 @@ impl Spool {
                 _ => {}
             }
         }
+
         self.sync_dir()?;
         self.files.files.insert(next, identity);
         self.next = next + 1;
@@ -439,6 +461,7 @@ impl Spool {
             }
             self.files.files.remove(&number);
         }
+
         Ok(())
     }
 
@@ -479,11 +502,12 @@ fn is_compact(path: &Path) -> bool {
 fn start_of(path: &Path, is_compressed: bool) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     let mut start = Vec::new();
-    match is_compressed {
-        true => zstd::Decoder::new(file)?
+    if is_compressed {
+        zstd::Decoder::new(file)?
             .take(START_BYTES as u64)
-            .read_to_end(&mut start)?,
-        false => file.take(START_BYTES as u64).read_to_end(&mut start)?,
+            .read_to_end(&mut start)?
+    } else {
+        file.take(START_BYTES as u64).read_to_end(&mut start)?
     };
     Ok(start)
 }

@@ -310,13 +310,13 @@ fn envelopes_of_several_hosts_may_be_in_one_file() {
             };
             // Something of web2 is not what was sealed.
             let is_changed = host == "web2" && from.offset > 0 && kind == Kind::Event;
-            let body = match is_changed {
-                true => body
-                    .to_string()
+            let body = if is_changed {
+                body.to_string()
                     .replace("text", "TEXT")
                     .parse()
-                    .expect("JSON"),
-                false => body,
+                    .expect("JSON")
+            } else {
+                body
             };
             let envelope = serde_json::json!({
                 "series": series.to_string(), "host": host, "kind": kind.name(),

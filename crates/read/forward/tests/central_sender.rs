@@ -1,5 +1,5 @@
 //! Central verification of what the program itself sent: a sealed log is followed while it is written, and verified
-//! from the far side's file alone.
+//! from the destination's file alone.
 
 mod common;
 
@@ -58,7 +58,7 @@ impl Followed {
     }
 }
 
-/// The far side is asked itself, not a consumer's file.
+/// The destination is asked itself, not a consumer's file.
 fn is_verified_from(name: &str, engine: &mut dyn Engine) {
     let host = Followed::new();
     let settings = engine.settings() + "format = raw\nlinger = 5ms\n";

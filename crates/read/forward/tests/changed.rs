@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use testkit::servers::free_port;
 
-/// A log, its sender's configuration, and the file at the far side.
+/// A log, its sender's configuration, and the file at the destination.
 struct Pair {
     log: Log,
     out: PathBuf,

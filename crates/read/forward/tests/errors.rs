@@ -1,5 +1,5 @@
 //! Certificates, credentials, full stores, garbage, wrong addresses, clocks: the sender says where, what and what to do,
-//! and once the cause is gone everything is at the far side, once.
+//! and once the cause is gone everything is at the destination, once.
 
 mod common;
 

@@ -31,9 +31,10 @@ fn is_long() -> bool {
 
 /// Writes numbered events, over rotations, until told to stop.
 fn write_events(log: &Log, written: &AtomicUsize, is_done: &AtomicBool) {
-    let per_tick = match is_long() {
-        true => EVENTS_PER_TICK_MOST,
-        false => EVENTS_PER_TICK_MOST / 10,
+    let per_tick = if is_long() {
+        EVENTS_PER_TICK_MOST
+    } else {
+        EVENTS_PER_TICK_MOST / 10
     };
     let begin = Instant::now();
     let mut tick = 0;

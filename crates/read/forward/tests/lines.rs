@@ -1,4 +1,4 @@
-//! The sender as a program, with a file at its far side.
+//! The sender as a program, with a file at its destination.
 
 mod common;
 

@@ -78,6 +78,7 @@ pub(crate) fn start(
         .release()
         .to_string_lossy()
         .into_owned();
+
     let format = match encoder.format() {
         record::Format::Raw => "raw",
         record::Format::Enriched => "enriched",
@@ -85,6 +86,7 @@ pub(crate) fn start(
     };
     let who = Who::this_process();
     let (count, places) = (rules.left_out_count.to_string(), places(rules));
+
     let mut extra = vec![
         ("engine", engine),
         ("rules", rules.origin.name()),
@@ -93,6 +95,7 @@ pub(crate) fn start(
     if rules.left_out_count > 0 {
         extra.extend([("left_out", count.as_str()), ("lines", places.as_str())]);
     }
+
     let mut writer = encoder.begin(out, stamp);
     writer.put(&DaemonStart {
         ver: env!("CARGO_PKG_VERSION"),

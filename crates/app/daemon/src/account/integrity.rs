@@ -156,9 +156,10 @@ impl Integrity {
 
     /// Reports that another process has changed this part of the capture.
     fn changed(&mut self, pipeline: &mut Pipeline, what: &str, is_mended: bool) {
-        let outcome = match is_mended {
-            true => "it is as before",
-            false => "IT CANNOT BE MENDED: events may be lost; start tarsier again",
+        let outcome = if is_mended {
+            "it is as before"
+        } else {
+            "IT CANNOT BE MENDED: events may be lost; start tarsier again"
         };
         say!("tarsier: another process has changed {what} of the capture: {outcome}");
         self.report(pipeline, what, is_mended);

@@ -89,6 +89,8 @@ impl KernelCosts {
             .iter()
             .enumerate()
             .filter(|(_, rule)| can_record(rule));
+
+        // The kernel names no rule, only its key: rules of one key share a row.
         for (place, rule) in recording {
             let key = rule.key();
             if let Some((_, row, count)) = rows.iter_mut().find(|(known, ..)| *known == key) {
@@ -96,6 +98,7 @@ impl KernelCosts {
                 row.rule = format!("{count} rules with this key");
                 continue;
             }
+
             let counted = self.by_key.get(&logged(key));
             let (events, bytes) = counted.copied().unwrap_or_default();
             let row = RuleCost {
@@ -108,6 +111,7 @@ impl KernelCosts {
             };
             rows.push((key, row, 1));
         }
+
         let mut table: Vec<RuleCost> = rows.into_iter().map(|(_, row, _)| row).collect();
         table.sort_by_key(|row| std::cmp::Reverse(row.bytes));
         table

@@ -3,7 +3,7 @@
 use crate::account::daemon_records::{Action, Who};
 use crate::pipeline::Pipeline;
 use crate::stderr::say;
-use lookup::Counts;
+use privsep::lookup::Counts;
 use record::RecordType;
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,7 @@ impl Warnings {
     pub(crate) fn log(&mut self, pipeline: &mut Pipeline) {
         pipeline.lookups().tend();
         let counts = pipeline.lookups().counts();
+
         let told = |counts: &Counts| {
             let unanswered = counts.unanswered + counts.names_unanswered;
             (unanswered, counts.replaced, counts.out_of_time)
@@ -34,8 +35,10 @@ impl Warnings {
         {
             return;
         }
+
         let before = std::mem::replace(&mut self.told, counts);
         self.last = Some(Instant::now());
+
         let out_of_time = counts.out_of_time - before.out_of_time;
         if out_of_time > 0 {
             say!(
@@ -43,6 +46,7 @@ impl Warnings {
                  rule may select it. tarsier status --by uid tells who makes most events"
             );
         }
+
         let objects = counts.unanswered - before.unanswered;
         let names = counts.names_unanswered - before.names_unanswered;
         let replaced = counts.replaced - before.replaced;
@@ -55,6 +59,7 @@ impl Warnings {
              (NFS, FUSE, autofs) or a directory service (LDAP) not answer? More in tarsier status",
             counts.stuck
         );
+
         let [objects, names, replaced] = [objects, names, replaced].map(|count| count.to_string());
         pipeline.log_action(&Action {
             kind: RecordType::DAEMON_ERR,

@@ -46,17 +46,21 @@ pub(crate) fn by_cause(pipeline: &Pipeline, counters: &Counters) -> BTreeMap<Str
         lost.insert((*cause).to_owned(), count);
     }
     lost.insert("missed".to_owned(), counters.missed);
+
     let [of_engine, others] = pipeline.output().lost();
     lost.insert("log".to_owned(), of_engine);
     if others > 0 {
         lost.insert("log_other".to_owned(), others);
     }
+
     let kernel = pipeline.kernel();
     let overruns = kernel.map_or(0, |kernel| kernel.overruns);
     lost.insert("netlink".to_owned(), overruns);
     if let Some(kernel) = pipeline.kernel_engine() {
         lost.insert(KERNEL_BACKLOG.to_owned(), kernel.lost);
     }
+
+    // Rare causes are listed only if there were some; the others always, so that a monitor sees their zeros.
     lost.insert("malformed".to_owned(), pipeline.totals().malformed);
     if pipeline.totals().unread > 0 {
         lost.insert("unread".to_owned(), pipeline.totals().unread);
@@ -176,6 +180,7 @@ impl Losses {
         if in_all == self.suppressed_in_all {
             return;
         }
+
         let now = suppressed(pipeline);
         let rules = added(&self.suppressed, &now);
         let before = |name: &String| self.suppressed.get(name).copied().unwrap_or(0);
@@ -183,12 +188,14 @@ impl Losses {
             .iter()
             .map(|(name, count)| count.saturating_sub(before(name)));
         let more: u64 = more.sum();
+
         self.suppressed = now;
         self.suppressed_in_all = in_all;
         // The last record may have had some that were counted while it was made.
         if more == 0 {
             return;
         }
+
         let more = more.to_string();
         pipeline.log_action(&Action {
             kind: RecordType::DAEMON_ERR,
@@ -209,6 +216,7 @@ impl Losses {
     /// Logs what was lost since the last report, if anything. Call it once a second.
     pub(crate) fn log(&mut self, pipeline: &mut Pipeline) {
         self.log_suppressed(pipeline);
+
         let counters = pipeline.engine().counters();
         let by_cause = by_cause(pipeline, &counters);
         if by_cause == self.told.by_cause {
@@ -219,16 +227,21 @@ impl Losses {
             by_uid: by_uid(pipeline, &counters),
             by_cause,
         };
+
         let before = std::mem::replace(&mut self.told, now);
         if total(&self.told.by_cause) > total(&before.by_cause) {
             self.told
                 .log(&before, "events-lost", Who::this_process(), pipeline);
+
+            // In the log before the page says so: the next daemon reports what the page does not have.
             if pipeline.engine().handover().is_some() {
                 pipeline.commit();
             }
+
             let causes = of_failure(&before.by_cause, &self.told.by_cause);
             self.failure.act(&causes, pipeline);
         }
+
         self.note_told(pipeline);
     }
 
@@ -254,6 +267,7 @@ impl Reported {
         let whole = whole.to_string();
         let causes = added(&before.by_cause, &self.by_cause);
         let rules = added(&before.by_rule, &self.by_rule);
+
         let mut extra = vec![
             ("lost", lost.as_str()),
             ("total", whole.as_str()),
@@ -262,10 +276,12 @@ impl Reported {
         if !rules.is_empty() {
             extra.push(("rule", rules.as_str()));
         }
+
         let uids = added(&BTreeMap::new(), &most(&before.by_uid, &self.by_uid));
         if !uids.is_empty() {
             extra.push(("lost_uid", uids.as_str()));
         }
+
         pipeline.log_action(&Action {
             kind: RecordType::DAEMON_ERR,
             op,

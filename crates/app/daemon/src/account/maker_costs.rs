@@ -142,18 +142,20 @@ impl MakerCosts {
         self.settle();
         let lately = found(&self.recent(), by);
         let recent_s = self.recent_s();
+
         let rate = |bytes: u64| (bytes as f64 / recent_s) as u64;
-        let (mut found, period_s) = match is_recent {
-            true => (lately.clone(), recent_s),
-            false => {
-                let since_start = self.whole.began.elapsed();
-                (found(&[&self.whole], by), since_start.as_secs_f64())
-            }
+        let (mut found, period_s) = if is_recent {
+            (lately.clone(), recent_s)
+        } else {
+            let since_start = self.whole.began.elapsed();
+            (found(&[&self.whole], by), since_start.as_secs_f64())
         };
+
         let rank = |row: &Row| Reverse(rank(&row.sums, order));
         found.named.sort_by_key(rank);
         let names = found.named.len();
         found.named.truncate(top);
+
         let mut bytes_lately: ById<u64> = ById::default();
         bytes_lately.extend(lately.named.iter().map(|row| (row.id, row.sums.bytes)));
         let of_name = |row: &Row| {
@@ -161,6 +163,8 @@ impl MakerCosts {
             named_row(row, rate(bytes.unwrap_or(0)))
         };
         let mut rows: Vec<MakerCost> = found.named.iter().map(of_name).collect();
+
+        // Behind the named makers: events of nobody, of unknown makers, and the rest.
         rows.push(row("(none)", found.nameless, rate(lately.nameless.bytes)));
         rows.push(row("(unknown)", found.unknown, rate(lately.unknown.bytes)));
         let total = row("(total)", found.total, rate(lately.total.bytes));
@@ -168,6 +172,7 @@ impl MakerCosts {
         let others = total.bytes_per_s.saturating_sub(shown);
         rows.push(row(OTHERS, others_of(&found), others));
         rows.retain(|row| row.events > 0);
+
         Answer {
             by,
             period_s,
@@ -210,6 +215,7 @@ impl MakerCosts {
         if self.waiting.len() >= ORIGINS_MAX {
             self.settle();
         }
+
         let name = |text: &Arc<[u8]>| Name::Known(self.hasher.hash_one(text), kept(text));
         let of_workload = |text: fn(&WorkloadText) -> Option<&Arc<[u8]>>| match &workload {
             None => Name::Unknown,
@@ -219,12 +225,14 @@ impl MakerCosts {
         let exe = maker
             .exe
             .map(|(hash, path)| Name::Known(hash, kept(&Arc::from(path))));
+
         let names = [
             of_workload(WorkloadText::unit),
             of_workload(WorkloadText::container),
             Name::Known(self.hasher.hash_one(maker.uid), uid()),
             exe.unwrap_or(Name::None),
         ];
+
         let place = self.waiting.len();
         self.waiting.push(Waiting {
             origin,

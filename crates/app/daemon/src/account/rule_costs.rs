@@ -96,18 +96,23 @@ impl RuleCosts {
         counts: &[RuleCount],
     ) {
         let moves = places(old, new);
+
+        // Events of the new rules may have been counted before the programs told that these are in force.
         let is_expected = |(number, _): &(u64, usize)| *number == generation;
         let came = match self.coming.filter(is_expected) {
             Some((_, start)) => self.costs.split_off(start),
             None => Vec::new(),
         };
         self.forget_coming();
+
         let mut costs: Vec<Cost> = (0..new.len())
             .map(|place| Cost {
                 elsewhere: Missing::at(counts, place),
                 ..came.get(place).copied().unwrap_or_default()
             })
             .collect();
+
+        // A rule that stays keeps its counts, wherever it stands now.
         for (place, (cost, to)) in self.costs.iter().zip(&moves).enumerate() {
             if let Some(kept) = to.and_then(|to| costs.get_mut(to)) {
                 *kept = Cost {
@@ -124,6 +129,8 @@ impl RuleCosts {
                 };
             }
         }
+
+        // Events of earlier sets may still come: their places lead to those of the new set.
         for (_, places) in &mut self.earlier {
             for place in places {
                 *place = place.and_then(|place| moves.get(place).copied().flatten());
@@ -131,6 +138,7 @@ impl RuleCosts {
         }
         self.earlier.push_front((self.generation, moves));
         self.earlier.truncate(SETS_KEPT);
+
         self.generation = generation;
         self.costs = costs;
     }

@@ -42,8 +42,14 @@ impl Asker {
         let exe = executable(pid);
         // The number may be another process's by now, unless this one still runs.
         let still_runs = peer_pidfd(stream).is_none_or(|fd| runs(fd.as_fd()));
-        let mut asker = Asker::read(pid, process.as_ref().filter(|_| still_runs));
-        asker.exe = exe.filter(|_| still_runs);
+        let (process, exe) = if still_runs {
+            (process, exe)
+        } else {
+            (None, None)
+        };
+
+        let mut asker = Asker::read(pid, process.as_ref());
+        asker.exe = exe;
         asker.who.uid = peer.uid.as_raw();
         asker.subj = peer_label(stream).or(asker.subj);
         Some(asker)

@@ -134,11 +134,13 @@ impl Draft {
             | Step::ResetBacklogWaitTimeActual
             | Step::Message(_) => return Ok(()),
         };
+
         let change = match &command {
             Command::Append(rule) | Command::Prepend(rule) => Some((rule.clone(), true)),
             Command::Delete(rule) => Some((rule.clone(), false)),
             _ => None,
         };
+
         let result = self.set.run(&Source::default(), command);
         if let Some((rule, is_added)) = change {
             self.changes.push(Change {
@@ -147,6 +149,8 @@ impl Draft {
                 rule,
             });
         }
+
+        // The errnos that the kernel answers with: auditctl prints messages by them.
         result.map_err(|error| {
             let errno = match error.kind {
                 ErrorKind::Exists => errno::EEXIST,

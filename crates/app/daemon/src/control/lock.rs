@@ -63,6 +63,7 @@ fn chosen(locked: &LockedRules, settings: &mut Settings, is_kernel: bool) -> Res
 /// Immutable login uids are fixed in the same way.
 pub(crate) fn at_start(found: LockState, settings: &rules::Settings, recording: &mut Recording) {
     fix_loginuid(settings, recording);
+
     let by = Asker::this_process();
     let rules = recording.pipeline.rules().to_vec();
     match found {
@@ -78,6 +79,7 @@ pub(crate) fn at_start(found: LockState, settings: &rules::Settings, recording: 
         }
         LockState::Open => {}
         LockState::Rules(locked) => {
+            // The locked rules are in force; files that say otherwise are an attempt to change them.
             let files = rule_files::gather(&recording.settings.sources.rules);
             if locked.differ_from(&files.set) || !files.wrong.is_empty() {
                 refused(recording, LOAD_RULES, &by);

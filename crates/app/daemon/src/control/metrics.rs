@@ -53,12 +53,14 @@ impl Metrics {
     pub(crate) fn start(address: &MetricsAddress) -> Result<Metrics> {
         let listener = match address {
             MetricsAddress::Unix(path) => {
+                // The socket of a daemon that was killed is in the way; any other file is somebody's.
                 let is_socket = std::fs::symlink_metadata(path).is_ok_and(|metadata| {
                     std::os::unix::fs::FileTypeExt::is_socket(&metadata.file_type())
                 });
                 if is_socket {
                     let _ = std::fs::remove_file(path);
                 }
+
                 let listener = UnixListener::bind(path)
                     .with_context(|| format!("metrics: cannot listen at {}", path.display()))?;
                 let mode = std::fs::Permissions::from_mode(0o600);
@@ -74,6 +76,7 @@ impl Metrics {
                 Listener::Tcp(listener)
             }
         };
+
         Ok(Metrics {
             address: address.clone(),
             listener,
@@ -90,9 +93,10 @@ impl Metrics {
     pub(crate) fn poll_fds<'s>(&'s self, fds: &mut Vec<PollFd<'s>>) {
         fds.push(PollFd::from_borrowed_fd(self.fd(), PollFlags::IN));
         fds.extend(self.clients.iter().map(|client| {
-            let wanted = match client.output.is_empty() {
-                true => PollFlags::IN,
-                false => PollFlags::OUT,
+            let wanted = if client.output.is_empty() {
+                PollFlags::IN
+            } else {
+                PollFlags::OUT
             };
             PollFd::from_borrowed_fd(client.stream.as_fd(), wanted)
         }));
@@ -133,10 +137,12 @@ impl Metrics {
                     Ok(Box::new(stream) as Box<dyn Stream>)
                 }),
             };
+
             let Ok(stream) = accepted else { return };
             if self.clients.len() == CLIENTS_MAX {
                 self.drop_oldest();
             }
+
             self.clients.push(Client {
                 stream,
                 input: Vec::new(),
@@ -207,9 +213,10 @@ impl Client {
 }
 
 fn response(request: &[u8], text: impl FnOnce() -> String) -> Vec<u8> {
-    let (line, body) = match request.starts_with(b"GET /metrics ") {
-        true => ("200 OK", text()),
-        false => ("404 Not Found", "only GET /metrics is served\n".to_owned()),
+    let (line, body) = if request.starts_with(b"GET /metrics ") {
+        ("200 OK", text())
+    } else {
+        ("404 Not Found", "only GET /metrics is served\n".to_owned())
     };
     let head = format!(
         "HTTP/1.0 {line}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\n\r\n",

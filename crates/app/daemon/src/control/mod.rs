@@ -201,13 +201,14 @@ impl Control {
 
     /// The values of `failure` and `rate_limit`: Tarsier's own, or the kernel's if it is the engine.
     fn own_settings(settings: Status, recording: &Recording) -> Status {
-        match recording.pipeline.is_kernel_engine() {
-            true => settings,
-            false => Status {
+        if recording.pipeline.is_kernel_engine() {
+            settings
+        } else {
+            Status {
                 failure: recording.losses.failure.0,
                 rate_limit: recording.pipeline.rate_limit(),
                 ..settings
-            },
+            }
         }
     }
 

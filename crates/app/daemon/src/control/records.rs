@@ -15,9 +15,10 @@ pub(crate) const CONFIG_CHANGE: u16 = 1305;
 pub(super) fn rule_change(by: &Asker, change: &Change) -> Vec<u8> {
     let mut out = Vec::new();
     by.put(&mut out);
-    let op = match change.is_added {
-        true => " op=add_rule key=",
-        false => " op=remove_rule key=",
+    let op = if change.is_added {
+        " op=add_rule key="
+    } else {
+        " op=remove_rule key="
     };
     put::text(&mut out, op);
     put::untrusted_or_null(&mut out, change.rule.key());

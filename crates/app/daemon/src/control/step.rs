@@ -24,6 +24,7 @@ impl Control {
             done.push(setting);
             return Ok(None);
         }
+
         match step {
             Step::Trim if recording.pipeline.is_kernel_engine() => {
                 match recording.pipeline.kernel_mut() {

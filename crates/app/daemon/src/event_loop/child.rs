@@ -1,7 +1,7 @@
 //! The command that runs while the system is recorded (`tarsier run -- COMMAND`).
 
 use anyhow::{Context, Result};
-use spawn::{Child, Launcher, Request};
+use privsep::spawn::{Child, Launcher, Request};
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;

@@ -14,10 +14,10 @@ use crate::handover::takeover;
 use crate::start::instance::Instance;
 use crate::stderr::{reasons, say};
 use anyhow::{Context, Result};
+use privsep::spawn::Child;
 use record::RecordType;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use signal_hook::consts::{SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
-use spawn::Child;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -106,9 +106,12 @@ impl Daemon {
     ) -> Result<End> {
         // Only after the command has started, since it would inherit the priority.
         self.recording.boost_priority();
+
         let deadline = duration.map(|duration| Instant::now() + duration);
         let mut idle_passes = 0;
         let mut tidy_due = Instant::now() + TIDY_INTERVAL;
+
+        // Armed, and everything that was started is there: a service that needs the log may start now.
         self.recording.notify_ready();
         #[cfg(debug_assertions)]
         crate::pipeline::planted::make();
@@ -118,12 +121,15 @@ impl Daemon {
             let awake = idle_passes < IDLE_PASSES;
             let ready = self.wait(awake, deadline)?;
             let is_tidy_due = Instant::now() >= tidy_due;
+
+            // Signals before clients: what an administrator orders is not held up by what others ask.
             let signals = ready.signals.then(|| self.signals.pending());
             for signal in signals.into_iter().flatten() {
                 if let Some(end) = self.signal(signal, &mut command)? {
                     return Ok(end);
                 }
             }
+
             // Clients that do not read their answers are dropped in time.
             if ready.clients || is_tidy_due {
                 if let Some(end) = self.answer_clients() {
@@ -137,10 +143,12 @@ impl Daemon {
                     });
                 }
             }
+
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 end_command(&mut command);
                 return Ok(End::with_status(0));
             }
+
             self.recording.look_again();
             if is_tidy_due {
                 tidy_due = Instant::now() + TIDY_INTERVAL;
@@ -277,6 +285,7 @@ impl Daemon {
         let who = recording.pipeline.sender(sender);
         let reloaded = recording.reload_config(who);
         let is_refused = matches!(reloaded, Ok(true));
+
         let mut outcome = reloaded.map(drop);
         if outcome.is_ok() {
             let lookups = Arc::clone(recording.pipeline.lookups());
@@ -288,12 +297,15 @@ impl Daemon {
             self.follow_metrics();
             self.recording.boost_priority();
         }
+
         if let Err(error) = &outcome {
             say!(
                 "tarsier: reload failed, what was in force stays: {}",
                 reasons(error)
             );
         }
+
+        // Logged whether it succeeded or not: the digest is that of the rules which are in force now.
         let digest = self.recording.rules_in_force.digest.as_str();
         self.recording.pipeline.log_action(&Action {
             kind: RecordType::DAEMON_CONFIG,
@@ -389,9 +401,9 @@ impl Daemon {
         let restored = pipeline.release_kernel();
         pipeline.commit();
 
-        match pipeline.engine().pins().filter(|_| keeps) {
-            Some(pins) => pins.leave(true),
-            None => takeover::note(instance.run_dir(), None)?,
+        match pipeline.engine().pins() {
+            Some(pins) if keeps => pins.leave(true),
+            _ => takeover::note(instance.run_dir(), None)?,
         }
         close(recording, lost);
         restored

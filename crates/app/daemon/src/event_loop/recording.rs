@@ -95,11 +95,15 @@ impl Recording {
         let conf::Loaded {
             mut config, text, ..
         } = self.settings.sources.config()?;
+
         let lock = self.settings.lock.as_ref();
         let is_refused = lock.is_some_and(|lock| lock.rules().hold(&mut config));
+
+        // All that can be wrong is found before anything is changed.
         self.settings.confinement.check(&config)?;
         let node = config.node_name()?;
         let plugins = plugins::load_all(&config)?;
+
         let (pipeline, settings) = (&mut self.pipeline, &mut self.settings);
         if settings.config.write_logs != config.write_logs {
             // Events from before the change are handled with the old configuration.
@@ -114,14 +118,17 @@ impl Recording {
                 is_success: true,
             });
         }
+
         let nice = settings.started_nice;
         pipeline.output_mut().reconfigure(&config, plugins, nice)?;
         pipeline.set_form(&config, node.as_deref());
         lookups::set_hashes(pipeline.lookups(), &config, pipeline.is_kernel_engine());
         pipeline.engine().set_overload(settings::overload(&config));
+
         if settings.config.pin_dir != config.pin_dir {
             say!("tarsier: pin_dir: what is armed stays where it is until the next start");
         }
+
         settings.config = config;
         settings.sources.keep_config(&text);
         let mended = std::mem::take(&mut settings.not_in_force).len();
@@ -190,18 +197,24 @@ impl Recording {
     pub(crate) fn tidy(&mut self, meanwhile: &mut dyn FnMut(&mut Recording)) {
         // A spawner of a service that has ended no longer tells of the ends of what it started.
         self.child_ended();
+
         self.pipeline.refresh();
         self.pipeline.tick_costs();
+
         self.cgroups.survey_if_lost(&mut self.pipeline);
         self.processes.survey_if_lost(&mut self.pipeline);
+
+        // Losses are counted before they are logged, so that a record has those of this second.
         self.pipeline.count_kernel_losses();
         self.losses.log(&mut self.pipeline);
         self.warnings.log(&mut self.pipeline);
+
         self.integrity.check(&mut self.pipeline);
         let lock = self.settings.lock.as_ref();
         if let Some(is_mended) = lock.and_then(Lock::restore_pin) {
             self.integrity.lock_unpinned(&mut self.pipeline, is_mended);
         }
+
         self.refresh_identities(meanwhile);
         self.pipeline.tidy();
     }
@@ -225,10 +238,12 @@ impl Recording {
         if found.is_none_or(|found| found.agree(&generation.identities)) {
             return;
         }
+
         let number = generation.plan.generation + 1;
         let settings = &self.settings;
         let renewed = settings.generation_after(generation, rules.clone(), false, number);
         let renewed = renewed.and_then(|generation| self.put_in_force(generation, meanwhile));
+
         match renewed {
             Ok(change) => {
                 let by = Asker::this_process();

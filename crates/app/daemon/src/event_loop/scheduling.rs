@@ -128,6 +128,7 @@ impl Scheduling {
     /// `others` are a thread and a process for which the daemon waits.
     pub(crate) fn note(&mut self, frames: usize, fill: u32, left: u32, others: [Option<Pid>; 2]) {
         let fullest = fill.max(left);
+
         match self.window {
             None if fullest < LATE_PER_MILLE => {}
             _ if fullest >= NEARLY_FULL_PER_MILLE => {
@@ -136,6 +137,8 @@ impl Scheduling {
             }
             None => {
                 self.begin_window();
+
+                // Without schedstat it cannot be seen whether a step helps: then all at once.
                 let step = self
                     .schedstat
                     .as_ref()

@@ -66,12 +66,12 @@ impl Service {
         let socket = connect(&address)?;
         // A parent's watchdog is not ours.
         let is_ours = variable("WATCHDOG_PID").is_none_or(|pid| pid == own.to_string());
-        let interval_ns = match variable("WATCHDOG_USEC").filter(|_| is_ours) {
-            None => None,
-            Some(text) => match text.parse::<u64>().ok().filter(|&us| us > 0) {
+        let interval_ns = match variable("WATCHDOG_USEC") {
+            Some(text) if is_ours => match text.parse::<u64>().ok().filter(|&us| us > 0) {
                 Some(us) => Some(us.saturating_mul(1000) / 2),
                 None => return Err(ServiceError::Watchdog(text)),
             },
+            _ => None,
         };
         Ok(Service {
             socket: Some(socket),

@@ -61,6 +61,7 @@ impl Overlap {
         let Ok(event) = Event::parse(frame) else {
             return;
         };
+
         let event = event.header();
         let call = Call {
             tid: event.tid,
@@ -85,10 +86,12 @@ impl Overlap {
         let mut neighbours: BTreeMap<Kind, Neighbours> = BTreeMap::new();
         self.calls
             .retain(|_, sides| sides.iter().all(|side| !side.is_empty()));
+
         for (call, sides) in &mut self.calls {
             for side in sides.iter_mut() {
                 side.sort_unstable_by_key(|seen| seen.time_ns);
             }
+
             let of_kind = neighbours.entry(call.kind).or_default();
             for (side, apart) in changes(sides) {
                 if apart > apart_ns_max {
@@ -100,10 +103,13 @@ impl Overlap {
                 }
             }
         }
+
+        // Which capture is first for calls of a kind is told by the pairs that stand close together.
         let first: BTreeMap<Kind, Side> = neighbours
             .into_iter()
             .map(|(kind, found)| (kind, found.first()))
             .collect();
+
         let pairs = self.calls.iter().flat_map(|(call, sides)| {
             let first = first.get(&call.kind).copied().unwrap_or(Side::Earlier);
             pairs(sides, first, apart_ns_max)
@@ -127,9 +133,10 @@ impl Joined {
         let is_in = !self.0.is_empty()
             && frame_kind(frame)
                 .is_ok_and(|(kind, head)| of_events.contains(&kind) && self.0.contains(&head.id));
-        match is_in {
-            true => Ok(Outcome::Part),
-            false => record(),
+        if is_in {
+            Ok(Outcome::Part)
+        } else {
+            record()
         }
     }
 }

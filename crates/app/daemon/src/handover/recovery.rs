@@ -15,8 +15,10 @@ pub(crate) fn log_downtime(downtime: &Downtime, pipeline: &mut Pipeline) {
         .iter()
         .map(|(cause, n)| format!("{cause}:{n}"));
     let causes = causes.collect::<Vec<_>>().join(",");
+
     let (ms, waiting) = (downtime.ms.to_string(), downtime.waiting_bytes.to_string());
     let lost_text = lost.to_string();
+
     let mut extra = vec![
         ("alone-ms", ms.as_str()),
         ("waiting-bytes", waiting.as_str()),

@@ -114,8 +114,9 @@ impl Succession {
     ) -> Result<Succeeded> {
         let generation = Arc::clone(self.pipeline.generation());
         let (rest, counters) = self.finish_earlier(Some(ahead.stream()), is_same);
-        let Some(wanted) = wanted.filter(|_wanted| is_same) else {
-            return Succession::of(rest, ahead, generation).complete(wanted, None, start);
+        let wanted = match wanted {
+            Some(wanted) if is_same => wanted,
+            _ => return Succession::of(rest, ahead, generation).complete(wanted, None, start),
         };
 
         ahead.move_to(wanted.dir())?;

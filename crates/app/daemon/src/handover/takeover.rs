@@ -91,6 +91,8 @@ pub(crate) fn inherit(
     let elsewhere = noted(run_dir).filter(|dir| Some(dir.as_path()) != wanted);
     let mut dirs = elsewhere.as_deref().into_iter().chain(wanted);
     dirs.try_for_each(end_unfinished)?;
+
+    // A capture in another directory comes first: it is the one that has recorded until now.
     let elsewhere = elsewhere.map(|dir| Pins::find(&dir)).transpose()?.flatten();
     let pins = wanted.map(Pins::open).transpose()?.map(Arc::new);
     let mut leftover = None;
@@ -100,12 +102,15 @@ pub(crate) fn inherit(
             elsewhere.remove();
         }
     }
+
     if let (Some(pins), None) = (&pins, &leftover) {
         leftover = Leftover::find(pins).with_context(|| {
             let dir = pins.dir().display();
             format!("what is pinned in {dir} cannot be used; `tarsier stop --disarm` removes it")
         })?;
     }
+
+    // From here on a killed daemon is found where this one pins.
     note(run_dir, wanted)?;
     let inherited = leftover.map(|leftover| Inherited::take(leftover, &config.log_file));
     Ok((pins, inherited.transpose()?))
@@ -149,15 +154,19 @@ impl Inherited {
     fn take(mut leftover: Leftover, log_file: &Path) -> Result<Inherited> {
         let handover = leftover.handover().clone();
         let (last_seen_ns, _) = handover.last_seen();
+
+        // The log is whole before its events are compared with those in the rings.
         if let Some(write) = handover.unfinished_write() {
             end_write(&handover, &write, log_file)?;
         }
         let unwritten = leftover.settle();
+
         let counters = leftover.counters();
         let mut counted = counted(&counters);
         let (told, untold) = handover.told();
         // `missed` is kept by the programs themselves, which are not read here.
         counted[LOSS_CAUSES.len()] = told[LOSS_CAUSES.len()];
+
         let by_cause = LOSS_CAUSES.iter().copied().chain(["missed"]);
         let suppressed = counters
             .suppressed
@@ -169,6 +178,7 @@ impl Inherited {
         lost.push(("untold", untold));
         lost.push(("unwritten", unwritten));
         lost.retain(|(_, count)| *count > 0);
+
         let ahead = ahead_of(&leftover)?;
         let mut rule_sets = ahead.as_ref().map(Leftover::rule_sets).unwrap_or_default();
         rule_sets.extend(leftover.rule_sets());
@@ -179,6 +189,7 @@ impl Inherited {
                 .map(|text| rules::from_kernel(&unhex(text)?).ok());
             Some((*number, rules.collect::<Option<_>>()?))
         });
+
         let downtime = Downtime {
             ms: monotonic_ns().saturating_sub(last_seen_ns) / 1_000_000,
             waiting_bytes: leftover.stream().unread_bytes(),
@@ -261,6 +272,7 @@ fn end_write(handover: &Handover, write: &UnfinishedWrite, log_file: &Path) -> R
         found.is_ok_and(|found| (found.dev(), found.ino()) == (write.dev, write.ino))
     };
     let path = files.iter().find(is_it);
+
     let size = match path {
         Some(path) => std::fs::metadata(path)
             .with_context(|| format!("cannot read {}", path.display()))?
@@ -268,13 +280,21 @@ fn end_write(handover: &Handover, write: &UnfinishedWrite, log_file: &Path) -> R
         // The file is gone: its events are written again.
         None => 0,
     };
+
     let got = size.saturating_sub(write.offset).min(write.stored);
     let whole = handover.whole_of(write, got);
-    if let Some(path) = path.filter(|_| whole < got && !write.is_whole) {
-        let file = File::options().write(true).open(path);
-        file.and_then(|file| file.set_len(write.offset + whole))
-            .with_context(|| format!("cannot cut the torn end of {}", path.display()))?;
+
+    // Whole events stay; the begun one is cut off here and written again from the ring.
+    let is_torn = whole < got && !write.is_whole;
+    match path {
+        Some(path) if is_torn => {
+            let file = File::options().write(true).open(path);
+            file.and_then(|file| file.set_len(write.offset + whole))
+                .with_context(|| format!("cannot cut the torn end of {}", path.display()))?;
+        }
+        _ => {}
     }
+
     handover.end_write(write.start + whole);
     Ok(())
 }
@@ -367,10 +387,7 @@ impl HandoverBatch {
             return;
         };
         for (len, cpu, position) in self.batch.drain(..) {
-            let end = match is_lost {
-                true => start,
-                false => start + len as u64,
-            };
+            let end = if is_lost { start } else { start + len as u64 };
             let from = Some((cpu, position));
             self.given_up.extend(handover.note(Handed { end, from }));
         }
@@ -408,18 +425,21 @@ pub fn remove_left(run_dir: &Path) -> Result<Removed> {
     if !run_dir.exists() {
         return Ok(Removed::Nothing);
     }
+
     let _instance = crate::start::instance::Instance::lock(run_dir)?;
     let found = netlink::restore_leftover(&run_dir.join("audit-state"))
         .context("the kernel's audit cannot be put back")?;
     if found.is_some_and(|found| found.unused == 1) {
         say!("tarsier: {KEPT_RULE}");
     }
+
     // The file may be gone, since /run does not survive a reboot.
     let is_standard = run_dir == Path::new(cli::RUN_DIR);
     let standard = is_standard.then(|| PathBuf::from(capture::STANDARD_PIN_DIR));
     let Some(dir) = noted(run_dir).or(standard) else {
         return Ok(Removed::Nothing);
     };
+
     if let Some(next) = Pins::find(&Pins::next_to(&dir))? {
         next.remove();
     }
@@ -427,6 +447,7 @@ pub fn remove_left(run_dir: &Path) -> Result<Removed> {
         note(run_dir, None)?;
         return Ok(Removed::Nothing);
     };
+
     // Remove even what cannot be decoded.
     let left = Leftover::find(&pins).ok().flatten();
     let unread_bytes = left.map_or(0, |mut left| left.stream().unread_bytes());

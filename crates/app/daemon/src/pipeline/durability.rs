@@ -64,14 +64,17 @@ impl Durability {
     /// `None` before the first sync.
     pub(crate) fn quantile_us(&self, share: f64) -> Option<u64> {
         let all: u64 = self.buckets.iter().sum();
+        if all == 0 {
+            return None;
+        }
+
         let wanted = (all as f64 * share).ceil() as u64;
         let mut seen = 0;
         let place = self.buckets.iter().position(|events| {
             seen += events;
             seen >= wanted
         });
-        let place = place.filter(|_| all > 0)?;
-        Some(upper_ns(place).min(self.max_ns) / 1000)
+        Some(upper_ns(place?).min(self.max_ns) / 1000)
     }
 }
 

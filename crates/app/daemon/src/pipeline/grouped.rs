@@ -53,24 +53,31 @@ impl Grouped {
             sink.encoder.raw(sink.out, kind, message);
             return 1;
         };
+
         let place = self.open.iter().position(|open| open.stamp == stamp);
         if RecordType::from(kind) == RecordType::EOE {
             return place.map_or(0, |place| self.end_one(place, sink));
         }
+
         let place = place.unwrap_or_else(|| {
             let mut open = self.spare.pop().unwrap_or_else(|| Open::new(stamp));
             open.stamp = stamp;
             self.open.push_back(open);
             self.open.len() - 1
         });
+
         let open = &mut self.open[place];
         let start = open.bodies.len();
         open.bodies.extend_from_slice(body);
         open.records.push((kind, start..open.bodies.len()));
         open.latest = self.records;
+
+        // Records of these types are events by themselves: no end follows.
         if is_alone(kind) {
             return self.end_one(place, sink);
         }
+
+        // An end that was lost must not keep its event out of the log.
         match self.open.front() {
             Some(oldest) if oldest.latest + PATIENCE_RECORDS < self.records => {
                 self.end_one(0, sink)
@@ -92,6 +99,7 @@ impl Grouped {
         let Some(mut open) = self.open.remove(place) else {
             return 0;
         };
+
         let before = sink.out.len();
         let mut writer = sink.encoder.begin(sink.out, open.stamp);
         let mut about = None;
@@ -101,6 +109,7 @@ impl Grouped {
             writer.raw(kind, body);
         }
         writer.end();
+
         if let Some(about) = about {
             sink.costs.count(&about, sink.out.len() - before);
         }

@@ -38,6 +38,7 @@ impl Incoming {
                 events += self.grouped.push(RecordType::BPF.netlink(), &program, sink);
             }
         }
+
         let waits = RecordType::from(kind) == RecordType::BPF
             && self
                 .program_loads
@@ -64,9 +65,11 @@ impl Incoming {
                 events += self.grouped.push(kind, &message, sink);
             }
         }
+
         while let Some(message) = self.program_loads.overdue(now_ns) {
             events += self.grouped.push(RecordType::BPF.netlink(), &message, sink);
         }
+
         if now_ns.saturating_sub(self.forgotten_ns) >= FORGET_NS {
             self.forgotten_ns = now_ns;
             self.own_loads.forget_gone();

@@ -135,6 +135,8 @@ impl KernelRecords {
         if let Some(wait) = settings.backlog_wait_time {
             socket.set_backlog_wait_time(wait)?;
         }
+
+        // What cannot be taken back comes last.
         if settings.loginuid_immutable {
             socket.set_loginuid_immutable()?;
         }
@@ -160,10 +162,16 @@ impl KernelRecords {
         };
         // Left from earlier changes whose records an exclude rule dropped.
         self.own_changes.retain(|change| !is_rule(change));
+
         let bytes = rules.iter().map(rules::to_kernel).collect();
         let changes = self.ownership.replace_rules(bytes);
         let changes = changes.map_err(|error| explained(error, rules))?;
-        for change in changes.iter().filter(|_| is_logged) {
+
+        // The kernel logs each change as one of this process: those records are left out, the daemon logs who asked.
+        if !is_logged {
+            return Ok(());
+        }
+        for change in &changes {
             let Ok(rule) = rules::from_kernel(&change.rule) else {
                 continue;
             };

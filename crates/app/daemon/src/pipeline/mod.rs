@@ -327,10 +327,11 @@ impl Pipeline {
 
     /// The audit socket, if the kernel's own audit is the engine.
     pub(crate) fn kernel_engine(&self) -> Option<&KernelRecords> {
-        self.source
-            .kernel
-            .as_ref()
-            .filter(|_kernel| self.source.engine.is_kernel())
+        if self.source.engine.is_kernel() {
+            self.source.kernel.as_ref()
+        } else {
+            None
+        }
     }
 
     pub(crate) fn kernel_engine_mut(&mut self) -> Option<&mut KernelRecords> {

@@ -2,10 +2,10 @@
 
 use crate::stderr::say;
 use journal::{Action, Runlevel, Severity};
+use privsep::spawn::{Child, Launcher, Request};
 use rustix::fd::OwnedFd;
 use rustix::net::{sendto, AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::pipe::PipeFlags;
-use spawn::{Child, Launcher, Request};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub(crate) struct Notifier {
 impl Notifier {
     /// The system's destinations: /dev/log, and the programs that auditd runs.
     pub(crate) fn of_system(launcher: Launcher) -> Self {
-        Notifier::new(launcher, "/dev/log", conf::SENDMAIL, spawn::INIT)
+        Notifier::new(launcher, "/dev/log", conf::SENDMAIL, privsep::spawn::INIT)
     }
 
     fn new(
@@ -97,9 +97,11 @@ impl Notifier {
         let message = format!(
             "To: {account}\nFrom: root\nSubject: Audit log of {host}: action needed\n\n{text}\n"
         );
+
         let request = Request::Mail {
             program: self.sendmail.clone(),
         };
+
         let sent = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)
             .map_err(io::Error::from)
             .and_then(|(theirs, own)| {
@@ -107,6 +109,7 @@ impl Notifier {
                     .push(self.launcher.launch(&request, Some(theirs))?);
                 File::from(own).write_all(message.as_bytes())
             });
+
         if let Err(error) = sent {
             let sendmail = self.sendmail.display();
             let text = format!("no mail was sent to {account}: {sendmail}: {error}");
@@ -119,10 +122,12 @@ impl Notifier {
             Runlevel::Single => 1,
             Runlevel::Halt => 0,
         };
+
         let request = Request::Runlevel {
             program: self.init.clone(),
             level,
         };
+
         match self.launcher.launch(&request, None) {
             Ok(child) => self.children.push(child),
             Err(error) => {

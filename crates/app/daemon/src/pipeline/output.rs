@@ -95,7 +95,7 @@ impl Output {
     /// Commits, and makes what was written durable whatever the flush mode is.
     pub(crate) fn flush(&mut self) {
         // The error is among the actions.
-        let _ = self.journal.hurry();
+        let _ = self.journal.flush();
     }
 
     /// Writes the gathered lines. Call [`Output::follow_commit`] next.
@@ -125,8 +125,11 @@ impl Output {
         let written = self.journal.written();
         let events = written.events - self.noted.events;
         let oldest_ns = self.oldest_ns.take_if(|_| events > 0);
-        if let Some(oldest_ns) = oldest_ns.filter(|_| self.promise.is_written) {
-            self.durability.written(written, events, oldest_ns);
+        match oldest_ns {
+            Some(oldest_ns) if self.promise.is_written => {
+                self.durability.written(written, events, oldest_ns);
+            }
+            _ => {}
         }
         self.noted = written;
         for synced in self.journal.take_synced() {
@@ -200,9 +203,11 @@ impl Output {
     /// Adds the descriptors to poll.
     pub(crate) fn poll_fds<'s>(&'s self, fds: &mut Vec<PollFd<'s>>) {
         self.plugins.poll_fds(fds);
-        let synced = self.journal.sync_fd();
-        let synced = synced.filter(|_| self.plugins.is_waiting());
-        fds.extend(synced.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        // Only plugins wait for a sync that runs beside the loop.
+        if self.plugins.is_waiting() {
+            let synced = self.journal.sync_fd();
+            fds.extend(synced.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        }
     }
 
     /// Time until a plugin that ended is started again.
@@ -248,9 +253,10 @@ impl Output {
 
     /// Description of where the log is.
     pub(crate) fn log_text(&self) -> String {
-        match self.promise.is_written {
-            true => format!("log {}", self.journal.path().display()),
-            false => "no log (write_logs = no)".to_owned(),
+        if self.promise.is_written {
+            format!("log {}", self.journal.path().display())
+        } else {
+            "no log (write_logs = no)".to_owned()
         }
     }
 

@@ -102,9 +102,12 @@ impl OwnLoads {
             }
             _ => false,
         };
+
         if !is_own {
             return Verdict::Write;
         }
+
+        // Kept until the companions of its event have come: they may show that somebody else made the call.
         if self.left_out.len() >= LEFT_OUT_MAX {
             self.left_out.pop_first();
         }
@@ -124,6 +127,7 @@ impl OwnLoads {
         let Some(event) = of_event.filter(|event| event.stamp == stamp) else {
             return Verdict::Write;
         };
+
         match RecordType::from(kind) {
             RecordType::SYSCALL if number(body, b"pid") == Some(self.pid) => {
                 event.is_own_call = true;
@@ -157,6 +161,7 @@ impl OwnLoads {
         if self.held.messages.is_empty() || self.programs.is_loading() && !at_end {
             return Vec::new();
         }
+
         let mut decided = Vec::new();
         for (kind, message) in std::mem::take(&mut self.held).messages {
             match self.take(kind, &message) {
@@ -168,6 +173,7 @@ impl OwnLoads {
                 }
             }
         }
+
         if at_end {
             decided.extend(std::mem::take(&mut self.held).messages);
         }

@@ -208,18 +208,22 @@ impl Pipeline {
         let Some(kernel) = &mut self.source.kernel else {
             return (0, 0);
         };
+
         let is_engine = self.source.engine.is_kernel();
         let filter = (!is_engine).then_some(&*self.composing.generation);
+
         let received = kernel.received;
         let events = kernel.drain(
             filter.map(|filter| (filter, &*self.composing.lookups as &dyn System)),
             &mut self.composing.recorder.encoder,
             &mut self.sink.lines,
         );
+
         if is_engine {
             self.sink.totals.recorded += u64::from(events);
             return (events, (kernel.received - received) as usize);
         }
+
         if !self.sink.lines.is_empty() {
             self.sink.output.log_other(&self.sink.lines, events);
             batch.note_other(self.sink.output.journal().taken());
@@ -252,10 +256,13 @@ impl Pipeline {
         if !at_end && !is_due {
             return;
         }
+
+        // Operations of an earlier daemon wait only while the kernel still runs them.
         if self.composing.recorder.operations.has_orphans() {
             let in_flight = self.source.engine.in_flight();
             self.composing.recorder.operations.keep(&in_flight);
         }
+
         let recorded = self
             .composing
             .recorder
@@ -325,9 +332,10 @@ impl Pipeline {
 /// Hands the gathered lines to the log and the plugins.
 fn hand_over(output: &mut Output, batch: &mut HandoverBatch, lines: &mut Vec<u8>, events: u32) {
     let start = output.journal().taken();
-    let lost = match lines.is_empty() {
-        true => 0,
-        false => output.log(lines, events),
+    let lost = if lines.is_empty() {
+        0
+    } else {
+        output.log(lines, events)
     };
     batch.handed(start, lost > 0);
     lines.clear();

@@ -5,7 +5,7 @@ use ::plugins::Dispatcher;
 use anyhow::Result;
 use conf::plugins::{self, Plugin};
 use conf::Config;
-use spawn::Launcher;
+use privsep::spawn::Launcher;
 
 /// Nice value of the daemon and its plugins: `priority_boost` below the value it was started with,
 /// as with nice(2), which auditd uses.

@@ -56,6 +56,7 @@ impl Looks {
         if names.past.is_empty() {
             return false;
         }
+
         const FIRST: ProcessId = ProcessId {
             start_ns: 0,
             pid: 0,
@@ -63,12 +64,15 @@ impl Looks {
         let mut processes = recorder.some_processes(self.looked_at.unwrap_or(FIRST), max);
         self.looked_at = processes.last().copied().or(self.looked_at);
         processes.extend(doubted.keys());
+
         let classes = engine.process_classes(names.epoch(), &processes);
         for (process, class) in processes.into_iter().zip(classes) {
             let looked = LookedAt { class, losses };
             if recorder.is_class_possible(process, looked, plan.generation) {
                 continue;
             }
+
+            // Twice in the same way: no frame on its way explains it.
             if doubted.get(&process) == Some(&class) {
                 self.doubtful.clear();
                 recorder.forget_process_classes();

@@ -37,11 +37,13 @@ impl ProgramLoads {
         let Some(prog_id) = loaded(message) else {
             return false;
         };
+
         let place = self.expected.iter().position(|(id, _)| *id == prog_id);
         if let Some(place) = place {
             self.expected.remove(place);
             return true;
         }
+
         let is_held = may_come && self.held.len() < PROGRAMS_MAX;
         if is_held {
             self.held.push_back(Held {
@@ -87,9 +89,10 @@ fn loaded(message: &[u8]) -> Option<u32> {
             .find(|field| field.name == name)
             .map(|field| field.value)
     };
-    let is_load = value(b"op") == Some(b"LOAD");
-    let prog_id = value(b"prog-id").filter(|_| is_load)?;
-    u32::try_from(text::number(prog_id, 10)?).ok()
+    if value(b"op") != Some(b"LOAD") {
+        return None;
+    }
+    u32::try_from(text::number(value(b"prog-id")?, 10)?).ok()
 }
 
 #[cfg(test)]

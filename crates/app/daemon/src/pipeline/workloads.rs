@@ -83,20 +83,25 @@ impl Workloads {
         if !names.ask_cgroups() || self.epoch != names.epoch() {
             return false;
         }
+
+        // So many at a time, and each in its turn: a look at all would hold up the rings.
         let mut living = recorder.cgroups_living();
         living.sort_unstable();
         let begin = living.partition_point(|&id| id <= self.checked);
         living.rotate_left(begin);
         living.truncate(max);
         self.checked = living.last().copied().unwrap_or(self.checked);
+
         let doubted = std::mem::take(&mut self.doubtful);
         living.extend(doubted.keys());
+
         let mut has_changed = false;
         for cgroup in living {
             let Some((epoch, has)) = engine.class(cgroup) else {
                 continue;
             };
             let due = recorder.class(cgroup, names);
+
             match due.filter(|due| epoch == self.epoch && *due != has) {
                 Some(due) if doubted.get(&cgroup) == Some(&has) => {
                     has_changed |= engine.classify(cgroup, self.epoch, &due);

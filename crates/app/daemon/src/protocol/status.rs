@@ -186,8 +186,8 @@ pub struct SpawnerStatus {
     pub running: bool,
 }
 
-impl From<spawn::State> for SpawnerStatus {
-    fn from(state: spawn::State) -> SpawnerStatus {
+impl From<privsep::spawn::State> for SpawnerStatus {
+    fn from(state: privsep::spawn::State) -> SpawnerStatus {
         SpawnerStatus {
             pid: state.pid.unwrap_or_default(),
             standby: state.standby,

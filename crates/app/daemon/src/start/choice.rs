@@ -29,6 +29,7 @@ pub fn kind(engine: Engine) -> Result<Kind> {
     if engine == Engine::Kernel {
         return Ok(Kind::Kernel);
     }
+
     if let Some(reason) = capture::probe::ebpf_refusal() {
         if engine != Engine::Auto {
             bail!(
@@ -39,9 +40,11 @@ pub fn kind(engine: Engine) -> Result<Kind> {
         say!("tarsier: engine kernel: {reason}: {KERNEL_ENGINE}");
         return Ok(Kind::Kernel);
     }
+
     if engine == Engine::Tracepoint {
         return Ok(Kind::Tracepoint);
     }
+
     match (capture::probe::trampoline_refusal(), engine) {
         (None, _) => Ok(Kind::Trampoline),
         (Some(reason), Engine::Trampoline) => bail!(

@@ -5,7 +5,7 @@ use crate::stderr::say;
 use anyhow::{bail, Result};
 use conf::plugins::PluginKind;
 use conf::{Config, Confinement as Choice, MetricsAddress, NameFormat};
-use confine::{InForce, Wanted, Writable};
+use privsep::confine::{InForce, Wanted, Writable};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -36,12 +36,15 @@ impl Confinement {
                 in_force: None,
             };
         }
+
+        // What this kernel can do is probed while that is still allowed.
         capture::probe::prepare_confinement();
         let mut wanted = wanted(config, run_dir, pins);
         let state_dir = state_dir.filter(|state_dir| *state_dir != run_dir);
         let state_dir = state_dir.map(|state_dir| Writable::Directory(state_dir.to_owned()));
         wanted.writable.extend(state_dir);
-        let in_force = confine::apply(&wanted);
+
+        let in_force = privsep::confine::apply(&wanted);
         report(&in_force);
         Confinement {
             choice,
@@ -168,9 +171,10 @@ fn real(path: &Path) -> PathBuf {
 
 /// Prints one line for what is in force, and one for each part that is not.
 fn report(all: &InForce) {
-    let others = match all.kills {
-        true => "kill it",
-        false => "fail and are recorded",
+    let others = if all.kills {
+        "kill it"
+    } else {
+        "fail and are recorded"
     };
     let landlock = match &all.landlock {
         Some(landlock) => format!(

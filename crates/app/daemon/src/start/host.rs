@@ -2,7 +2,7 @@
 
 use capture::probe;
 use compose::Sign;
-use lookup::Host;
+use privsep::lookup::Host;
 
 /// This machine, looked up in the calling process. For commands that an administrator runs; the
 /// daemon has [`Lookups`](crate::start::lookups::Lookups).

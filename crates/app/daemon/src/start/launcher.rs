@@ -6,8 +6,8 @@ use crate::start::{settings, settings_at_start};
 use anyhow::{Context, Result};
 use cli::RunArgs;
 use journal::Severity;
+use privsep::spawn::{Ended, Launcher};
 use record::RecordType;
-use spawn::{Ended, Launcher};
 
 /// Starts the spawners, or reaches those of a service. Call it before anything is changed that programs must not inherit.
 pub(crate) fn start(args: &RunArgs) -> Result<Launcher> {
@@ -20,9 +20,10 @@ pub(crate) fn start(args: &RunArgs) -> Result<Launcher> {
         });
     }
     let config = settings_at_start::file(args);
-    let config = match args.command.is_empty() {
-        true => settings_at_start::file_in_force(config, &settings::state_dir(args)),
-        false => config.to_owned(),
+    let config = if args.command.is_empty() {
+        settings_at_start::file_in_force(config, &settings::state_dir(args))
+    } else {
+        config.to_owned()
     };
     let log = args.log_file.as_ref().map(std::path::absolute);
     let log = log.transpose().context("--log-file")?;
@@ -56,9 +57,10 @@ fn say(ended: &Ended, is_replaced: bool, pipeline: &mut Pipeline) {
     let pid = ended.pid.map_or("?".to_owned(), |pid| pid.to_string());
     let how = ended.status.map(|status| format!(" ({status})"));
     let how = how.unwrap_or_default();
-    let (severity, rest) = match is_replaced {
-        true => (Severity::Warning, ": another has taken its place"),
-        false => (Severity::Alert, ""),
+    let (severity, rest) = if is_replaced {
+        (Severity::Warning, ": another has taken its place")
+    } else {
+        (Severity::Alert, "")
     };
     pipeline.output().notify(
         severity,
@@ -66,9 +68,10 @@ fn say(ended: &Ended, is_replaced: bool, pipeline: &mut Pipeline) {
     );
     pipeline.log_action(&Action {
         kind: RecordType::DAEMON_ERR,
-        op: match is_replaced {
-            true => "spawner-replaced",
-            false => "spawner-ended",
+        op: if is_replaced {
+            "spawner-replaced"
+        } else {
+            "spawner-ended"
         },
         who: Who::this_process(),
         extra: &[("spawner", &pid)],

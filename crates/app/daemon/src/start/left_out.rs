@@ -36,9 +36,10 @@ fn record(one: &LeftOut, rules: &RulesInForce, pipeline: &mut Pipeline) {
     );
     pipeline.log_action(&Action {
         kind: RecordType::DAEMON_ERR,
-        op: match one.is_setting {
-            true => "setting-not-in-force",
-            false => "rule-not-in-force",
+        op: if one.is_setting {
+            "setting-not-in-force"
+        } else {
+            "rule-not-in-force"
         },
         who: Who::this_process(),
         extra: &[

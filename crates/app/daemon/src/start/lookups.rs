@@ -5,15 +5,15 @@ use crate::start::host::kernel_has;
 use crate::stderr::say;
 use capture::Helpers;
 use conf::{Config, ExeHash};
-use lookup::Remote;
-use spawn::Launcher;
+use privsep::lookup::Remote;
+use privsep::spawn::Launcher;
 use std::io;
 use std::sync::Arc;
 
 /// The system, as this process looks it up.
 pub(crate) type Lookups = Arc<Remote>;
 
-const _: () = assert!(lookup::HELPERS == Helpers::MAX);
+const _: () = assert!(privsep::lookup::HELPERS == Helpers::MAX);
 
 /// Starts the helper for paths. Without it recording goes on, and each look-up tries again.
 pub(crate) fn start(launcher: &Launcher) -> Lookups {
@@ -35,7 +35,11 @@ pub(crate) fn set_hashes(lookups: &Lookups, config: &Config, is_kernel: bool) {
     if is_wanted && is_kernel {
         say!("tarsier: exe_hash has no effect: the kernel engine writes the kernel's own records");
     }
-    let bytes_max = config.hashed_bytes_max().filter(|_| !is_kernel);
+    let bytes_max = if is_kernel {
+        None
+    } else {
+        config.hashed_bytes_max()
+    };
     if let Err(error) = lookups.set_hashes(bytes_max) {
         say!("tarsier: exe_hash: no helper that hashes can be started, so events lack digests: {error}");
     }

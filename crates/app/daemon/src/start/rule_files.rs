@@ -58,9 +58,10 @@ fn explain_if_none(paths: &[PathBuf]) {
     if path != Path::new(RULES_DIR) || !is_missing(path) {
         return;
     }
-    let none = match path.exists() {
-        false => "there is no",
-        true => "no *.rules file is in",
+    let none = if path.exists() {
+        "no *.rules file is in"
+    } else {
+        "there is no"
     };
     say!(
         "tarsier: no rules: {none} {RULES_DIR}: {STARTER_REMEDY}; or name other rules with --rules"

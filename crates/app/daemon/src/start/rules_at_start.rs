@@ -114,9 +114,11 @@ impl Chosen {
         let is_it = |rule: &Rule| rules::to_kernel(rule) == refused.rule;
         let place = self.set.rules.iter().position(is_it);
         let wants_all = settings.sources.rules_error(&settings.config) == RulesError::Refuse;
-        let Some(place) = place.filter(|_| !wants_all) else {
-            return Err(anyhow!("the kernel engine cannot be started: {refused}"));
+        let place = match place {
+            Some(place) if !wants_all => place,
+            _ => return Err(anyhow!("the kernel engine cannot be started: {refused}")),
         };
+
         let rule = self.set.rules.remove(place);
         let number = self.generation.plan.generation;
         self.generation = settings.generation(self.set.rules.clone(), true, number)?;

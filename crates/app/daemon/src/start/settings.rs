@@ -17,10 +17,10 @@ use cli::{LogFormat, RunArgs};
 use compose::Generation;
 use conf::{Config, ExeHash, LoadOptions, Loaded, RulesError};
 use plan::{Capabilities, Identities, IoUring, Plan};
+use privsep::spawn::Launcher;
 use record::Encoder;
 use record::Format;
 use rules::RulesFile;
-use spawn::Launcher;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -63,9 +63,10 @@ impl Sources {
 
     /// What a start does with wrong rules.
     pub(crate) fn rules_error(&self, config: &Config) -> RulesError {
-        match self.has_command {
-            true => RulesError::Refuse,
-            false => config.rules_error,
+        if self.has_command {
+            RulesError::Refuse
+        } else {
+            config.rules_error
         }
     }
 
@@ -154,9 +155,10 @@ impl Sources {
 
 /// The directory for what outlives a reboot. A daemon with a run directory of its own keeps everything there.
 pub(crate) fn state_dir(args: &RunArgs) -> PathBuf {
-    let standard = match args.run_dir == Path::new(cli::RUN_DIR) {
-        true => Path::new(cli::STATE_DIR),
-        false => &args.run_dir,
+    let standard = if args.run_dir == Path::new(cli::RUN_DIR) {
+        Path::new(cli::STATE_DIR)
+    } else {
+        &args.run_dir
     };
     let directory = args.state_dir.as_deref().unwrap_or(standard);
     std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned())
@@ -223,11 +225,12 @@ impl Settings {
             refuse_own_fields(&rules)?;
         }
         let capabilities = &configured(&self.capabilities, &self.config);
-        let mut plan = match is_kernel {
-            true => Plan::for_kernel(&rules, capabilities, number),
-            false => Plan::new(&rules, capabilities, &identities, number)
+        let mut plan = if is_kernel {
+            Plan::for_kernel(&rules, capabilities, number)
+        } else {
+            Plan::new(&rules, capabilities, &identities, number)
                 .map_err(|error| too_large(&error, &rules))
-                .context("the rules cannot be planned")?,
+                .context("the rules cannot be planned")?
         };
         let needs_processes = self.config.tells_ancestors() || self.config.tells_labels();
         plan.hooks.processes |= !is_kernel && needs_processes;

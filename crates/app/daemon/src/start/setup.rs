@@ -35,8 +35,8 @@ use compose::{Generation, System};
 use conf::Config;
 use journal::{Journal, OpenReport};
 use plan::Plan;
+use privsep::spawn::Launcher;
 use record::Encoder;
-use spawn::Launcher;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -168,9 +168,10 @@ impl<'a> RulesChosen<'a> {
             is_kernel,
             ..
         } = &mut self.prepared;
-        let wanted = match is_kernel {
-            true => None,
-            false => pin_dir(args, &settings.config).map(Path::to_owned),
+        let wanted = if *is_kernel {
+            None
+        } else {
+            pin_dir(args, &settings.config).map(Path::to_owned)
         };
         let pin_dirs = wanted.iter().cloned().chain(takeover::noted(&args.run_dir));
         let pin_dirs: Vec<PathBuf> = pin_dirs.collect();
@@ -354,9 +355,12 @@ fn begin(
     lookups::set_hashes(pipeline.lookups(), config, pipeline.is_kernel_engine());
     pipeline.begin(settings::overload(config));
 
-    // Losses that the last daemon has counted but not reported are reported as losses of the time without one.
-    if let Some(downtime) = downtime.filter(|_| is_taken_over) {
-        recording.losses.told_before(&downtime.counted, pipeline);
+    // The record of the downtime has the losses counted so far: they are not reported a second time.
+    match downtime {
+        Some(downtime) if is_taken_over => {
+            recording.losses.told_before(&downtime.counted, pipeline);
+        }
+        _ => {}
     }
     report_start(pipeline, &recording.rules_in_force);
     let started = pipeline.engine().started();
@@ -372,9 +376,10 @@ fn report_start(pipeline: &mut Pipeline, in_force: &RulesInForce) {
     left_out::report(in_force, pipeline);
     pipeline.commit();
     let plan = pipeline.plan();
-    let place = match pipeline.is_kernel_engine() {
-        true => "the kernel's own audit".to_owned(),
-        false => calls_and_operations(plan),
+    let place = if pipeline.is_kernel_engine() {
+        "the kernel's own audit".to_owned()
+    } else {
+        calls_and_operations(plan)
     };
     let (rules, log) = (plan.rules.len(), pipeline.output().log_text());
     let engine = pipeline.engine().name();

@@ -78,6 +78,7 @@ pub fn load(dir: &Path) -> Result<(Vec<Plugin>, Vec<PluginError>), PluginError> 
         Err(TrustError::Io { source, .. }) => return Err(unreadable(source)),
         Err(error) => return Err(PluginError::Untrusted(error)),
     };
+
     // A file whose name is not UTF-8 is skipped.
     let names = entries.into_iter().flat_map(OsString::into_string);
     let mut names: Vec<String> = names.filter(|name| is_plugin(name)).collect();
@@ -89,6 +90,7 @@ pub fn load(dir: &Path) -> Result<(Vec<Plugin>, Vec<PluginError>), PluginError> 
             Err(error) => errors.push(error),
         }
     }
+
     Ok((plugins, errors))
 }
 
@@ -119,12 +121,14 @@ fn load_one(path: &Path) -> Result<Option<Plugin>, PluginError> {
             limit_bytes: FILE_BYTES_MAX,
         });
     }
+
     let plugin = parse(&text, path)?;
     if let Some(PluginKind::Program { path: program, .. }) =
         plugin.as_ref().map(|plugin| &plugin.kind)
     {
         check_program(path, program)?;
     }
+
     Ok(plugin)
 }
 
@@ -174,6 +178,7 @@ pub fn parse(text: &[u8], path: &Path) -> Result<Option<Plugin>, PluginError> {
             .map_err(|_| wrong(("bytes that are not UTF-8".into(), "text outside comments")))?;
         draft.line(line).map_err(wrong)?;
     }
+
     draft.finish(path)
 }
 
@@ -184,6 +189,7 @@ impl Draft {
         let Some(key) = words.next() else {
             return Ok(());
         };
+
         let syntax = "`key = value` with blanks around the `=`";
         match words.next() {
             Some("=") => {}
@@ -197,6 +203,7 @@ impl Draft {
             [_, extra, ..] => return Err((format!("{extra:?} after the value of {key}"), syntax)),
         };
         let found = || format!("{key} = {value}");
+
         match key.to_ascii_lowercase().as_str() {
             "active" => {
                 self.is_active = either(value, ["no", "yes"]).ok_or((found(), "yes or no"))?
@@ -220,6 +227,7 @@ impl Draft {
                 return Err((format!("unknown keyword {key:?}"), keys));
             }
         }
+
         Ok(())
     }
 
@@ -227,6 +235,7 @@ impl Draft {
         if !self.is_active {
             return Ok(None);
         }
+
         let wrong = |found: &str, remedy| PluginError::Incomplete {
             path: path.to_owned(),
             found: found.to_owned(),
@@ -236,6 +245,7 @@ impl Draft {
             let found = "active, but no path is given";
             return Err(wrong(found, "add `path = /sbin/PROGRAM`"));
         };
+
         let has_prefix = program
             .get(..BUILTIN.len())
             .is_some_and(|start| start.eq_ignore_ascii_case(BUILTIN));
@@ -254,13 +264,15 @@ impl Draft {
             let found = format!("path = {program} is not absolute");
             return Err(wrong(&found, "write the whole path"));
         };
+
         let name = path.file_name().unwrap_or_default();
         Ok(Some(Plugin {
             name: name.to_string_lossy().into_owned(),
             kind,
-            format: match self.is_binary {
-                true => Format::Binary,
-                false => Format::String,
+            format: if self.is_binary {
+                Format::Binary
+            } else {
+                Format::String
             },
         }))
     }
@@ -287,6 +299,7 @@ impl Draft {
                 )));
             }
         }
+
         let path = socket.ok_or_else(|| wrong("the socket has no path".to_owned()))?;
         Ok(PluginKind::Socket { path, mode })
     }

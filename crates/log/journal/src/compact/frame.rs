@@ -40,6 +40,7 @@ impl Head {
             last_s,
             check: [0; 8],
         };
+
         head.check = head.check_of(payload);
         Some(head)
     }
@@ -52,10 +53,12 @@ impl Head {
         } else {
             0
         };
+
         let numbers = [self.stored, self.text, self.first_s, self.last_s];
         for (place, number) in bytes[4..CHECKED_BYTES].chunks_mut(4).zip(numbers) {
             place.copy_from_slice(&number.to_le_bytes());
         }
+
         bytes[CHECKED_BYTES..].copy_from_slice(&self.check);
         bytes
     }
@@ -74,6 +77,7 @@ impl Head {
             last_s: number(16),
             check,
         };
+
         let is_head = bytes[..2] == MARK && bytes[2] <= BEGINS_SEGMENT && bytes[3] == 0;
         let fits = head.stored <= FRAME_BYTES_MAX && head.text <= FRAME_BYTES_MAX;
         (is_head && fits).then_some(head)

@@ -37,9 +37,10 @@ pub fn open(path: &Path, range: TimeRange) -> io::Result<Box<dyn Read>> {
     let mut start = vec![0; MAGIC.len()];
     let count = read::fill(&mut file, &mut start)?;
     start.truncate(count);
-    match super::is_compact(&start) {
-        true => Ok(Box::new(Reader::new(file, range)?)),
-        false => Ok(Box::new(io::Cursor::new(start).chain(file))),
+    if super::is_compact(&start) {
+        Ok(Box::new(Reader::new(file, range)?))
+    } else {
+        Ok(Box::new(io::Cursor::new(start).chain(file)))
     }
 }
 
@@ -50,12 +51,13 @@ pub fn open(path: &Path, range: TimeRange) -> io::Result<Box<dyn Read>> {
 pub fn text(mut file: impl Read) -> io::Result<impl Read> {
     let mut start = vec![0; MAGIC.len()];
     read::fill(&mut file, &mut start)?;
-    match super::is_compact(&start) {
-        true => Reader::new(file, TimeRange::ALL),
-        false => Err(io::Error::new(
+    if super::is_compact(&start) {
+        Reader::new(file, TimeRange::ALL)
+    } else {
+        Err(io::Error::new(
             io::ErrorKind::InvalidData,
             "not a COMPACT file",
-        )),
+        ))
     }
 }
 
@@ -98,6 +100,7 @@ impl<R: Read> Reader<R> {
         if count < HEAD_BYTES {
             return Ok(false);
         }
+
         let damaged = |offset: u64| {
             let text = format!("the frame at byte {offset} is damaged");
             Err(io::Error::new(io::ErrorKind::InvalidData, text))
@@ -105,6 +108,7 @@ impl<R: Read> Reader<R> {
         let Some(head) = Head::parse(&head) else {
             return damaged(self.offset);
         };
+
         self.payload.clear();
         let stored = u64::from(head.stored);
         self.file
@@ -117,6 +121,7 @@ impl<R: Read> Reader<R> {
         if !head.holds(&self.payload) {
             return damaged(self.offset);
         }
+
         if head.begins_segment {
             self.decoder.reinit()?;
             self.skipped.clear();
@@ -126,6 +131,7 @@ impl<R: Read> Reader<R> {
         } else if self.decode(head.text as usize).is_err() {
             return damaged(self.offset);
         }
+
         self.offset += HEAD_BYTES as u64 + stored;
         Ok(true)
     }
@@ -148,9 +154,11 @@ impl<R: Read> Reader<R> {
                 }
             }
         }
-        match self.text.len() == text {
-            true => Ok(()),
-            false => Err(io::ErrorKind::InvalidData.into()),
+
+        if self.text.len() == text {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::InvalidData.into())
         }
     }
 }

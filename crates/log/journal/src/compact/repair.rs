@@ -28,6 +28,7 @@ pub(crate) fn repair(file: &File, size: u64) -> io::Result<(u64, u64)> {
         }
         at = end;
     }
+
     if at < size {
         file.set_len(at)?;
     }

@@ -47,6 +47,7 @@ impl Writer {
             self.segment_bytes = 0;
             self.begins_segment = true;
         }
+
         self.frame.clear();
         if is_new {
             self.frame.extend_from_slice(MAGIC);
@@ -55,11 +56,13 @@ impl Writer {
         let payload_at = head_at + HEAD_BYTES;
         self.frame.resize(payload_at, 0);
         self.compress(text)?;
+
         let head = Head::of(self.begins_segment, text, &self.frame[payload_at..]);
         let head = head.ok_or_else(|| io::Error::other("a frame is too large"))?;
         self.frame[head_at..payload_at].copy_from_slice(&head.to_bytes());
         self.begins_segment = false;
         self.segment_bytes += text.len() as u64;
+
         Ok(&self.frame)
     }
 

@@ -55,9 +55,10 @@ impl Compressor {
     /// The compressed file, if a compression has finished since the last call.
     pub(super) fn poll(&mut self) -> Result<Option<PathBuf>, CompressError> {
         let is_finished = |compression: &Compression| compression.thread.is_finished();
-        match self.running.as_ref().is_some_and(is_finished) {
-            true => self.finish(),
-            false => Ok(None),
+        if self.running.as_ref().is_some_and(is_finished) {
+            self.finish()
+        } else {
+            Ok(None)
         }
     }
 
@@ -106,7 +107,7 @@ fn write_compressed(path: &Path, part: &Path, group: &Group) -> io::Result<()> {
 }
 
 /// Removes what a compression interrupted by a crash left beside an uncompressed file.
-pub(crate) fn mend(log_file: &Path) -> io::Result<()> {
+pub(crate) fn repair(log_file: &Path) -> io::Result<()> {
     for number in files::rotated_numbers(log_file)? {
         let plain = files::numbered(log_file, number);
         let leftovers = [PART_SUFFIX, COMPRESSED_SUFFIX].map(|suffix| with_suffix(&plain, suffix));

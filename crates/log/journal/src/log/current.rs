@@ -94,16 +94,18 @@ impl Current {
     pub(super) fn start_form(&mut self, format: LogFormat) -> Result<bool, RotateError> {
         let wants = format == LogFormat::Compact;
         if wants != self.compact.is_some() {
-            self.compact = match wants {
-                true => Some(compact::Writer::new().map_err(|source| RotateError {
+            self.compact = if wants {
+                Some(compact::Writer::new().map_err(|source| RotateError {
                     path: self.path.clone(),
                     call: "start of compression for",
                     target: self.path.clone(),
                     source,
-                })?),
-                false => None,
+                })?)
+            } else {
+                None
             };
         }
+
         if let Some(writer) = &mut self.compact {
             writer.begin_segment();
         }
@@ -117,6 +119,7 @@ impl Current {
         let Some(file) = self.file.clone() else {
             return Attempt::nothing();
         };
+
         stream.begin_write(&file, self.size_bytes, upto, upto as u64, false);
         let (mut done, mut writes) = (0, 0);
         let mut result = Ok(());
@@ -138,6 +141,7 @@ impl Current {
                 }
             }
         }
+
         if done > 0 {
             self.sealing.extend(&stream.pending().bytes()[..done]);
         }
@@ -157,6 +161,7 @@ impl Current {
         let (Some(file), Some(writer)) = (self.file.clone(), &mut self.compact) else {
             return Attempt::nothing();
         };
+
         let upto = upto.min(stream.pending().cut_at_or_after(FRAME_TEXT_BYTES));
         let is_new = self.size_bytes == 0;
         let made = writer.frame(&stream.pending().bytes()[..upto], is_new);
@@ -165,6 +170,7 @@ impl Current {
         }
         let written =
             made.and_then(|frame| append_whole(&file, frame, self.size_bytes).map(|()| frame));
+
         match written {
             Ok(frame) => {
                 self.sealing.extend(frame);
@@ -189,14 +195,15 @@ impl Current {
 
     /// Fails if the seal of the last rotated file is not written yet: another rotation has to wait.
     pub(super) fn check_seal_written(&mut self) -> Result<(), RotateError> {
-        match self.sealing.is_behind() {
-            true => Err(RotateError {
+        if self.sealing.is_behind() {
+            Err(RotateError {
                 path: self.path.clone(),
                 call: "write the last entries to",
                 target: seal_path(&self.path),
                 source: rustix::io::Errno::NOSPC.into(),
-            }),
-            false => Ok(()),
+            })
+        } else {
+            Ok(())
         }
     }
 
@@ -267,6 +274,7 @@ fn end_in_whole_events(stream: &Stream, file: &File, done: usize) -> usize {
     if whole == done {
         return done;
     }
+
     let torn = (done - whole) as u64;
     let cut = file
         .metadata()
@@ -295,6 +303,7 @@ fn append_whole(file: &File, bytes: &[u8], size: u64) -> io::Result<()> {
             }
         }
     }
+
     Ok(())
 }
 
@@ -360,9 +369,10 @@ mod tests {
             let mut current = current(file, 0);
             assert!(!current.start_form(format).unwrap());
             let mut stream = stream_of(&[b"type=A\n"]);
-            let attempt = match current.is_compact() {
-                true => current.write_frame(&mut stream, 7),
-                false => current.write_lines(&mut stream, 7),
+            let attempt = if current.is_compact() {
+                current.write_frame(&mut stream, 7)
+            } else {
+                current.write_lines(&mut stream, 7)
             };
             assert!(is_full(&attempt), "{format:?}: {:?}", attempt.result);
             assert_eq!((attempt.stored_bytes, attempt.batch.bytes), (0, 0));

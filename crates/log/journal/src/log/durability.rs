@@ -35,9 +35,10 @@ pub(super) struct Finished {
 impl Durability {
     /// Starts the helper if `config` wants one.
     pub(super) fn start(config: &Config, log_file: &Path) -> Result<Self, OpenError> {
-        let syncer = match wants_syncer(config) {
-            true => Some(start_syncer(log_file)?),
-            false => None,
+        let syncer = if wants_syncer(config) {
+            Some(start_syncer(log_file)?)
+        } else {
+            None
         };
         Ok(Durability {
             syncer,
@@ -108,6 +109,7 @@ impl Durability {
             Flush::Sync => SyncCall::Full,
             _ => SyncCall::Data,
         };
+
         match &self.syncer {
             Some(syncer) => {
                 syncer.request(file, call, written);

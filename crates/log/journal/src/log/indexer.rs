@@ -25,6 +25,7 @@ impl Indexer {
         if earlier.is_some_and(|running| !running.thread.is_finished()) {
             return;
         }
+
         let goes_on = Arc::new(AtomicBool::new(true));
         let is_wanted = Arc::clone(&goes_on);
         let work = move || {
@@ -34,6 +35,7 @@ impl Indexer {
                 let _ = index::build_while(&path, || is_wanted.load(Ordering::Relaxed));
             }
         };
+
         let started = std::thread::Builder::new()
             .name("journal-idx".into())
             .spawn(work);

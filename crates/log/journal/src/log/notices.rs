@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use spawn::{Child, Launcher, Request};
+use privsep::spawn::{Child, Launcher, Request};
 
 use crate::action::{Action, Severity};
 

@@ -41,8 +41,8 @@ impl Opened {
     /// Opens or creates `log_file`, locks it, repairs what a crash left, and opens its seal.
     pub(super) fn new(log_file: &Path, config: &Config) -> Result<Opened, OpenError> {
         let warning = files::prepare_dir(log_file, &config.log_group)?;
-        rotate::mend(log_file)
-            .and_then(|()| compress::mend(log_file))
+        rotate::repair(log_file)
+            .and_then(|()| compress::repair(log_file))
             .map_err(|e| OpenError::io(log_file, "mending an unfinished rotation", e))?;
         let torn_rotated = recover::repair_rotated(log_file)?;
         let file = files::open_log(log_file, &config.log_group)?;
@@ -51,6 +51,7 @@ impl Opened {
             .map_err(|error| OpenError::io(log_file, "read", error))?;
         let sealer = open_sealer(log_file, &file, size_bytes, config)?;
         let space = Space::of(&file).map_err(|e| OpenError::io(log_file, "fstatvfs", e))?;
+
         Ok(Opened {
             file,
             sealer,

@@ -29,9 +29,10 @@ impl Journal {
     /// tells. The limits on size and space are checked as after a write, so there may be actions at
     /// once.
     pub fn open(log_file: &Path, config: &Config) -> Result<(Self, OpenReport), OpenError> {
-        let opened = match config.write_logs {
-            true => Some(Opened::new(log_file, config)?),
-            false => None,
+        let opened = if config.write_logs {
+            Some(Opened::new(log_file, config)?)
+        } else {
+            None
         };
         let durability = Durability::start(config, log_file)?;
         let limits = opened.as_ref().map(|opened| opened.limits);
@@ -48,6 +49,7 @@ impl Journal {
             ),
             None => (Current::closed(log_file), None, OpenReport::default()),
         };
+
         let mut journal = Journal {
             config: config.clone(),
             durability,
@@ -58,6 +60,7 @@ impl Journal {
             indexer: Indexer::default(),
             counters: Counters::default(),
         };
+
         if config.write_logs {
             journal.say_warning(warning);
             report.removed = journal.begin()?;
@@ -99,6 +102,7 @@ impl Journal {
             }
             _ => None,
         };
+
         if !config.write_logs {
             self.end_file();
             self.current.set_path(log_file);
@@ -110,6 +114,7 @@ impl Journal {
             }
             self.start_or_end_sealing(config)?;
         }
+
         self.durability.change_helper(syncer, config);
         self.config = config.clone();
         if let Some(opened) = opened {
@@ -118,6 +123,7 @@ impl Journal {
         self.start_form().map_err(|error| {
             OpenError::io(log_file, "rotation for another log_format", error.source)
         })?;
+
         if let Some(Ok(space)) = self.current.file().map(|file| Space::of(file)) {
             self.responses.set_limits(Limits::of(config, &space));
         }
@@ -125,10 +131,12 @@ impl Journal {
         if !config.write_logs {
             return Ok(());
         }
+
         for path in self.remove_excess() {
             let text = format!("{} removed: it is beyond num_logs", path.display());
             self.say(Severity::Notice, text);
         }
+
         self.fix_rotated_permissions();
         self.check_size();
         self.check_space();
@@ -165,18 +173,21 @@ impl Journal {
             }
             return Ok(());
         }
+
         files::prepare_dir(log_file, &config.log_group)?;
         let file = files::open_log(log_file, &config.log_group)?;
         let (size_bytes, torn) = recover::repair(&file, log_file)?;
         self.say_torn(torn);
-        let sealer = match self.current.is_open() {
-            true => open_sealer(log_file, &file, size_bytes, config)?,
-            false => None,
+        let sealer = if self.current.is_open() {
+            open_sealer(log_file, &file, size_bytes, config)?
+        } else {
+            None
         };
         self.close_seal();
         self.current.sealing().set(sealer);
         self.sync_before_leaving();
         self.current.move_to(log_file, file, size_bytes);
+
         Ok(())
     }
 
@@ -193,6 +204,7 @@ impl Journal {
             (false, true, _) => self.close_seal(),
             _ => {}
         }
+
         Ok(())
     }
 
@@ -222,6 +234,7 @@ impl Journal {
         if self.current.is_open() || !self.config.write_logs {
             return Ok(());
         }
+
         // The helper may still hold the file, and with it this journal's own lock.
         self.durability.drain();
         let group = &self.config.log_group;
@@ -230,6 +243,7 @@ impl Journal {
         let (size_bytes, torn) = recover::repair(&file, self.path())?;
         self.say_torn(torn);
         self.current.sealing().end_closed();
+
         let sealer = open_sealer(self.path(), &file, size_bytes, &self.config)?;
         self.current.reopen(file, size_bytes, sealer);
         self.start_form().map_err(|error| {
@@ -237,6 +251,7 @@ impl Journal {
         })?;
         self.say(Severity::Notice, "logging is resumed".into());
         self.check_size();
+
         Ok(())
     }
 

@@ -211,11 +211,13 @@ impl Responses {
         if max_mib == 0 || at.size_bytes / MIB < max_mib || !at.is_open {
             return Response::Nothing;
         }
+
         let suspend = |then| Response::Suspend {
             cause: "the log has reached max_log_file".to_owned(),
             then,
         };
         let rotate = |keep| Response::Rotate { what: "size", keep };
+
         match &at.config.max_log_file_action {
             SizeAction::Ignore => Response::Nothing,
             SizeAction::Syslog => {
@@ -241,6 +243,7 @@ impl Responses {
         if space.is_full() {
             return self.disk_full(at);
         }
+
         self.said.full = self.trouble == Trouble::Full;
         if space.available_bytes >= self.limits.space_left_bytes {
             self.said.space_left = false;
@@ -254,6 +257,7 @@ impl Responses {
             );
             return self.act_on_space(action, text, at);
         }
+
         Response::Nothing
     }
 
@@ -274,6 +278,7 @@ impl Responses {
             );
             return self.act_on_space(action, text, at);
         }
+
         Response::Nothing
     }
 
@@ -342,6 +347,7 @@ impl Responses {
             FailureAction::Single => Then::Change(Runlevel::Single),
             FailureAction::Halt => Then::Change(Runlevel::Halt),
         };
+
         Response::Suspend { cause, then }
     }
 

@@ -101,8 +101,9 @@ pub(super) fn open_sealer(
     size_bytes: u64,
     config: &Config,
 ) -> Result<Option<Sealer>, OpenError> {
-    match config.seal {
-        true => Sealer::open(log_file, file, size_bytes, &config.log_group).map(Some),
-        false => Ok(None),
+    if config.seal {
+        Sealer::open(log_file, file, size_bytes, &config.log_group).map(Some)
+    } else {
+        Ok(None)
     }
 }

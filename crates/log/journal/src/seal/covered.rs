@@ -22,6 +22,7 @@ pub fn covered(seal: &[u8], available: u64) -> Covered {
     if seal.len() < HEADER_BYTES {
         return Covered::default();
     }
+
     let mut covered = Covered {
         log_bytes: 0,
         seal_bytes: HEADER_BYTES,
@@ -57,6 +58,7 @@ pub fn covered(seal: &[u8], available: u64) -> Covered {
         );
         covered.seal_bytes += found.bytes;
     }
+
     covered
 }
 

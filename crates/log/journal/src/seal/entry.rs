@@ -78,6 +78,7 @@ impl Header {
         bytes.extend_from_slice(&self.file.to_le_bytes());
         bytes.extend_from_slice(&self.time_ms.to_le_bytes());
         bytes.extend_from_slice(&self.chain);
+
         // This is not for protection, which the chain gives. It keeps a damaged epoch from being
         // believed.
         let check = blake3::hash(&bytes);
@@ -97,6 +98,7 @@ impl Header {
             time_ms: fields.u64()?,
             chain: fields.take()?,
         };
+
         let check = blake3::hash(&bytes[..CHECKED_BYTES]);
         let is_whole = &magic == MAGIC && bytes[CHECKED_BYTES..] == check.as_bytes()[..16];
         is_whole.then(|| (header, Chain::after_header(bytes)))
@@ -171,6 +173,7 @@ impl Entry<'_> {
         out.extend_from_slice(&self.epoch.to_le_bytes());
         out.extend_from_slice(&self.index.to_le_bytes());
         out.extend_from_slice(&self.time_ms.to_le_bytes());
+
         match &self.kind {
             EntryKind::Commit {
                 start,
@@ -203,6 +206,7 @@ impl Entry<'_> {
                 }
             }
         }
+
         let length = (out.len() - length_at - 4) as u32;
         out[length_at..length_at + 4].copy_from_slice(&length.to_le_bytes());
     }
@@ -248,6 +252,7 @@ impl Entry<'_> {
             }
             _ => return None,
         };
+
         fields.0.is_empty().then_some(Entry {
             epoch,
             index,
@@ -275,14 +280,17 @@ pub(super) fn next(bytes: &[u8]) -> Option<Found<'_>> {
     if !(HEAD_BYTES..=BODY_BYTES_MAX).contains(&length) {
         return None;
     }
+
     let sized_body = bytes.get(..4 + length)?;
     let entry = Entry::parse(&sized_body[4..])?;
     let mut rest = Fields(&bytes[4 + length..]);
     let tag = rest.take()?;
-    let signature = match entry.is_checkpoint() {
-        true => Some(rest.take()?),
-        false => None,
+    let signature = if entry.is_checkpoint() {
+        Some(rest.take()?)
+    } else {
+        None
     };
+
     Some(Found {
         bytes: bytes.len() - rest.0.len(),
         entry,

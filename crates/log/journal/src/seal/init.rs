@@ -49,6 +49,7 @@ pub fn init(log: &Path) -> Result<VerificationKey, InitError> {
             state: path.clone(),
         });
     }
+
     let failed = |call| {
         let path = path.clone();
         move |source: io::Error| InitError::Io { path, call, source }
@@ -57,6 +58,7 @@ pub fn init(log: &Path) -> Result<VerificationKey, InitError> {
     let mut id = [0; 16];
     fill_random(secret.as_mut_slice()).map_err(failed("getrandom"))?;
     fill_random(&mut id).map_err(failed("getrandom"))?;
+
     let mut state = State {
         id,
         keys: Keys::first(&secret),
@@ -71,6 +73,7 @@ pub fn init(log: &Path) -> Result<VerificationKey, InitError> {
         forget(&path, &file);
         return Err(failed("write")(error));
     }
+
     Ok(VerificationKey::new(id, secret))
 }
 

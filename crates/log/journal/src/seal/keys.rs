@@ -226,6 +226,7 @@ impl VerificationKey {
         );
         push_hex(&mut text, "id", &self.id);
         push_hex(&mut text, "public", &self.public);
+
         if let Some(secret) = &self.secret {
             push_hex(&mut text, "secret", secret.as_slice());
         }
@@ -257,6 +258,7 @@ impl VerificationKey {
                 _ => return Err(wrong(number, "unknown name at the start of the line")),
             }
         }
+
         let id = id.ok_or_else(|| wrong(0, "no line `id`"))?;
         let public = public.ok_or_else(|| wrong(0, "no line `public`"))?;
         if let Some(secret) = &secret {
@@ -267,6 +269,7 @@ impl VerificationKey {
                 ));
             }
         }
+
         Ok(VerificationKey { id, public, secret })
     }
 
@@ -304,6 +307,7 @@ fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     if digits.len() != 2 * N || !text.is_ascii() {
         return None;
     }
+
     let mut bytes = [0; N];
     for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
         let pair = std::str::from_utf8(pair).ok()?;
@@ -315,6 +319,7 @@ fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
             }
         }
     }
+
     Some(bytes)
 }
 

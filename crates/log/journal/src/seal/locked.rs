@@ -39,11 +39,13 @@ impl LockedPage {
                 MapFlags::PRIVATE,
             )
         };
+
         let start = mapped.ok().and_then(|start| NonNull::new(start.cast()));
         let Some(start) = start else {
             // Like any allocation that fails.
             std::alloc::handle_alloc_error(Layout::new::<[u8; PAGE_BYTES]>());
         };
+
         LockedPage {
             start,
             failure: protect(start).err(),
@@ -60,6 +62,7 @@ fn protect(start: NonNull<[u8; PAGE_BYTES]>) -> Result<(), (&'static str, io::Er
     };
     let dumps = advise(Advice::LinuxDontDump, "madvise(MADV_DONTDUMP)");
     let forks = advise(Advice::LinuxWipeOnFork, "madvise(MADV_WIPEONFORK)");
+
     // SAFETY: as above.
     let swap = unsafe { rustix::mm::mlock(start, PAGE_BYTES) };
     swap.map_err(|errno| ("mlock", errno.into()))

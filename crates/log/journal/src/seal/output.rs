@@ -49,6 +49,7 @@ impl Output {
                 Err(error) => break Err(error.into()),
             }
         };
+
         self.waiting.drain(..done);
         self.size_bytes += done as u64;
         self.reserve();

@@ -37,6 +37,7 @@ pub(super) fn reconcile(seal: &[u8], state: &mut State) -> Result<Reconciled, Un
     if header.id != state.id {
         return Err(Unusable::OtherSeries);
     }
+
     let remembered = state.chain;
     let mut is_verified = !state.keys.are_past(header.epoch, 0);
     let mut done = Reconciled {
@@ -46,6 +47,7 @@ pub(super) fn reconcile(seal: &[u8], state: &mut State) -> Result<Reconciled, Un
         entries_lost: false,
         is_altered: false,
     };
+
     let mut next = (header.epoch, 0);
     while let Some(found) = entry::next(&seal[done.keep..]) {
         let entry = &found.entry;
@@ -61,19 +63,22 @@ pub(super) fn reconcile(seal: &[u8], state: &mut State) -> Result<Reconciled, Un
                 break;
             }
             is_verified = true;
-            match entry.is_checkpoint() {
-                true => keys.next_epoch(),
-                false => keys.step(),
+            if entry.is_checkpoint() {
+                keys.next_epoch()
+            } else {
+                keys.step()
             }
         }
-        next = match entry.is_checkpoint() {
-            true => (entry.epoch.saturating_add(1), 0),
-            false => (entry.epoch, entry.index.saturating_add(1)),
+        next = if entry.is_checkpoint() {
+            (entry.epoch.saturating_add(1), 0)
+        } else {
+            (entry.epoch, entry.index.saturating_add(1))
         };
         chain = chain_after;
         note(&mut done, &entry.kind);
         done.keep += found.bytes;
     }
+
     done.entries_lost = next < (state.keys.epoch, state.keys.index);
     done.is_altered = !done.entries_lost && !is_verified && chain != remembered;
     state.chain = chain;

@@ -77,6 +77,7 @@ impl Sealer {
             ),
         }
             })?;
+
         let is_first = (state.keys.epoch, state.keys.index, state.file) == (0, 0, 0);
         let (seal, found) = open_seal(log, group, &mut state)?;
         let durability = Durability::start()
@@ -95,6 +96,7 @@ impl Sealer {
             messages: Vec::new(),
             has_said_failure: false,
         };
+
         sealer.say_unprotected();
         sealer.say_opened(&found, size_bytes, is_first);
         sealer.put_open(&found, seal.cut_bytes, size_bytes, is_first);
@@ -102,6 +104,7 @@ impl Sealer {
             .seal_late(log_file, size_bytes)
             .map_err(|error| OpenError::io(log, "read", error))?;
         sealer.request_sync();
+
         Ok(sealer)
     }
 
@@ -121,10 +124,12 @@ impl Sealer {
             let text = format!("{seal}: altered since it was written; see tarsier verify");
             self.messages.push((Severity::Alert, text));
         }
+
         if found.entries_lost && !is_first {
             let text = format!("{seal}: entries at its end are missing; see tarsier verify");
             self.messages.push((Severity::Alert, text));
         }
+
         if size_bytes < found.covered {
             let text = format!(
                 "{}: {} bytes that were sealed are missing at its end",
@@ -147,17 +152,20 @@ impl Sealer {
         if found.ends_in_order {
             flags |= entry::IN_ORDER;
         }
+
         if is_first {
             flags |= entry::FIRST;
         } else if found.entries_lost {
             flags |= entry::ENTRIES_LOST;
         }
+
         self.put(&EntryKind::Open {
             flags,
             found: size_bytes,
             sealed: found.covered,
             cut,
         });
+
         self.covered = found.covered.min(size_bytes);
     }
 
@@ -191,6 +199,7 @@ impl Sealer {
         if length == 0 {
             return;
         }
+
         let mut blocks = std::mem::take(&mut self.blocks);
         self.put(&EntryKind::Commit {
             is_late,
@@ -201,6 +210,7 @@ impl Sealer {
         blocks.clear();
         self.blocks = blocks;
         self.covered += length;
+
         self.has_commits = true;
     }
 
@@ -270,6 +280,7 @@ impl Sealer {
                 self.state.is_between_files = false;
             }
         }
+
         self.save_state();
         self.request_sync();
     }
@@ -303,6 +314,7 @@ impl Sealer {
         let is_checkpoint = entry.is_checkpoint();
         let waiting = &mut self.seal.waiting;
         let start = waiting.len();
+
         if start < WAITING_BYTES_MAX {
             entry.write(waiting);
             let chain = self.state.chain.after(&waiting[start..]);
@@ -312,10 +324,13 @@ impl Sealer {
                 waiting.extend_from_slice(&keys.sign(&chain.0));
             }
         }
-        match is_checkpoint {
-            true => keys.next_epoch(),
-            false => keys.step(),
+
+        if is_checkpoint {
+            keys.next_epoch()
+        } else {
+            keys.step()
         }
+
         self.write_waiting();
         self.save_state();
     }
@@ -339,6 +354,7 @@ impl Sealer {
             }
             self.unended = None;
         }
+
         self.seal.write()?;
         // The new file's header is written: it is the first thing written to the file.
         self.state.is_between_files = false;
@@ -413,6 +429,7 @@ fn open_seal(
             return Ok((Opened { file, cut_bytes: 0 }, found));
         }
     };
+
     file.set_len(found.keep as u64)
         .map_err(|error| OpenError::io(&path, "ftruncate", error))?;
     state.is_between_files = false;

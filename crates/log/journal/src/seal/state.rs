@@ -109,6 +109,7 @@ fn decode(record: &[u8], secrets: &mut [u8]) -> Result<Numbers, StateError> {
     if blake3::hash(content).as_bytes() != check || !content.starts_with(MAGIC) {
         return Err(StateError::Damaged);
     }
+
     secrets.copy_from_slice(&content[SECRETS_AT..SECRETS_AT + SECRETS_BYTES]);
     let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| content[at + i]));
     let mut numbers = Numbers {
@@ -119,6 +120,7 @@ fn decode(record: &[u8], secrets: &mut [u8]) -> Result<Numbers, StateError> {
         is_between_files: number(36) != 0,
         chain: [0; 32],
     };
+
     numbers.id.copy_from_slice(&content[8..24]);
     numbers
         .chain
@@ -149,6 +151,7 @@ fn read(file: &File) -> Result<State, StateError> {
         numbers = Some(decode(record, secrets)?);
         Ok(())
     })?;
+
     let numbers = numbers.ok_or(StateError::Damaged)?;
     (keys.epoch, keys.index) = (numbers.epoch, numbers.index);
     Ok(State {

@@ -57,7 +57,7 @@ impl NameType {
 }
 
 /// Identity of an object of a file system.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Inode {
     /// Inode number.
     pub ino: u64,

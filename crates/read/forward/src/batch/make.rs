@@ -75,6 +75,7 @@ pub fn make(
             reason: format!("this program has no format {:?}", recipe.format),
         });
     };
+
     let mut maker = Maker {
         spool,
         series,
@@ -91,11 +92,13 @@ pub fn make(
         at: cursor.read,
         filtered: cursor.filtered,
     };
+
     if let Some(gap) = &cursor.gap {
         maker.at = gap.to;
         maker.gap(gap.events, &gap.cause);
     }
     maker.fill()?;
+
     Ok(maker.finish(cursor))
 }
 
@@ -173,6 +176,7 @@ impl Maker<'_> {
         if self.at.offset >= end {
             return Ok(false);
         }
+
         source.sync()?;
         let is_finished = self.spool.newest() != Some(number);
         let mut wanted = self.want.bytes_max as u64;
@@ -200,11 +204,13 @@ impl Maker<'_> {
         let base = self.at;
         let mut taken = Vec::new();
         let mut sent = 0;
-        let mut events = match is_whole {
-            true => Events::of_whole(text),
-            false => Events::new(text),
+        let mut events = if is_whole {
+            Events::of_whole(text)
+        } else {
+            Events::new(text)
         }
         .peekable();
+
         while let Some(event) = events.next() {
             let is_last = events.peek().is_none();
             let is_done = is_whole
@@ -222,11 +228,13 @@ impl Maker<'_> {
                 break;
             }
         }
+
         for (number, (event, fate)) in taken.iter().enumerate() {
             let start = base.offset + event.start as u64;
             self.at.offset = start + event.lines.len() as u64;
             self.tell(event, *fate, number, base);
         }
+
         let last = taken.last();
         last.map(|(event, _)| base.offset + event.start as u64)
     }
@@ -256,6 +264,7 @@ impl Maker<'_> {
             host: &self.recipe.host,
             stamp: event.stamp,
         };
+
         match self.format.event(&given, &mut self.bytes) {
             Ok(()) => Fate::Sent(begin, self.bytes.len()),
             Err(refused) => {
@@ -304,6 +313,7 @@ impl Maker<'_> {
         if !self.format.carries_seals() || !self.messages.is_empty() {
             return false;
         }
+
         let size = self.spool.seal_size(number);
         let end = match self.want.until {
             Some(to) if is_last => to.seal.min(size),
@@ -312,15 +322,18 @@ impl Maker<'_> {
         if self.at.seal >= end {
             return false;
         }
+
         let mut seal = vec![0; (end - self.at.seal) as usize];
         let read = File::open(self.spool.seal_path(number)).and_then(|file| {
             rustix::fs::fdatasync(&file)?;
             file.read_exact_at(&mut seal, self.at.seal)
         });
-        // A seal that cannot be read is missing at the far side, where that is seen.
+
+        // A seal that cannot be read is missing at the destination, where that is seen.
         if read.is_err() {
             return false;
         }
+
         let begin = self.bytes.len();
         self.bytes.extend_from_slice(&seal);
         self.at.seal = end;
@@ -328,7 +341,7 @@ impl Maker<'_> {
         true
     }
 
-    /// Says at the far side what is missing from the last message to here.
+    /// Says at the destination what is missing from the last message to here.
     fn gap(&mut self, events: u64, cause: &str) {
         let end = format!("cause={cause} res=failed");
         self.own_record(Kind::Gap, events, "op=forward-gap", &end);
@@ -345,6 +358,7 @@ impl Maker<'_> {
             self.from,
             self.at,
         );
+
         let begin = self.bytes.len();
         let event = LogEvent {
             lines: line.as_bytes(),
@@ -360,6 +374,7 @@ impl Maker<'_> {
                 serial: 0,
             },
         };
+
         if self.format.event(&event, &mut self.bytes).is_err() {
             self.bytes.truncate(begin);
             self.bytes.extend_from_slice(line.trim_end().as_bytes());
@@ -388,6 +403,7 @@ impl Maker<'_> {
             // A step to an empty file is not worth a write.
             return None;
         }
+
         let batch = (!self.messages.is_empty()).then(|| Batch {
             series: self.series,
             host: self.recipe.host.clone(),
@@ -395,6 +411,7 @@ impl Maker<'_> {
             messages: self.messages,
             bytes: self.bytes,
         });
+
         Some(Made {
             batch,
             to: self.at,

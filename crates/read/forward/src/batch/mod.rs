@@ -165,6 +165,7 @@ impl Recipe {
             }
             words
         };
+
         Some(Recipe {
             format,
             host,

@@ -61,10 +61,12 @@ impl Selection {
         if !self.filter.passes(lines) {
             return Choice::Filter;
         }
+
         let is_aggregated = |filter: &Filter| filter.passes(lines);
         if !self.aggregated.as_ref().is_some_and(is_aggregated) {
             return Choice::Send;
         }
+
         let likeness = likeness(lines);
         let Some(group) = self.groups.get_mut(&likeness) else {
             let group = Group {
@@ -75,12 +77,14 @@ impl Selection {
             self.groups.insert(likeness, group);
             return Choice::Send;
         };
+
         if group.events > 0 {
             self.ends.remove(&group.last);
         }
         group.events += 1;
         group.last = number;
         self.ends.insert(number, likeness);
+
         Choice::Count
     }
 

@@ -68,7 +68,7 @@ impl Source {
         }
     }
 
-    /// Makes what is in the file durable: never further at the far side than on this disk.
+    /// Makes what is in the file durable: never further at the destination than on this disk.
     pub(super) fn sync(&self) -> Result<(), MakeError> {
         let synced = rustix::fs::fdatasync(&self.file).map_err(io::Error::from);
         synced.map_err(self.failed("sync"))
@@ -85,12 +85,14 @@ impl Source {
             }
             read => read.map_err(self.failed("read"))?,
         }
+
         let lead = lead as usize;
         for (offset, text) in [(from, &bytes[..lead]), (to, &bytes[..])] {
             if !marks.agree(self.number, offset, text) {
                 return Err(self.changed(offset));
             }
         }
+
         Ok(Text {
             number: self.number,
             begin,

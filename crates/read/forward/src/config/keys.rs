@@ -181,6 +181,7 @@ pub(super) fn apply(config: &mut Config, name: &str, value: &str) -> Result<(), 
         };
         return Err((format!("unknown key {name:?}"), expected));
     };
+
     (key.apply)(config, value).map_err(|(found, expected)| {
         (
             format!("{} = {}", key.name, found.trim_matches('"')),
@@ -200,17 +201,19 @@ pub fn is_of_host_name(character: char) -> bool {
 }
 
 fn host(config: &mut Config, value: &str) -> Result<(), Wrong> {
-    match is_host_name(value) {
-        true => config.host = Some(value.into()),
-        false => return Err(wrong(value, "a name of letters, digits and any of . _ - :")),
+    if is_host_name(value) {
+        config.host = Some(value.into())
+    } else {
+        return Err(wrong(value, "a name of letters, digits and any of . _ - :"));
     }
     Ok(())
 }
 
 fn format_name(config: &mut Config, value: &str) -> Result<(), Wrong> {
-    match FORMATS.contains(&value) {
-        true => config.format = value.into(),
-        false => return Err(wrong(value, &format!("one of {}", FORMATS.join(", ")))),
+    if FORMATS.contains(&value) {
+        config.format = value.into()
+    } else {
+        return Err(wrong(value, &format!("one of {}", FORMATS.join(", "))));
     }
     Ok(())
 }
@@ -223,11 +226,13 @@ fn headers(value: &str) -> Result<Vec<(String, String)>, Wrong> {
             .ok_or_else(|| wrong(text, "a header, such as X-Scope-OrgID: tenant1"))?;
         let content = content.trim();
         let is_fine = |c: char| c.is_ascii_graphic() || c == ' ';
-        match !content.is_empty() && content.chars().all(is_fine) {
-            true => Ok((header_name(name.trim())?, content.to_owned())),
-            false => Err(wrong(content, "a value of printable ASCII characters")),
+        if !content.is_empty() && content.chars().all(is_fine) {
+            Ok((header_name(name.trim())?, content.to_owned()))
+        } else {
+            Err(wrong(content, "a value of printable ASCII characters"))
         }
     };
+
     value.split(',').map(|text| header(text.trim())).collect()
 }
 
@@ -237,20 +242,22 @@ fn header_name(value: &str) -> Result<String, Wrong> {
     let is_own = OWN_HEADERS
         .iter()
         .any(|own| own.eq_ignore_ascii_case(value));
-    match !value.is_empty() && value.chars().all(is_token) && !is_own {
-        true => Ok(value.to_owned()),
-        false => Err(wrong(
+    if !value.is_empty() && value.chars().all(is_token) && !is_own {
+        Ok(value.to_owned())
+    } else {
+        Err(wrong(
             value,
             "the name of a header, such as api-key, that requests lack",
-        )),
+        ))
     }
 }
 
 fn subject(config: &mut Config, value: &str) -> Result<(), Wrong> {
     let is_fine = |c: char| c.is_ascii_graphic() && !"*>".contains(c);
-    match value.chars().all(is_fine) {
-        true => config.subject = value.into(),
-        false => return Err(wrong(value, "a subject without blanks and wildcards")),
+    if value.chars().all(is_fine) {
+        config.subject = value.into()
+    } else {
+        return Err(wrong(value, "a subject without blanks and wildcards"));
     }
     Ok(())
 }

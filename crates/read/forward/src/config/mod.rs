@@ -129,7 +129,7 @@ pub struct Config {
     pub spool: Option<PathBuf>,
     /// Place to begin at.
     pub start: Start,
-    /// Name of this host at the far side; the system's if not set.
+    /// Name of this host at the destination; the system's if not set.
     pub host: Option<String>,
     /// Kind of the sink.
     pub sink: SinkKind,
@@ -304,14 +304,16 @@ pub fn load(path: &Path) -> Result<Config, ConfigError> {
         path: path.to_owned(),
         source,
     };
-    let file = match rustix::process::geteuid().is_root() {
-        true => trust::open(path, trust::Links::Refuse)?,
-        false => std::fs::File::open(path).map_err(io)?,
+    let file = if rustix::process::geteuid().is_root() {
+        trust::open(path, trust::Links::Refuse)?
+    } else {
+        std::fs::File::open(path).map_err(io)?
     };
     let mut text = Vec::new();
     file.take(FILE_BYTES_MAX)
         .read_to_end(&mut text)
         .map_err(io)?;
+
     parse(&text, path)
 }
 
@@ -348,6 +350,7 @@ pub fn parse(text: &[u8], path: &Path) -> Result<Config, ConfigError> {
         keys::apply(&mut config, name, value)
             .map_err(|(found, expected)| refuse(found, expected))?;
     }
+
     check(&config, path)?;
     Ok(config)
 }
@@ -363,6 +366,7 @@ fn form_conflict(config: &Config) -> Option<(&'static str, &'static str)> {
             "remove them, or set `sink = otlp`",
         ));
     }
+
     if config.secret_header.is_some() && (config.auth != Auth::None || config.secret_file.is_none())
     {
         return Some((
@@ -379,6 +383,7 @@ fn form_conflict(config: &Config) -> Option<(&'static str, &'static str)> {
     if config.ecs_flavour != EcsFlavour::Tarsier && config.format != "ecs" {
         return Some(("ecs_flavour is for ECS only", "set `format = ecs`"));
     }
+
     None
 }
 
@@ -407,6 +412,7 @@ fn check(config: &Config, path: &Path) -> Result<(), ConfigError> {
     if let Some((found, remedy)) = form_conflict(config) {
         return conflict(found, remedy);
     }
+
     let fits = match config.auth {
         Auth::None => true,
         Auth::Plain | Auth::ScramSha256 | Auth::ScramSha512 => config.sink == SinkKind::Kafka,
@@ -420,12 +426,14 @@ fn check(config: &Config, path: &Path) -> Result<(), ConfigError> {
              password, token",
         );
     }
+
     if config.auth != Auth::None && config.secret_file.is_none() {
         return conflict(
             "auth without secret_file",
             "add `secret_file = /FILE` with the password, token or seed in it",
         );
     }
+
     let fits = match config.compression {
         None | Some(Compression::None) => true,
         Some(Compression::Zstd) => config.sink == SinkKind::Kafka,
@@ -443,6 +451,7 @@ fn check(config: &Config, path: &Path) -> Result<(), ConfigError> {
             "set both, or neither",
         );
     }
+
     Ok(())
 }
 

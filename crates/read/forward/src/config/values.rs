@@ -27,9 +27,10 @@ pub(super) fn yes_no(value: &str) -> Result<bool, Wrong> {
 }
 
 pub(super) fn path(value: &str) -> Result<PathBuf, Wrong> {
-    match value.starts_with('/') {
-        true => Ok(PathBuf::from(value)),
-        false => Err(wrong(value, "a path from the root, such as /FILE")),
+    if value.starts_with('/') {
+        Ok(PathBuf::from(value))
+    } else {
+        Err(wrong(value, "a path from the root, such as /FILE"))
     }
 }
 
@@ -45,6 +46,7 @@ pub(super) fn bytes(value: &str, least: u64, most: u64) -> Result<u64, Wrong> {
         "T" => 40,
         _ => return Err(wrong(value, &expected)),
     };
+
     digits
         .parse::<u64>()
         .ok()
@@ -67,6 +69,7 @@ pub(super) fn time(value: &str, most: Duration) -> Result<Duration, Wrong> {
         "h" => 3_600_000,
         _ => return Err(wrong(value, &expected)),
     };
+
     digits
         .parse::<u64>()
         .ok()
@@ -108,5 +111,6 @@ pub(super) fn action(value: &str) -> Result<TroubleAction, Wrong> {
         ("halt", "") => TroubleAction::Halt,
         _ => return Err(wrong(value, expected)),
     };
+
     Ok(action)
 }

@@ -26,9 +26,11 @@ pub(super) fn client(config: &Config) -> Result<Arc<ClientConfig>, String> {
         // Stores of systems have certificates that are not understood; one that is enough.
         let _ = roots.add(certificate);
     }
+
     if roots.is_empty() {
         return Err(bad(ca, "tls_ca", &"no certificate in it"));
     }
+
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -47,6 +49,7 @@ pub(super) fn client(config: &Config) -> Result<Arc<ClientConfig>, String> {
         }
         _ => builder.with_no_client_auth(),
     };
+
     Ok(Arc::new(client))
 }
 
@@ -64,6 +67,7 @@ pub(super) fn explained(error: &io::Error, server: &str, host: &str) -> io::Erro
             _ => String::new(),
         },
     };
+
     let sign = if remedy.is_empty() { "" } else { "; " };
     io::Error::new(
         error.kind(),

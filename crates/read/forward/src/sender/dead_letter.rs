@@ -1,4 +1,4 @@
-//! Events that a format or the far side refuses, with place and reason.
+//! Events that a format or the destination refuses, with place and reason.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -26,6 +26,7 @@ pub(super) fn write_one(spool: &Path, at: Position, why: &str, lines: &[u8]) -> 
     let reason = why.replace(['\n', '\r'], " ");
     let mut text = format!("# until {at}: {reason}\n").into_bytes();
     text.extend_from_slice(lines);
+
     if !lines.ends_with(b"\n") {
         text.push(b'\n');
     }

@@ -58,9 +58,11 @@ pub(super) fn give_up(cursor: &mut Cursor, files: &Files, hold_bytes: u64) -> io
             ..Position::default()
         };
     }
+
     if to == begin {
         return Ok(0);
     }
+
     let slot = match cursor.pending {
         Some(_) => &mut cursor.gap_after,
         None => &mut cursor.gap,
@@ -71,6 +73,7 @@ pub(super) fn give_up(cursor: &mut Cursor, files: &Files, hold_bytes: u64) -> io
         events: before + events,
         cause: "hold".into(),
     });
+
     Ok(events)
 }
 

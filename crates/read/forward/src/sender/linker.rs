@@ -34,6 +34,7 @@ impl Linker {
             gaps: 0,
         }));
         refresh(&shared, start);
+
         let is_done = Arc::new(AtomicBool::new(false));
         let (theirs, done) = (Arc::clone(&shared), Arc::clone(&is_done));
         let thread = std::thread::spawn(move || {
@@ -42,6 +43,7 @@ impl Linker {
                 std::thread::park_timeout(INTERVAL);
             }
         });
+
         Linker {
             shared,
             is_done,

@@ -123,9 +123,10 @@ impl Sender {
                 say(&error.to_string());
             }
             let mut next = self.keep_house(&files)?;
-            let wait = match self.trouble.is_suspended() {
-                true => SECOND,
-                false => match self.step(&files)? {
+            let wait = if self.trouble.is_suspended() {
+                SECOND
+            } else {
+                match self.step(&files)? {
                     Step::Sent => Duration::ZERO,
                     Step::Idle(wait) => wait,
                     Step::Failed(why, pause) => {
@@ -133,9 +134,10 @@ impl Sender {
                         next = if next == Next::GoOn { then } else { next };
                         wait
                     }
-                },
+                }
             };
             if wait > Duration::ZERO && next == Next::GoOn {
+                // Nothing is sent now, so there is time for what a restart begins from.
                 self.save()?;
                 next = self.wait(wait, asked)?;
             }
@@ -143,6 +145,7 @@ impl Sender {
                 return Ok(next);
             }
         }
+
         self.save()?;
         self.tell(&self.linker.files().0);
         Ok(Next::GoOn)
@@ -167,11 +170,13 @@ impl Sender {
                 }
             }
         };
+
         let sink = &mut self.target.sink;
         let prepared = self.progress.with_state(|state| sink.prepare(state));
         if let Err(error) = prepared {
             return Ok(Step::failed(&error));
         }
+
         let want = Want {
             bytes_max: limits.bytes,
             messages_max: limits.messages,
@@ -188,11 +193,13 @@ impl Sender {
         let Some(made) = made else {
             return Ok(Step::Idle(self.pace.idle()));
         };
+
         self.pace.taken();
         let Some(batch) = &made.batch else {
             self.report.metrics.kept.filtered += self.progress.filtered(&made);
             return Ok(Step::Sent);
         };
+
         self.progress.intend(&made, &recipe);
         self.save()?;
         self.send(&made, batch)
@@ -204,6 +211,7 @@ impl Sender {
             .progress
             .with_state(|state| sink.send(batch, state, is_repeated));
         let was_repeated = self.progress.sent();
+
         match sent {
             Ok(receipt) => self.acknowledged(made, batch, receipt),
             Err(SinkError::Refused(why)) => self.refused(made, batch, &why),
@@ -225,7 +233,7 @@ impl Sender {
         let spool = self.config.spool_dir();
         dead_letter::write(&spool, &made.refused)?;
 
-        // Part of a batch was refused, and the far side does not say which: all of it is kept here, and a gap tells how
+        // Part of a batch was refused, and the destination does not say which: all of it is kept here, and a gap tells how
         // many events are missing. To send it again would store the others twice.
         let remark = receipt.remark.as_deref().unwrap_or("no reason given");
         if receipt.refused > 0 {
@@ -256,6 +264,7 @@ impl Sender {
             self.progress
                 .missing(receipt.refused.min(batch.events()), made.to);
         }
+
         let metrics = &mut self.report.metrics;
         metrics.attempts.succeeded();
         metrics.kept.refused += made.refused.len() as u64 + receipt.refused;
@@ -266,10 +275,11 @@ impl Sender {
         metrics.sent.bytes += bytes;
         self.target.took_all();
         self.retry.succeeded();
+
         Ok(Step::Sent)
     }
 
-    /// The far side will not take the batch: halves are tried, and a single message is put aside.
+    /// The destination will not take the batch: halves are tried, and a single message is put aside.
     fn refused(&mut self, made: &Made, batch: &Batch, why: &str) -> anyhow::Result<Step> {
         self.progress.refused();
         if let [message] = &batch.messages[..] {
@@ -310,6 +320,7 @@ impl Sender {
             path.display(),
             self.progress.cursor().next(),
         ));
+
         Ok(Step::Sent)
     }
 
@@ -327,6 +338,7 @@ impl Sender {
             );
             self.trouble.act(&self.config.network_failure_action, &text)
         });
+
         (wait, next)
     }
 
@@ -335,6 +347,7 @@ impl Sender {
         if !self.report.is_due() {
             return Ok(Next::GoOn);
         }
+
         self.report.postpone();
         self.trouble.reap();
         let hold_bytes = self.config.hold_bytes;
@@ -347,6 +360,7 @@ impl Sender {
                 self.save()?;
             }
         }
+
         let mut next = Next::GoOn;
         if self.hold.is_newly_over(waiting, hold_bytes) {
             let text = format!(
@@ -355,6 +369,7 @@ impl Sender {
             );
             next = self.trouble.act(&self.config.overflow_action, &text);
         }
+
         if !self.progress.is_dirty() {
             self.release()?;
         }
@@ -397,6 +412,7 @@ impl Sender {
                 .any(|flag| flag.load(Ordering::Relaxed))
         };
         let is_retrying = self.retry.is_failing() || self.trouble.is_suspended();
+
         loop {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() || is_asked() {

@@ -43,6 +43,7 @@ impl Progress {
         cursor.series = Some(series);
         adopt(&mut cursor, config);
         file.save(&cursor)?;
+
         let is_repeated = cursor.pending.is_some();
         Ok(Progress {
             file,
@@ -135,6 +136,7 @@ impl Progress {
             events: before + events,
             cause: "log-changed".into(),
         });
+
         let was_pending = cursor.pending.is_some();
         self.settled();
         was_pending
@@ -148,9 +150,10 @@ impl Progress {
     /// The pending batch has arrived. Returns the bytes of the log and the filtered events that it adds.
     pub(super) fn acknowledged(&mut self, made: &Made, batch: &Batch) -> (u64, u64) {
         let filtered = batch.filtered() - self.cursor.filtered.min(batch.filtered());
-        let bytes = match made.to.file == self.cursor.read.file {
-            true => made.to.offset - self.cursor.read.offset,
-            false => made.to.offset,
+        let bytes = if made.to.file == self.cursor.read.file {
+            made.to.offset - self.cursor.read.offset
+        } else {
+            made.to.offset
         };
         self.cursor.events += batch.events();
         self.cursor.acked = made.to;
@@ -161,7 +164,7 @@ impl Progress {
         (bytes, filtered)
     }
 
-    /// The far side has refused the pending batch, which will be made anew.
+    /// The destination has refused the pending batch, which will be made anew.
     pub(super) fn refused(&mut self) {
         self.cursor.gap = self.cursor.gap_after.take().or(self.cursor.gap.take());
         self.settled();
@@ -180,10 +183,11 @@ impl Progress {
                 cause: "refused-by-sink".into(),
             });
         }
+
         self.is_dirty = true;
     }
 
-    /// `events` of the batch that ends at `to`, just acknowledged, are not at the far side: a gap says so.
+    /// `events` of the batch that ends at `to`, just acknowledged, are not at the destination: a gap says so.
     pub(super) fn missing(&mut self, events: u64, to: Position) {
         let later = self.cursor.gap.take();
         self.cursor.gap = Some(Gap {
@@ -257,6 +261,7 @@ fn adopt(cursor: &mut Cursor, config: &Config) -> bool {
     if cursor.sink.get(SINK) == Some(&name) {
         return false;
     }
+
     cursor.sink.clear();
     cursor.sink.insert(SINK.into(), name);
     true

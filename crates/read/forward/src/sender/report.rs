@@ -48,6 +48,7 @@ impl Report {
             _ => waiting::age_s(files, from),
         };
         self.metrics.lag = Lag::of(bytes, seconds, &self.metrics.sent);
+
         let text = self.metrics.to_text(progress.cursor());
         let status = config.spool_dir().join("status.prom");
         let paths = [Some(&status), config.metrics_file.as_ref()];
@@ -57,6 +58,7 @@ impl Report {
                 errors.push(format!("{}: cannot write metrics: {error}", path.display()));
             }
         }
+
         errors
     }
 }

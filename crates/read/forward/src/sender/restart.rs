@@ -41,6 +41,7 @@ pub(super) fn after_change(
         None if read == 0 => (number, 0, 0),
         None => (number + 1, 0, hold::count(files, number, read)?),
     };
+
     let to = Position {
         file,
         offset,

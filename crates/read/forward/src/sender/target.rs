@@ -1,4 +1,4 @@
-//! The far side: its sink, the text that is sent to it, and the amount at once.
+//! The destination: its sink, the text that is sent to it, and the amount at once.
 
 use crate::batch::Recipe;
 use crate::config::{is_of_host_name, Config};
@@ -50,7 +50,7 @@ impl Target {
     }
 }
 
-/// The name of this host at the far side.
+/// The name of this host at the destination.
 pub fn host_name(config: &Config) -> String {
     config.host.clone().unwrap_or_else(|| {
         let name = std::fs::read_to_string(HOST_NAME).unwrap_or_default();

@@ -45,6 +45,7 @@ impl Trouble {
         if *action != TroubleAction::Ignore {
             syslog(why);
         }
+
         match action {
             TroubleAction::Ignore | TroubleAction::Syslog => Next::GoOn,
             TroubleAction::Suspend => {

@@ -62,19 +62,23 @@ impl Pace {
             self.since = None;
             return Some(IDLE);
         }
+
         let since = *self.since.get_or_insert(now);
         let is_old_file = files.from(cursor.read.file.max(1)) != files.newest();
         let waiting = end.offset.saturating_sub(cursor.read.offset);
         if is_old_file || waiting >= bytes as u64 || now >= since + self.linger {
             return None;
         }
+
         let left = since + self.linger - now;
         if !self.filter.has_urgent() {
             return Some(left);
         }
-        match self.finds_urgent(cursor, files, end) {
-            true => None,
-            false => Some(left.min(LOOK)),
+
+        if self.finds_urgent(cursor, files, end) {
+            None
+        } else {
+            Some(left.min(LOOK))
         }
     }
 
@@ -93,12 +97,14 @@ impl Pace {
         {
             return false;
         }
+
         // The line with the key may be behind the last one that was looked at, so lines count alone.
         let whole = memchr::memrchr(b'\n', &text).map_or(0, |at| at + 1);
         self.looked = Position {
             offset: from + whole as u64,
             ..end
         };
+
         Events::new(&text).any(|event| self.filter.is_urgent(event.lines))
     }
 
@@ -114,9 +120,10 @@ impl Pace {
 
     /// Time to wait if a batch was due and nothing is complete.
     pub(super) fn idle(&self) -> Duration {
-        match self.quiet() >= SETTLED {
-            true => IDLE,
-            false => SETTLED,
+        if self.quiet() >= SETTLED {
+            IDLE
+        } else {
+            SETTLED
         }
     }
 }
@@ -166,6 +173,7 @@ pub(super) fn age_s(files: &Files, from: Position) -> f64 {
     let Some(number) = files.from(from.file.max(1)) else {
         return 0.0;
     };
+
     let offset = if number == from.file { from.offset } else { 0 };
     let mut text = vec![0; STAMP_BYTES];
     let read = File::open(files.path(number)).and_then(|file| file.read_at(&mut text, offset));
@@ -173,6 +181,7 @@ pub(super) fn age_s(files: &Files, from: Position) -> f64 {
     let Some(event) = Events::of_whole(&text).next() else {
         return 0.0;
     };
+
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();

@@ -86,6 +86,7 @@ impl Lines {
                 text.push(b'\n');
             }
         }
+
         text
     }
 }
@@ -138,6 +139,7 @@ impl Sink for Lines {
                 out.write_all(&text).and_then(|()| out.flush())
             }
         };
+
         written.map_err(|error| self.failed("write", &error))?;
         if self.path.is_some() {
             state.insert(LENGTH.into(), (length + text.len() as u64).to_string());

@@ -36,7 +36,7 @@ pub enum SinkError {
     /// The batch may or may not have arrived, or nothing can arrive now: it is sent again.
     #[error("{0}")]
     Retry(String),
-    /// The same, and the far side asks for a pause.
+    /// The same, and the destination asks for a pause.
     #[error("{why}")]
     RetryAfter {
         /// What it answered.
@@ -44,10 +44,10 @@ pub enum SinkError {
         /// Least time until the next attempt.
         pause: Duration,
     },
-    /// The far side will not take this batch, whatever is done. None of it was stored.
+    /// The destination will not take this batch, whatever is done. None of it was stored.
     #[error("{0}")]
     Refused(String),
-    /// The far side is not as the cursor says, and only a person can say what is to be done.
+    /// The destination is not as the cursor says, and only a person can say what is to be done.
     #[error("{0}")]
     Disagreement(String),
 }
@@ -55,15 +55,15 @@ pub enum SinkError {
 /// Details of a batch's arrival.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Receipt {
-    /// The batch was there already: the far side refused the repetition.
+    /// The batch was there already: the destination refused the repetition.
     pub was_there: bool,
-    /// Number of messages that the far side did not store and will not take. It does not say which.
+    /// Number of messages that the destination did not store and will not take. It does not say which.
     pub refused: u64,
-    /// What the far side says about the batch, if it says anything.
+    /// What the destination says about the batch, if it says anything.
     pub remark: Option<String>,
 }
 
-/// A far side.
+/// A destination.
 ///
 /// The sender makes the state that [`Sink::prepare`] leaves durable before [`Sink::send`], and what
 /// `send` changed in it with the acknowledgement. A batch whose fate is not known is sent again
@@ -75,13 +75,13 @@ pub trait Sink: Send {
     /// Connects and proves this host's identity, and writes nothing. Returns a line for the administrator.
     ///
     /// # Errors
-    /// The far side cannot be used; the text says what to do.
+    /// The destination cannot be used; the text says what to do.
     fn check(&mut self) -> Result<String, SinkError>;
 
     /// Gets what is needed before the first send.
     ///
     /// # Errors
-    /// The far side cannot be reached.
+    /// The destination cannot be reached.
     fn prepare(&mut self, state: &mut SinkState) -> Result<(), SinkError>;
 
     /// Sends a batch and waits until it is stored.
@@ -110,12 +110,12 @@ pub fn open(config: &Config, host: &str) -> Result<Box<dyn Sink>, SinkError> {
     })
 }
 
-/// A message as the far side has it.
+/// A message as the destination has it.
 #[derive(Debug)]
 pub enum Held<'a> {
     /// The message has headers, written by a sender of ours or by another program.
     Message {
-        /// Place of the message, in the far side's terms: `partition 2, offset 17`.
+        /// Place of the message, in the destination's terms: `partition 2, offset 17`.
         place: &'a str,
         /// Names and values of its headers; `host` is the host.
         headers: &'a [(String, String)],
@@ -131,7 +131,7 @@ pub enum Held<'a> {
     },
 }
 
-/// Takes what the far side has, message by message.
+/// Takes what the destination has, message by message.
 ///
 /// # Errors
 /// Reading ends with this error.
@@ -140,7 +140,7 @@ pub type TakeHeld<'a> = dyn FnMut(Held<'_>) -> Result<(), String> + 'a;
 /// Reads everything that a Kafka topic or a NATS stream holds when this begins, of all hosts.
 ///
 /// # Errors
-/// The far side cannot be read to the end, keeps no messages, or `take` fails.
+/// The destination cannot be read to the end, keeps no messages, or `take` fails.
 pub fn read_back(config: &Config, take: &mut TakeHeld<'_>) -> Result<(), String> {
     match config.sink {
         SinkKind::Kafka => kafka::read_back(config, take),

@@ -49,6 +49,7 @@ impl Otlp {
             }
             _ => None,
         };
+
         headers.extend(authorization.map(|value| ("Authorization".into(), value)));
         if let Some(name) = &config.secret_header {
             let is_plain = |c: char| c.is_ascii_graphic() || c == ' ';
@@ -58,6 +59,7 @@ impl Otlp {
             }
             headers.push((name.clone(), secret));
         }
+
         Ok(Otlp {
             client: Client::new(config, url).map_err(SinkError::Retry)?,
             headers,
@@ -69,14 +71,14 @@ impl Otlp {
 
     fn post(&mut self, request: &[u8]) -> Result<Vec<u8>, SinkError> {
         let retry = |error: std::io::Error| SinkError::Retry(error.to_string());
-        let packed = match self.is_compressed {
-            true => {
-                let mut out = GzEncoder::new(Vec::new(), flate2::Compression::new(GZIP_LEVEL));
-                out.write_all(request).map_err(retry)?;
-                out.finish().map_err(retry)?
-            }
-            false => request.to_vec(),
+        let packed = if self.is_compressed {
+            let mut out = GzEncoder::new(Vec::new(), flate2::Compression::new(GZIP_LEVEL));
+            out.write_all(request).map_err(retry)?;
+            out.finish().map_err(retry)?
+        } else {
+            request.to_vec()
         };
+
         let mut headers = vec![("Content-Type", "application/x-protobuf")];
         if self.is_compressed {
             headers.push(("Content-Encoding", "gzip"));
@@ -86,6 +88,7 @@ impl Otlp {
                 .iter()
                 .map(|(name, value)| (name.as_str(), value.as_str())),
         );
+
         let answer = self.client.post(&headers, &packed).map_err(retry)?;
         let text = format!(
             "{}: status {}: {}",
@@ -93,15 +96,13 @@ impl Otlp {
             answer.status,
             said(&answer)
         );
+
         match answer.status {
-            200..=299 => Ok(answer.body).and_then(|body| match is_response(&answer.content_type, &body) {
-                true => Ok(body),
-                false => Err(SinkError::Retry(format!(
+            200..=299 => Ok(answer.body).and_then(|body| if is_response(&answer.content_type, &body) { Ok(body) } else { Err(SinkError::Retry(format!(
                     "{text}: the answer (Content-Type {:?}) is not one of OTLP, so nothing counts as sent; check `server`, \
                      and proxies and login pages before it",
                     answer.content_type
-                ))),
-            }),
+                ))) }),
             400 | 413 | 415 | 422 => Err(SinkError::Refused(text)),
             401 | 403 => Err(SinkError::Retry(format!(
                 "{text}; check auth and secret_file, or the headers"
@@ -136,20 +137,23 @@ fn pause(retry_after: Option<&str>, now: SystemTime) -> Option<Duration> {
                 .saturating_sub(now)
         }
     };
+
     Some(Duration::from_secs(seconds).min(PAUSE_MAX))
 }
 
 /// What a server says in an answer that is no success: the message of google.rpc.Status, else the beginning of the body.
 fn said(answer: &Answer) -> String {
     let is_message = |field: &(u64, Value<'_>)| field.0 == 2;
-    let message = match is_protobuf(&answer.content_type) {
-        true => fields(&answer.body).find(is_message),
-        false => None,
+    let message = if is_protobuf(&answer.content_type) {
+        fields(&answer.body).find(is_message)
+    } else {
+        None
     };
     let bytes = match message {
         Some((_, Value::Bytes(text))) => text,
         _ => &answer.body[..],
     };
+
     format!(
         "{:?}",
         String::from_utf8_lossy(&bytes[..bytes.len().min(200)])
@@ -247,6 +251,7 @@ fn encode_as(batch: &Batch, is_structured: bool) -> Vec<u8> {
         record(batch, message, is_structured, now_ns, &mut records);
         field(2, &records, &mut scoped);
     }
+
     let mut resource = Vec::new();
     attribute(1, "host.name", &batch.host, &mut resource);
     attribute(1, "service.name", "tarsier", &mut resource);
@@ -254,6 +259,7 @@ fn encode_as(batch: &Batch, is_structured: bool) -> Vec<u8> {
     field(2, &scoped, &mut name);
     let mut request = Vec::with_capacity(name.len() + 8);
     field(1, &name, &mut request);
+
     request
 }
 
@@ -261,12 +267,14 @@ fn record(batch: &Batch, message: &Message, is_structured: bool, now_ns: u64, ou
     fixed64(1, message.time_ms.saturating_mul(1_000_000), out);
     let body = batch.body(message);
     let is_json = message.kind == Kind::Event && body.first() == Some(&b'{');
-    let object = match is_json {
-        true => serde_json::from_slice::<Json>(body)
+    let object = if is_json {
+        serde_json::from_slice::<Json>(body)
             .ok()
-            .filter(Json::is_object),
-        false => None,
+            .filter(Json::is_object)
+    } else {
+        None
     };
+
     let (number, name) = match message.kind {
         Kind::Gap => ERROR,
         Kind::Event => severity(object.as_ref(), body),
@@ -287,6 +295,7 @@ fn record(batch: &Batch, message: &Message, is_structured: bool, now_ns: u64, ou
             value
         }
     };
+
     field(5, &value, out);
     let uid = format!("{}/{}", batch.series, message.to);
     attribute(6, "log.record.uid", &uid, out);
@@ -296,6 +305,7 @@ fn record(batch: &Batch, message: &Message, is_structured: bool, now_ns: u64, ou
     attribute(6, "tarsier.to", &message.to.to_string(), out);
     attribute(6, "tarsier.events", &message.events.to_string(), out);
     attribute(6, "tarsier.filtered", &message.filtered.to_string(), out);
+
     fixed64(11, now_ns, out);
 }
 
@@ -308,12 +318,14 @@ fn severity(object: Option<&Json>, body: &[u8]) -> (u64, &'static str) {
             .any(|mark| memchr::memmem::find(body, mark).is_some());
         return if has_failed { WARN } else { INFO };
     };
+
     match object.get("severity_id").and_then(Json::as_u64) {
         Some(2 | 3) => return WARN,
         Some(4) => return ERROR,
         Some(5 | 6) => return FATAL,
         _ => {}
     }
+
     let outcome = object.pointer("/event/outcome").and_then(Json::as_str);
     let record_failed = |record: &Json| {
         let inner = record.get("msg_fields");
@@ -324,11 +336,13 @@ fn severity(object: Option<&Json>, body: &[u8]) -> (u64, &'static str) {
                 || fields["res"] == "no"
         })
     };
+
     let records = object.get("records").and_then(Json::as_array);
     let has_failed = records.is_some_and(|records| records.iter().any(record_failed));
-    match outcome == Some("failure") || object["status_id"] == 2 || has_failed {
-        true => WARN,
-        false => INFO,
+    if outcome == Some("failure") || object["status_id"] == 2 || has_failed {
+        WARN
+    } else {
+        INFO
     }
 }
 
@@ -367,6 +381,7 @@ fn any_value(value: &Json) -> Vec<u8> {
             field(6, &pairs, &mut out);
         }
     }
+
     out
 }
 
@@ -383,6 +398,7 @@ fn partial(answer: &[u8]) -> (u64, Option<String>) {
             .filter(|text| !text.is_empty());
         return (count.unwrap_or(0), text.map(str::to_owned));
     }
+
     let (mut count, mut remark) = (0, None);
     for (number, value) in fields(answer) {
         let (1, Value::Bytes(partial)) = (number, value) else {
@@ -398,6 +414,7 @@ fn partial(answer: &[u8]) -> (u64, Option<String>) {
             }
         }
     }
+
     (count, remark)
 }
 
@@ -423,6 +440,7 @@ fn take_field<'a>(rest: &mut &'a [u8]) -> Option<(u64, Value<'a>)> {
         5 => Value::Bytes(take(rest, 4)?),
         _ => return None,
     };
+
     Some((tag >> 3, value))
 }
 

@@ -16,12 +16,14 @@ pub(super) fn collect(request: &Request) -> Result<Store, StoreError> {
     };
     let is_asked = |host: &String| request.hosts.is_empty() || request.hosts.contains(host);
     store.hosts.retain(|host, _| is_asked(host));
+
     for host in &request.hosts {
         let arrived = store.hosts.entry(host.clone()).or_default();
         if arrived.messages.is_empty() && arrived.error.is_none() {
             arrived.error = Some(format!("{name}: no message of it"));
         }
     }
+
     match (&request.from, store.hosts.is_empty()) {
         (_, false) => Ok(store),
         (Origin::Files(path), true) => Err(StoreError::NoHost { path: path.clone() }),
@@ -35,6 +37,7 @@ fn of_files(path: &Path, hosts: &[String]) -> Result<Store, StoreError> {
         store.file(path, None);
         return Ok(store);
     }
+
     let entries = entries(path).map_err(|source| StoreError::Io {
         path: path.to_owned(),
         source,
@@ -60,11 +63,13 @@ impl Store {
         if path.is_file() {
             return self.file(path, None);
         }
+
         let name = path.file_name().unwrap_or_default();
         let host = name.to_string_lossy().into_owned();
         if !hosts.is_empty() && !hosts.contains(&host) {
             return;
         }
+
         match entries(path) {
             Ok(files) => {
                 for file in files.iter().filter(|file| file.is_file()) {
@@ -103,6 +108,7 @@ impl Store {
             }
             Ok(())
         });
+
         if let Err(error) = outcome {
             // Of a file for several hosts, nobody knows whose messages could not be read.
             let name = host.map_or_else(|| path.display().to_string(), str::to_owned);

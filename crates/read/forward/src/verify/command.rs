@@ -27,10 +27,13 @@ pub fn command(args: &CentralVerifyArgs, path: &Path) -> Result<u8> {
     })?;
     let verdict = verdict(&hosts);
     let mut out = io::stdout().lock();
-    match args.json {
-        true => writeln!(out, "{:#}", to_json(&hosts, verdict))?,
-        false => print(&hosts, &mut out)?,
+
+    if args.json {
+        writeln!(out, "{:#}", to_json(&hosts, verdict))?
+    } else {
+        print(&hosts, &mut out)?
     }
+
     Ok(verdict as u8)
 }
 
@@ -50,5 +53,6 @@ fn origin(from: &Source, path: &Path) -> Result<Origin> {
          file of that name",
         path.display()
     );
+
     Ok(Origin::Server(Box::new(config)))
 }

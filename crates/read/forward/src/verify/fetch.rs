@@ -31,6 +31,7 @@ pub(super) fn fetch(config: &Config) -> Result<Store, StoreError> {
         (Err(error), None) => return Err(StoreError::Server(error)),
         (Ok(()), None) => {}
     }
+
     spool.file.flush().map_err(StoreError::Scratch)?;
     let mut store = spool.store;
     store.sources.push(path);
@@ -70,6 +71,7 @@ impl Spool {
                 return Ok(());
             }
         };
+
         let value = |name: &str| {
             let found = headers.iter().find(|(known, _)| known == name);
             found.map(|(_, value)| value.clone())
@@ -96,6 +98,7 @@ impl Spool {
             self.failed = Some(error);
             return Err(text);
         }
+
         let stored = Stored {
             headers,
             source: 0,
@@ -110,6 +113,7 @@ impl Spool {
             .or_default()
             .messages
             .push(stored);
+
         Ok(())
     }
 

@@ -152,6 +152,7 @@ pub fn verify(request: &Request) -> Result<Vec<HostReport>, StoreError> {
             error,
         }
     };
+
     Ok(store.hosts.into_iter().map(check).collect())
 }
 
@@ -184,6 +185,7 @@ fn check_host(
             unsealed_bytes,
         })
     };
+
     ranges::sort(messages).into_iter().map(check).collect()
 }
 
@@ -219,6 +221,7 @@ fn check_seals(
         ),
         Err(error) => Seals::Unknown(error.to_string()),
     };
+
     Ok((seals, rebuilt.unsealed_bytes, ranges))
 }
 
@@ -227,6 +230,7 @@ fn age(report: &mut Report, logs: &[PathBuf], age_max: Option<Duration>) {
     let (Some(age_max), Some(path), false) = (age_max, logs.last(), report.is_closed()) else {
         return;
     };
+
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let now_ms = now.map_or(0, |since| since.as_millis() as u64);
     let age = Duration::from_millis(now_ms.saturating_sub(report.until_ms().unwrap_or(0)));

@@ -59,6 +59,7 @@ pub fn sort(mut stored: Vec<Stored>) -> Vec<(Series, Ranges)> {
             message.at,
         )
     });
+
     let mut all: Vec<(Series, Ranges)> = Vec::new();
     for message in stored {
         let series = message.headers.series;
@@ -75,6 +76,7 @@ pub fn sort(mut stored: Vec<Stored>) -> Vec<(Series, Ranges)> {
             ranges.add(message);
         }
     }
+
     all
 }
 
@@ -84,6 +86,7 @@ impl Ranges {
         if headers.from < self.to && (headers.to <= self.to || headers.kind == Kind::Gap) {
             return self.again(message);
         }
+
         if headers.from > self.to {
             self.holes.push(Hole {
                 from: self.to,
@@ -91,6 +94,7 @@ impl Ranges {
                 why: Why::Missing,
             });
         }
+
         let dropped = match headers.kind {
             Kind::Gap => Some(headers.events),
             Kind::Event | Kind::Seal | Kind::Repeats => {
@@ -107,6 +111,7 @@ impl Ranges {
         }));
         self.filtered += headers.filtered;
         self.to = headers.to;
+
         self.messages.push(message);
     }
 
@@ -118,6 +123,7 @@ impl Ranges {
             .messages
             .binary_search_by_key(&place, |known| (known.headers.from, known.headers.to));
         let known = found.ok().map(|place| self.messages[place]);
+
         match known {
             _ if headers.kind == Kind::Gap => self.repeated += 1,
             Some(known) if known.hash == message.hash && known.headers == headers => {

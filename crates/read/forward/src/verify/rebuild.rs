@@ -62,9 +62,10 @@ pub fn rebuild(ranges: &Ranges, sources: &[PathBuf], directory: &Path) -> io::Re
             break;
         };
         let size = sizes.entry(headers.to.file).or_default();
-        let (writer, size) = match piece.is_seal {
-            true => (&mut seals, &mut size.seal),
-            false => (&mut logs, &mut size.log),
+        let (writer, size) = if piece.is_seal {
+            (&mut seals, &mut size.seal)
+        } else {
+            (&mut logs, &mut size.log)
         };
         rebuilt.has_seals |= piece.is_seal;
         if piece.start > *size {
@@ -83,6 +84,7 @@ pub fn rebuild(ranges: &Ranges, sources: &[PathBuf], directory: &Path) -> io::Re
         writer.append(&path, new)?;
         *size = (*size).max(piece.end);
     }
+
     logs.finish()?;
     seals.finish()?;
     let first = ranges.from;
@@ -95,6 +97,7 @@ pub fn rebuild(ranges: &Ranges, sources: &[PathBuf], directory: &Path) -> io::Re
             rebuilt.logs.push(path);
         }
     }
+
     logs.finish()?;
     compare_overlaps(ranges, &mut sources, directory, &mut rebuilt)?;
     trim_last(&mut rebuilt)?;
@@ -126,6 +129,7 @@ fn compare_overlaps(
             }
         }
     }
+
     Ok(())
 }
 
@@ -149,11 +153,13 @@ impl Piece {
             headers.from
         };
         let is_seal = headers.kind == Kind::Seal;
-        let (start, end) = match is_seal {
-            true => (begin.seal, headers.to.seal),
-            false => (begin.offset, headers.to.offset),
+        let (start, end) = if is_seal {
+            (begin.seal, headers.to.seal)
+        } else {
+            (begin.offset, headers.to.offset)
         };
         let length = end.checked_sub(start)?;
+
         if !is_seal && length == body.len() as u64 + 1 {
             body.push(b'\n');
         }
@@ -166,9 +172,10 @@ impl Piece {
     }
 
     fn name(&self) -> String {
-        match self.is_seal {
-            true => seal_name(self.file),
-            false => log_name(self.file),
+        if self.is_seal {
+            seal_name(self.file)
+        } else {
+            log_name(self.file)
         }
     }
 }
@@ -206,6 +213,7 @@ fn trim_last(rebuilt: &mut Rebuilt) -> io::Result<()> {
     let Some(last) = rebuilt.logs.last().filter(|_| rebuilt.has_seals) else {
         return Ok(());
     };
+
     let seal_path = journal::seal::seal_path(last);
     let size = fs::metadata(last)?.len();
     let seal = fs::read(&seal_path).unwrap_or_default();
@@ -216,11 +224,13 @@ fn trim_last(rebuilt: &mut Rebuilt) -> io::Result<()> {
         rebuilt.logs.pop();
         return Ok(());
     }
+
     let open = |path: &Path| OpenOptions::new().write(true).open(path);
     open(last)?.set_len(covered.log_bytes)?;
     open(&seal_path)?.set_len(covered.seal_bytes as u64)?;
     rebuilt.is_rotated = covered.is_rotated;
     rebuilt.unsealed_bytes = size - covered.log_bytes;
+
     Ok(())
 }
 

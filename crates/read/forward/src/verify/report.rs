@@ -43,6 +43,7 @@ fn print_series(host: &str, report: &SeriesReport, out: &mut impl Write) -> io::
         ),
         count(ranges.repeated, ", %n messages repeated"),
     )?;
+
     let lines = ranges.holes.iter().map(hole_text);
     let lines = lines.chain(
         ranges
@@ -54,6 +55,7 @@ fn print_series(host: &str, report: &SeriesReport, out: &mut impl Write) -> io::
     for line in lines.iter().take(LISTED_MAX) {
         writeln!(out, "{host}: {line}")?;
     }
+
     if lines.len() > LISTED_MAX {
         writeln!(out, "{host}: and {} more", lines.len() - LISTED_MAX)?;
     }
@@ -78,6 +80,7 @@ fn print_seals(
             note.text
         )?;
     }
+
     if let Some(finding) = &checked.finding {
         let bytes = finding.bytes.as_ref();
         let bytes = bytes.map_or(String::new(), |b| {
@@ -86,6 +89,7 @@ fn print_seals(
         let path = file_name(&finding.path);
         writeln!(out, "{host}: ALTERED: {path}: {bytes}{}", finding.what)?;
     }
+
     let until = checked.until_ms().map_or_else(|| "?".to_owned(), time_text);
     let end = match checked.end {
         _ if checked.finding.is_some() => "",
@@ -94,6 +98,7 @@ fn print_seals(
         End::Vouched => "; younger than was asked for",
         _ => "; what followed has not arrived, or was stopped",
     };
+
     writeln!(
         out,
         "{host}: sealed until {until}{}{end}",
@@ -151,12 +156,14 @@ fn series_json(report: &SeriesReport) -> Value {
         };
         json!({"from": hole.from.to_string(), "to": hole.to.to_string(), "dropped_events": events})
     });
+
     let (checked, why) = match &report.seals {
         Seals::Checked(checked) => (Some(checked), None),
         Seals::Unknown(why) => (None, Some(why.as_str())),
         Seals::NotAsked => (None, Some("not asked for")),
     };
     let finding = checked.and_then(|checked| checked.finding.as_ref());
+
     json!({
         "series": report.series.to_string(),
         "verdict": word(report.verdict()),

@@ -109,6 +109,7 @@ impl Headers {
             };
             text.split([' ', ',']).find_map(of)
         };
+
         let bytes = value("bytes").and_then(|text| text.parse().ok());
         let bytes = bytes.ok_or("bytes= and a number")?;
         Headers::of(value, bytes)
@@ -134,6 +135,7 @@ impl Headers {
             Some("repeats") => Kind::Repeats,
             _ => return Err("kind: event, seal, gap or repeats"),
         };
+
         let missing = number("missing", 0).ok_or("missing: a number")?;
         let events = number("events", 1).ok_or("events: a number")?;
         let (events, missing) = match kind {
@@ -145,6 +147,7 @@ impl Headers {
         if host.as_deref().is_some_and(|host| !is_host_name(host)) {
             return Err("host: a name of letters, digits and any of . _ - :");
         }
+
         let headers = Headers {
             series: value("series")
                 .and_then(|text| text.parse().ok())
@@ -157,9 +160,11 @@ impl Headers {
             missing,
             bytes,
         };
-        match headers.bytes <= BODY_BYTES_MAX && headers.from <= headers.to {
-            true => Ok((host, headers)),
-            false => Err("a body of at most 64 MiB, and from not behind to"),
+
+        if headers.bytes <= BODY_BYTES_MAX && headers.from <= headers.to {
+            Ok((host, headers))
+        } else {
+            Err("a body of at most 64 MiB, and from not behind to")
         }
     }
 }
@@ -189,13 +194,16 @@ impl Stored {
         out.clear();
         let wanted = self.line_bytes.unwrap_or(self.headers.bytes);
         file.take(wanted).read_to_end(out)?;
+
         if self.line_bytes.is_some() {
             let envelope: Value = serde_json::from_slice(out).map_err(io::Error::from)?;
             *out = body_of(&envelope).ok_or(io::ErrorKind::InvalidData)?;
         }
-        match *blake3::hash(out).as_bytes() == self.hash {
-            true => Ok(()),
-            false => Err(io::Error::other("a message changed while it was read")),
+
+        if *blake3::hash(out).as_bytes() == self.hash {
+            Ok(())
+        } else {
+            Err(io::Error::other("a message changed while it was read"))
         }
     }
 }
@@ -248,11 +256,13 @@ impl Source<'_> {
             .read_until(b'\n', &mut line);
         let length = read.map_err(|error| self.failed(error))? as u64;
         let Some(text) = line.strip_suffix(b"\n") else {
-            return match length < limit {
-                true => Ok(None),
-                false => Err(self.malformed("a line of headers of at most 1024 bytes")),
+            return if length < limit {
+                Ok(None)
+            } else {
+                Err(self.malformed("a line of headers of at most 1024 bytes"))
             };
         };
+
         match first {
             Some(b'{') => self.envelope(text, source).map(Some),
             _ => self.framed(text, source),
@@ -269,6 +279,7 @@ impl Source<'_> {
         let (Some(envelope), Some(body)) = (envelope, body) else {
             return Err(self.malformed("a JSON object with series, kind, from, to and body"));
         };
+
         let value = |name: &str| match envelope.get(name)? {
             Value::String(text) => Some(text.clone()),
             Value::Number(number) => Some(number.to_string()),
@@ -283,6 +294,7 @@ impl Source<'_> {
             line_bytes: Some(line.len() as u64),
             hash: *blake3::hash(&body).as_bytes(),
         };
+
         self.at += line.len() as u64 + 1;
         Ok((host, stored))
     }
@@ -308,6 +320,7 @@ impl Source<'_> {
         if end != *b"\n" {
             return Err(self.malformed("a message whose body has `bytes` bytes, then a newline"));
         }
+
         let at = self.at + line.len() as u64 + 1;
         let stored = Stored {
             headers,
@@ -316,6 +329,7 @@ impl Source<'_> {
             line_bytes: None,
             hash: *hasher.finalize().as_bytes(),
         };
+
         self.at = at + taken + 1;
         Ok(Some((host, stored)))
     }
@@ -341,6 +355,7 @@ pub fn read(
         reader,
         at: 0,
     };
+
     loop {
         let at = from.at;
         let Some((host, stored)) = from.next(source)? else {

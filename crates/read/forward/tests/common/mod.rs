@@ -1,4 +1,4 @@
-//! A log that tests write, the program, and what has to hold at the far side.
+//! A log that tests write, the program, and what has to hold at the destination.
 
 #![allow(dead_code, unused_imports, unreachable_pub)]
 

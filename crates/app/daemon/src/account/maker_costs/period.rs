@@ -73,6 +73,7 @@ impl Period {
 pub(super) fn found(periods: &[&Period], kind: MakerKind) -> Found {
     let mut found = Found::default();
     let mut rows: ById<(Row, u64)> = ById::default();
+
     for period in periods {
         let makers = &period.kinds[kind as usize];
         let unseen = makers.named.unseen_bytes_max();
@@ -89,18 +90,22 @@ pub(super) fn found(periods: &[&Period], kind: MakerKind) -> Found {
             all.missing_bytes_max += row.missing_bytes_max;
             *unseen_elsewhere += unseen;
         }
+
         found.nameless += makers.nameless;
         found.unknown += makers.unknown;
         found.total += period.total;
         found.unseen_bytes_max += unseen;
         found.replaced += makers.named.replaced;
     }
+
+    // A maker without a row in a period may have had as much there as the table says of those it has replaced.
     let unseen = found.unseen_bytes_max;
     let rows = rows.into_values().map(|(row, seen)| Row {
         missing_bytes_max: row.missing_bytes_max + (unseen - seen),
         ..row
     });
     found.named = rows.collect();
+
     found.named.sort_by(|a, b| {
         let by_bytes = b.sums.bytes.cmp(&a.sums.bytes);
         by_bytes.then_with(|| a.name.cmp(&b.name))

@@ -71,12 +71,15 @@ impl Table {
             self.rows[place].sums += sums;
             return;
         }
+
         let row = |missing_bytes_max| Row {
             id,
             name: Arc::clone(name),
             sums,
             missing_bytes_max,
         };
+
+        // A full table replaces its lowest row, whose rank the new one inherits as what it may lack (Space-Saving, Metwally 2005).
         let place = match self.lowest() {
             Some(place) if self.rows.len() >= NAMES_MAX => {
                 self.places.remove(&self.rows[place].id);
@@ -91,6 +94,7 @@ impl Table {
                 self.rows.len() - 1
             }
         };
+
         self.places.insert(id, place);
     }
 

@@ -172,13 +172,15 @@ fn what_two_windows_tell_together_holds_for_the_events_of_both() {
 fn flood(costs: &mut MakerCosts, events: u64) {
     for number in 0..events {
         let is_flooder = number % 10 == 0;
-        let unit = match is_flooder {
-            true => "flooder.service".to_owned(),
-            false => format!("new-{number}.service"),
+        let unit = if is_flooder {
+            "flooder.service".to_owned()
+        } else {
+            format!("new-{number}.service")
         };
-        let exe = match is_flooder {
-            true => b"/bin/flooder".to_vec(),
-            false => format!("/tmp/{number}").into_bytes(),
+        let exe = if is_flooder {
+            b"/bin/flooder".to_vec()
+        } else {
+            format!("/tmp/{number}").into_bytes()
         };
         let path = format!("/system.slice/{unit}");
         let text = Arc::new(WorkloadText::of(path.as_bytes(), false, None));

@@ -75,19 +75,24 @@ pub(crate) fn text(s: &Status, makers: &[(MakerKind, Vec<MakerCost>)]) -> String
             "# HELP tarsier_{name} {help}\n# TYPE tarsier_{name} {kind}\ntarsier_{name} {value}"
         );
     };
+
     for (name, help, value) in counters(s) {
         single(name, "counter", help, value);
     }
+
     let fill = f64::from(s.ring_fill_per_mille) / 1000.0;
     single("ring_fill_ratio", "gauge", "The fullest ring.", fill);
     let (help, value) = ("1 if logging is suspended.", u8::from(s.log_suspended));
     single("log_suspended", "gauge", help, value.into());
+
     let help = "Lines and files of rules that are not in force.";
     let value = s.rules_in_force.left_out_count as f64;
     single("rules_left_out", "gauge", help, value);
+
     let pause = s.reader_pause_us as f64 / 1e6;
     let help = "The longest time in which the daemon neither read the rings nor waited for events.";
     single("reader_pause_seconds_max", "gauge", help, pause);
+
     write_lookups(&mut out, s);
     write_processes(&mut out, s);
     write_losses(&mut out, s);
@@ -100,12 +105,15 @@ pub(crate) fn text(s: &Status, makers: &[(MakerKind, Vec<MakerCost>)]) -> String
 /// Writes the costs of the makers of events. Names that are not valid UTF-8 may look the same; these share a sample.
 fn write_makers(out: &mut String, by: &str, costs: &[MakerCost]) {
     let mut makers: BTreeMap<&str, MakerCost> = BTreeMap::new();
+
+    // Names that differ only in bytes that are escaped become one: a sample may not stand twice.
     for cost in costs {
         let sum = makers.entry(&cost.name).or_default();
         sum.events += cost.events;
         sum.bytes += cost.bytes;
         sum.spent_ns += cost.spent_ns;
     }
+
     type Value = fn(&MakerCost) -> f64;
     let sums: [(&str, &str, Value); 3] = [
         ("log_events", "Events", |cost| cost.events as f64),
@@ -114,6 +122,7 @@ fn write_makers(out: &mut String, by: &str, costs: &[MakerCost]) {
             cost.spent_ns as f64 / 1e9
         }),
     ];
+
     for (name, what, value) in sums {
         let name = format!("tarsier_{name}_by_{by}_total");
         let _ = writeln!(

@@ -59,6 +59,7 @@ impl LogBytes {
             }
             left -= expected;
         }
+
         Ok(None)
     }
 
@@ -72,6 +73,7 @@ impl LogBytes {
                 Err(error) => return Err(error),
             }
         }
+
         self.offset += done as u64;
         self.newlines += memchr::memchr_iter(b'\n', &self.block[..done]).count() as u64;
         Ok(done)
@@ -119,6 +121,7 @@ fn sealed(mut entries: &[u8]) -> Sealed {
         }
         entries = &entries[found.bytes..];
     }
+
     sealed
 }
 
@@ -135,6 +138,7 @@ pub(super) fn describe(mismatch: &Mismatch, log: &mut LogBytes, entries: &[u8]) 
     if let Some(from) = sealed.blocks.get(&mismatch.hash) {
         return format!("reordered: here is what was sealed as the bytes from {from}");
     }
+
     // A read error here only makes the description less exact.
     let size = log.rest().map_or(sealed.bytes, |_| log.offset);
     match size.cmp(&sealed.bytes) {

@@ -51,6 +51,7 @@ pub(super) fn check(
         }
         other => other.map_err(io_error(&seal_path))?,
     };
+
     let reader = read::raw(log).map_err(io_error(log))?;
     let mut check = FileCheck::default();
     let Some((header, chain)) = Header::parse(&seal) else {
@@ -60,6 +61,7 @@ pub(super) fn check(
         ));
         return Ok(Some(check));
     };
+
     check.first_epoch = Some(header.epoch);
     if header.id != key.id {
         return Err(VerifyError::OtherKey {
@@ -72,6 +74,7 @@ pub(super) fn check(
         check.finding = Some(Finding::of_file(log, what));
         return Ok(Some(check));
     }
+
     let public = anchor(before, key, &header, seal_path)?;
     let mut walk = Walk {
         log,
@@ -95,6 +98,7 @@ pub(super) fn check(
         unsigned: false,
         check,
     };
+
     let finding = walk.entries().map_err(io_error(log))?;
     Ok(Some(walk.finish(finding)))
 }
@@ -132,6 +136,7 @@ fn gap_between(before: &Place, header: &Header) -> Option<String> {
             before.index
         ));
     }
+
     None
 }
 
@@ -173,6 +178,7 @@ impl Walk<'_> {
             }
             at += found.bytes;
         }
+
         let tail = self.bytes.rest()?;
         if tail > 0 {
             let mut finding = self.find(format!(
@@ -183,6 +189,7 @@ impl Walk<'_> {
             }
             return Ok(finding);
         }
+
         Ok(None)
     }
 
@@ -194,16 +201,19 @@ impl Walk<'_> {
         let chain = self.place.chain.after(found.sized_body);
         if (entry.epoch, entry.index) != (epoch, index) {
             let (e, i) = (entry.epoch, entry.index);
-            return Some(match (e, i) > (epoch, index) {
-                true => format!("seal entries {epoch}.{index} up to {e}.{i} are missing"),
-                false => format!("seal entry {e}.{i} where {epoch}.{index} is due: reordered"),
+            return Some(if (e, i) > (epoch, index) {
+                format!("seal entries {epoch}.{index} up to {e}.{i} are missing")
+            } else {
+                format!("seal entry {e}.{i} where {epoch}.{index} is due: reordered")
             });
         }
+
         if let Some(keys) = &self.keys {
             if keys.tag(&chain.0) != found.tag {
                 return Some(format!("seal entry {epoch}.{index} is altered"));
             }
         }
+
         if let (Some(signature), Some(public)) = (&found.signature, &self.place.public) {
             if !signature_holds(public, &chain.0, signature) {
                 return Some(format!(
@@ -211,6 +221,7 @@ impl Walk<'_> {
                 ));
             }
         }
+
         self.place.chain = chain;
         self.place.time_ms = entry.time_ms;
         match &entry.kind {
@@ -227,6 +238,7 @@ impl Walk<'_> {
                 self.keys.as_mut().map(Keys::step);
             }
         }
+
         None
     }
 
@@ -266,6 +278,7 @@ impl Walk<'_> {
                 ..
             } => return Ok(self.open(*flags, *found, *sealed, entry.time_ms)),
         }
+
         self.check.until_ms = Some(entry.time_ms);
         Ok(None)
     }
@@ -305,6 +318,7 @@ impl Walk<'_> {
             }
             rest = &rest[next.bytes..];
         }
+
         String::new()
     }
 
@@ -320,12 +334,15 @@ impl Walk<'_> {
             }
             return finding;
         }
-        let why = match self.opened.is_first {
-            true => "were there before sealing began",
-            false => "were written as the journal was killed, or later by somebody else",
+
+        let why = if self.opened.is_first {
+            "were there before sealing began"
+        } else {
+            "were written as the journal was killed, or later by somebody else"
         };
         let text = format!("bytes {start} to {end} {why}; sealed only at {time}");
         self.check.notes.push(text);
+
         None
     }
 
@@ -347,6 +364,7 @@ impl Walk<'_> {
                 sealed - found
             ));
         }
+
         if !self.opened.in_order && !self.opened.is_first {
             let text = format!("the journal did not end in order before its start at {time}");
             self.check.notes.push(text);

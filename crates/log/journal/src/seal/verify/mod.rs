@@ -115,11 +115,13 @@ pub fn verify(
         }
         place = end;
     }
+
     let (Some(log), Some(end)) = (logs.last(), place) else {
         let path = logs.first().cloned().unwrap_or_default();
         let seal = super::seal_path(&path);
         return Err(VerifyError::NotSealed { path, seal });
     };
+
     check_end(&mut report, log, &end, key, host, options);
     report.end = how_it_ends(log, &end, key, host, options);
     Ok(report)
@@ -182,6 +184,7 @@ fn check_end(
     if end.is_rotated {
         return find("the log was rotated after it, and the file that followed is missing".into());
     }
+
     if let Some((id, epoch, index)) = host {
         if id == key.id && (epoch, index) > (end.epoch, end.index) {
             return find(format!(
@@ -191,6 +194,7 @@ fn check_end(
             ));
         }
     }
+
     if let (Some(age_max), false) = (options.age_max, end.is_closed) {
         let age = Duration::from_millis(now_ms().saturating_sub(end.time_ms));
         if age > age_max {

@@ -80,6 +80,7 @@ impl fmt::Display for Finding {
             }
             f.write_str(": ")?;
         }
+
         f.write_str(&self.what)?;
         match self.sealed_ms {
             Some(time_ms) => write!(f, " (sealed at {})", time_text(time_ms)),
@@ -149,6 +150,7 @@ impl Report {
                 self.finding = Some(Finding::of_file(path, what.into()));
             }
         }
+
         if let (Some(epoch), true, true) = (check.first_epoch, !is_first, unsealed.is_empty()) {
             let text = format!("begins with epoch {epoch}: earlier files are not here");
             self.note(log, text);
@@ -160,11 +162,13 @@ impl Report {
         for text in check.notes {
             self.note(log, text);
         }
+
         self.files.push(Checked {
             path: log.to_owned(),
             intact_bytes: check.intact_bytes,
             until_ms: check.until_ms,
         });
+
         if self.finding.is_none() {
             self.finding = check.finding;
         }

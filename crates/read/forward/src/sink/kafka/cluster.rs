@@ -62,12 +62,14 @@ impl Cluster {
                 self.topic, topic.partitions
             ));
         }
+
         let Some(leader) = topic.leader else {
             return Err(format!(
                 "{server}: partition {partition} of topic {:?} has no leader now; is its broker running?",
                 self.topic
             ));
         };
+
         self.connect(&leader).map_err(|error| {
             format!(
                 "{error} ({server} says that {leader} leads partition {partition}: the brokers' \
@@ -95,6 +97,7 @@ impl Cluster {
         let answer = connection.ask(api::METADATA, &body.0)?;
         let (error, topic) =
             read(&answer, partition).map_err(|garbage| connection.named(garbage))?;
+
         match error {
             0 => Ok(topic),
             code::UNKNOWN_TOPIC => Err(connection.named(format!(
@@ -116,11 +119,13 @@ pub(super) fn read(answer: &[u8], partition: Option<u32>) -> Result<(i16, Topic)
         answer.text()?;
         brokers.push((id, format!("{host}:{port}")));
     }
+
     answer.text()?;
     answer.i32()?;
     if answer.count()? != 1 {
         return Err(Garbage);
     }
+
     let error = answer.i16()?;
     answer.text()?;
     answer.skip(1)?;
@@ -137,6 +142,7 @@ pub(super) fn read(answer: &[u8], partition: Option<u32>) -> Result<(i16, Topic)
             leader = broker.map(|(_, address)| address.clone());
         }
     }
+
     let topic = Topic {
         partitions: count as u32,
         leader,

@@ -58,21 +58,25 @@ pub(super) fn next_batch<'a>(bytes: &mut &'a [u8]) -> Result<Option<StoredBatch<
     let (Ok(base), Ok(length)) = (head.i64(), head.i32()) else {
         return Ok(None);
     };
+
     let length = usize::try_from(length).map_err(|_| Garbage)?;
     let Some((batch, rest)) = bytes.split_at_checked(LENGTH_END + length) else {
         return Ok(None);
     };
+
     let mut head = In(&batch[LENGTH_END..]);
     head.i32()?;
     let magic = head.i8()?;
     if magic != MAGIC {
         return Err(DecodeError::Magic(magic));
     }
+
     let sum = head.i32()? as u32;
     let checked = batch.get(CHECKED_FROM..).ok_or(Garbage)?;
     if crc32c::crc32c(checked) != sum {
         return Err(DecodeError::Checksum);
     }
+
     let (attributes, last) = (head.i16()?, head.i32()?);
     // Two times; producer, epoch and sequence.
     head.skip(16 + 14)?;
@@ -81,6 +85,7 @@ pub(super) fn next_batch<'a>(bytes: &mut &'a [u8]) -> Result<Option<StoredBatch<
         .checked_add(i64::from(last))
         .and_then(|last| last.checked_add(1));
     *bytes = rest;
+
     Ok(Some(StoredBatch {
         next: next.filter(|next| *next > base).ok_or(Garbage)?,
         base,
@@ -129,6 +134,7 @@ pub(super) fn decode(bytes: &[u8]) {
     while let Ok(Some(batch)) = next_batch(&mut rest) {
         let _ = batch.records(|_| Ok::<(), DecodeError>(()));
     }
+
     for attributes in 0..=COMPRESSION {
         let batch = StoredBatch {
             next: 1,
@@ -167,6 +173,7 @@ fn read_record(bytes: &[u8], base: i64) -> Result<Record<'_>, DecodeError> {
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
         headers.push((text(record.varbytes()?), text(record.varbytes()?)));
     }
+
     Ok(Record {
         offset,
         key,

@@ -43,5 +43,6 @@ pub(super) fn text(error: i16) -> String {
         89 => "the broker slows this host down by a quota; this passes",
         _ => "see the list of errors in Kafka's protocol guide",
     };
+
     format!("{meaning} (error {error})")
 }

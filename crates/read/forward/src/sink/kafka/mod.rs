@@ -106,6 +106,7 @@ impl Kafka {
                 error::text(error)
             ))));
         }
+
         state.insert(PRODUCER.into(), id.to_string());
         state.insert(EPOCH.into(), epoch.to_string());
         state.insert(SEQUENCE.into(), "0".into());
@@ -217,6 +218,7 @@ impl Sink for Kafka {
         body.i16(-1).i16(-1).i32(self.timeout_ms);
         body.i32(1).text(&self.cluster.topic);
         body.i32(1).i32(partition as i32).bytes(&records);
+
         let error = self.ask(partition, api::PRODUCE, &body.0, produced)?;
         let receipt = self.judge(error, state)?;
         let next = sequence_after(producer.sequence, batch.messages.len());

@@ -57,6 +57,7 @@ impl Partition<'_> {
             }
             next = reached;
         }
+
         Ok(())
     }
 
@@ -101,6 +102,7 @@ impl Partition<'_> {
             }
             reached = reached.max(batch.next);
         }
+
         Ok(reached)
     }
 
@@ -156,6 +158,7 @@ fn records_of(answer: &[u8]) -> Result<(i16, Vec<u8>), Garbage> {
     if error != 0 {
         return Ok((error, Vec::new()));
     }
+
     answer.skip(4)?;
     one_partition(&mut answer)?;
     let error = answer.i16()?;
@@ -163,6 +166,7 @@ fn records_of(answer: &[u8]) -> Result<(i16, Vec<u8>), Garbage> {
     answer.skip(24)?;
     let aborted = answer.count()?;
     answer.skip(aborted.checked_mul(16).ok_or(Garbage)?)?;
+
     Ok((error, answer.bytes()?.to_vec()))
 }
 

@@ -51,6 +51,7 @@ impl Encoder {
         out.i64(producer.id).i16(producer.epoch);
         out.i32(producer.sequence).i32(count);
         self.fill(batch);
+
         match &mut self.packer {
             Some(packer) => {
                 let start = out.0.len();
@@ -61,6 +62,7 @@ impl Encoder {
             }
             None => out.0.extend_from_slice(&self.records),
         }
+
         let length = (out.0.len() - 12) as i32;
         out.0[8..12].copy_from_slice(&length.to_be_bytes());
         let sum = crc32c::crc32c(&out.0[CHECKED_FROM..]);
@@ -76,9 +78,10 @@ impl Encoder {
         let mut before = None;
         for (number, message) in batch.messages.iter().enumerate() {
             // `from` is nearly always `to` of the message before.
-            match before == Some(message.from) {
-                true => std::mem::swap(&mut from, &mut to),
-                false => from = message.from.to_string(),
+            if before == Some(message.from) {
+                std::mem::swap(&mut from, &mut to)
+            } else {
+                from = message.from.to_string()
             }
             to.clear();
             let _ = write!(to, "{}", message.to);
@@ -110,6 +113,7 @@ fn record(batch: &Batch, message: &Message, number: i64, headers: &Headers<'_>, 
     varint(number, out);
     bytes(batch.host.as_bytes(), out);
     bytes(batch.body(message), out);
+
     let is_filtered = message.filtered > 0;
     let has_events = message.events != 1;
     varint(5 + i64::from(is_filtered) + i64::from(has_events), out);
@@ -122,6 +126,7 @@ fn record(batch: &Batch, message: &Message, number: i64, headers: &Headers<'_>, 
     header("from", headers.from);
     header("to", headers.to);
     header("content-type", batch.content_type);
+
     if is_filtered {
         header("filtered", &message.filtered.to_string());
     }

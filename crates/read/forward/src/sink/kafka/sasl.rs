@@ -100,6 +100,7 @@ impl Scram {
         if !nonce.starts_with(&self.nonce) || nonce == self.nonce {
             return Err("a nonce that is not ours".into());
         }
+
         let salt = BASE64_STANDARD
             .decode(salt)
             .map_err(|error| error.to_string())?;
@@ -122,6 +123,7 @@ impl Scram {
             .map(|(a, b)| a ^ b)
             .collect();
         self.server_signature = sign(&sign(&salted, b"Server Key"), all.as_bytes());
+
         Ok(format!("{unproved},p={}", BASE64_STANDARD.encode(proof)).into_bytes())
     }
 
@@ -133,9 +135,10 @@ impl Scram {
         }
         let signature = text.split(',').find_map(|part| part.strip_prefix("v="));
         let signature = signature.and_then(|text| BASE64_STANDARD.decode(text).ok());
-        match signature == Some(self.server_signature.clone()) {
-            true => Ok(()),
-            false => Err("the server does not know the password".into()),
+        if signature == Some(self.server_signature.clone()) {
+            Ok(())
+        } else {
+            Err("the server does not know the password".into())
         }
     }
 }

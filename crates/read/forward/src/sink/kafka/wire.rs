@@ -168,6 +168,7 @@ pub(super) fn ask(
     stream.write_all(&head.0)?;
     stream.write_all(body)?;
     stream.flush()?;
+
     let mut start = [0; 8];
     stream.read_exact(&mut start)?;
     let garbage = || io::Error::new(io::ErrorKind::InvalidData, Garbage);
@@ -184,6 +185,7 @@ pub(super) fn ask(
     if start[4..] != correlation.to_be_bytes() {
         return Err(garbage());
     }
+
     let mut answer = vec![0; length];
     stream.read_exact(&mut answer)?;
     Ok(answer)

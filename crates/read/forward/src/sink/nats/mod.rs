@@ -79,6 +79,7 @@ impl Nats {
                 return Err(last);
             }
         }
+
         self.client.as_mut().ok_or_else(|| retry("no connection"))
     }
 
@@ -145,6 +146,7 @@ impl Nats {
             Some(_) => return Err(SinkError::Retry(self.explained(&answer["error"]))),
             None => {}
         }
+
         let sequence = answer["message"]["seq"].as_u64().unwrap_or(0);
         let headers = answer["message"]["hdrs"].as_str().unwrap_or("");
         let headers = BASE64_STANDARD.decode(headers).unwrap_or_default();
@@ -172,21 +174,24 @@ impl Nats {
                 _ => Err(self.foreign(sequence)),
             };
         };
+
         if end == name(batch.to()) {
             return Ok(Receipt {
                 was_there: true,
                 ..Receipt::default()
             });
         }
+
         // A new series begins behind the old one.
         let is_before = end == name(batch.from()) || !end.starts_with(&batch.series.to_string());
-        match is_before {
-            true => Err(retry("the sequence was behind; sending again")),
-            false => Err(SinkError::Disagreement(format!(
+        if is_before {
+            Err(retry("the sequence was behind; sending again"))
+        } else {
+            Err(SinkError::Disagreement(format!(
                 "the last message of {:?} ends at {end}, not at {}",
                 self.subject,
                 name(batch.from())
-            ))),
+            )))
         }
     }
 
@@ -207,6 +212,7 @@ impl Nats {
             code::TOO_LARGE => "; raise the stream's max_msg_size, or lower batch_bytes",
             _ => "",
         };
+
         let subject = &self.subject;
         format!("subject {subject:?}: JetStream says {text:?} (error {code}){remedy}")
     }
@@ -228,9 +234,10 @@ fn subject_of(pattern: &str, host: &str) -> String {
 /// `error` with the server's name before it, unless it has it.
 fn named(server: &str, error: &io::Error) -> String {
     let text = error.to_string();
-    match text.starts_with(server) {
-        true => text,
-        false => format!("{server}: {text}"),
+    if text.starts_with(server) {
+        text
+    } else {
+        format!("{server}: {text}")
     }
 }
 
@@ -256,6 +263,7 @@ fn headers(batch: &Batch, expected: u64) -> String {
         .filter(|message| message.kind == Kind::Gap)
         .map(|message| message.events)
         .sum();
+
     format!(
         "NATS/1.0\r\nNats-Expected-Last-Subject-Sequence: {expected}\r\n\
          {SERIES_HEADER}: {}\r\nTarsier-Host: {}\r\nTarsier-Kind: {}\r\nTarsier-From: {}\r\n\
@@ -291,14 +299,17 @@ fn sign(seed: &str, nonce: &str) -> io::Result<(String, String)> {
         io::Error::new(io::ErrorKind::InvalidInput, text)
     };
     let bytes = wire::unbase32(seed.trim()).ok_or_else(bad)?;
+
     // Two bytes of prefix, 32 of seed, two of checksum.
     if bytes.len() != 36 || !seed.starts_with("SU") {
         return Err(bad());
     }
+
     let (checked, sum) = bytes.split_at(34);
     if wire::crc16(checked).to_le_bytes() != sum {
         return Err(bad());
     }
+
     let key = ring::signature::Ed25519KeyPair::from_seed_unchecked(&bytes[2..34]);
     let key = key.map_err(|_| bad())?;
     use ring::signature::KeyPair;
@@ -307,6 +318,7 @@ fn sign(seed: &str, nonce: &str) -> io::Result<(String, String)> {
     let mut public = vec![USER];
     public.extend_from_slice(key.public_key().as_ref());
     public.extend_from_slice(&wire::crc16(&public).to_le_bytes());
+
     let signature = BASE64_URL_SAFE_NO_PAD.encode(key.sign(nonce.as_bytes()));
     Ok((wire::base32(&public), signature))
 }
@@ -360,6 +372,7 @@ impl Sink for Nats {
                 body.len()
             )));
         }
+
         let subject = self.subject.clone();
         let reply = self.ask(&subject, &headers, &body)?;
         if reply.status == Some(503) {
@@ -367,6 +380,7 @@ impl Sink for Nats {
                 "no JetStream stream takes the subject {subject:?}; create one"
             )));
         }
+
         let answer = parse(&reply)?;
         // An answer with an error has a sequence, too: 0.
         let stored = answer["seq"].as_u64().filter(|_| answer["error"].is_null());
@@ -377,6 +391,7 @@ impl Sink for Nats {
                 ..Receipt::default()
             });
         }
+
         match answer["error"]["err_code"].as_u64() {
             Some(code::WRONG_LAST) => self.settle(batch, state),
             Some(code::TOO_LARGE) => Err(SinkError::Refused(self.explained(&answer["error"]))),

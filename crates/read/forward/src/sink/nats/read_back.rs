@@ -54,11 +54,13 @@ impl Reader<'_> {
             .and_then(|answer| answer["streams"].as_array());
         let names = names.into_iter().flatten().filter_map(Value::as_str);
         let names: Vec<String> = names.map(str::to_owned).collect();
-        match names.is_empty() {
-            true => Err(format!(
+
+        if names.is_empty() {
+            Err(format!(
                 "no JetStream stream has the subject {subject:?}; check `subject` and the user's rights"
-            )),
-            false => Ok(names),
+            ))
+        } else {
+            Ok(names)
         }
     }
 
@@ -85,6 +87,7 @@ impl Reader<'_> {
             self.message(stream, sequence, message, take)?;
             next = sequence + 1;
         }
+
         Ok(())
     }
 
@@ -107,6 +110,7 @@ impl Reader<'_> {
         let subject = message["subject"].as_str().unwrap_or("");
         let host = headers.iter().find(|(name, _)| name == "host");
         let host = host.map_or("", |(_, host)| host);
+
         // The server lets a host publish to its own subject only, if its rights say so.
         if !host.is_empty() && subject_of(self.pattern, host) != subject {
             return take(Held::Forged {
@@ -114,6 +118,7 @@ impl Reader<'_> {
                 why: format!("it claims to be of host {host:?}, but its subject is {subject:?}"),
             });
         }
+
         take(Held::Message {
             place: &place,
             headers: &headers,

@@ -88,6 +88,7 @@ impl Client {
         let mut random = [0; 12];
         ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut random)
             .map_err(|_| bad("no random bytes"))?;
+
         let mut client = Client {
             server: server.to_owned(),
             stream,
@@ -96,11 +97,13 @@ impl Client {
             number: 0,
             max_payload: info["max_payload"].as_u64().unwrap_or(1 << 20) as usize,
         };
+
         let options = options(&nonce)?;
         let hello = format!("CONNECT {options}\r\nSUB {}.* 1\r\nPING\r\n", client.inbox);
         client.stream.write_all(hello.as_bytes())?;
         client.stream.flush()?;
         client.expect_pong()?;
+
         Ok(client)
     }
 
@@ -138,11 +141,13 @@ impl Client {
                 length + body.len()
             ),
         };
+
         let mut message = head.into_bytes();
         message.extend_from_slice(body);
         message.extend_from_slice(b"\r\n");
         self.stream.write_all(&message)?;
         self.stream.flush()?;
+
         for _ in 0..SKIPPED_MAX {
             let line = self.line()?;
             match parse_line(&line).ok_or_else(|| garbage(&line))? {
@@ -160,6 +165,7 @@ impl Client {
                 Line::Info(_) | Line::Nothing => {}
             }
         }
+
         Err(bad("the server does not stop talking"))
     }
 
@@ -209,6 +215,7 @@ fn greeting(stream: &mut impl Read) -> io::Result<Value> {
         }
         line.push(byte[0]);
     }
+
     match parse_line(&line) {
         Some(Line::Info(text)) => serde_json::from_str(text).map_err(|_| garbage(&line)),
         _ => Err(garbage(&line)),
@@ -258,6 +265,7 @@ pub(super) fn base32(bytes: &[u8]) -> String {
         }
         value &= (1 << bits) - 1;
     }
+
     if bits > 0 {
         text.push(char::from(BASE32[(value << (5 - bits) & 31) as usize]));
     }
