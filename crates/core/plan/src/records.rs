@@ -10,7 +10,7 @@
 use crate::evaluate::is_label;
 use crate::facts::{Identities, ObjectId};
 use crate::subject::Subject;
-use abi::Field;
+use abi::{Field, RecordType};
 use rules::{Action, Condition, List, Op, Rule, Value};
 
 /// The task that a record is about, or that sends the record.
@@ -80,7 +80,12 @@ impl RecordFilter {
 
     /// Whether a record of type `record_type` (`AUDIT_*` of linux/audit.h) about `sender` is
     /// dropped.
-    pub fn drops(&self, record_type: u32, sender: &Sender<'_>, identities: &Identities) -> bool {
+    pub fn drops(
+        &self,
+        record_type: RecordType,
+        sender: &Sender<'_>,
+        identities: &Identities,
+    ) -> bool {
         is_dropped(self.rules.iter(), record_type, sender, identities)
     }
 }
@@ -89,7 +94,7 @@ impl RecordFilter {
 /// faster.
 pub fn excluded(
     rules: &[Rule],
-    record_type: u32,
+    record_type: RecordType,
     sender: &Sender<'_>,
     identities: &Identities,
 ) -> bool {
@@ -101,7 +106,7 @@ pub fn excluded(
 /// still subject to the exclude list.
 pub fn user_drops(
     rules: &[Rule],
-    record_type: u32,
+    record_type: RecordType,
     sender: &Sender<'_>,
     identities: &Identities,
 ) -> bool {
@@ -124,7 +129,7 @@ enum Answer {
 
 fn is_dropped<'r>(
     rules: impl Iterator<Item = &'r Rule>,
-    record_type: u32,
+    record_type: RecordType,
     sender: &Sender<'_>,
     identities: &Identities,
 ) -> bool {
@@ -138,7 +143,12 @@ fn is_dropped<'r>(
     false
 }
 
-fn answer(rule: &Rule, record_type: u32, sender: &Sender<'_>, identities: &Identities) -> Answer {
+fn answer(
+    rule: &Rule,
+    record_type: RecordType,
+    sender: &Sender<'_>,
+    identities: &Identities,
+) -> Answer {
     // A rule without conditions does not match: `result` stays 0 in the kernel's loop.
     let mut answer = Answer::Differs;
     for condition in &rule.conditions {
@@ -165,7 +175,7 @@ fn answer(rule: &Rule, record_type: u32, sender: &Sender<'_>, identities: &Ident
 /// Whether a condition holds; `None` if the list does not know its field.
 fn holds(
     condition: &Condition,
-    record_type: u32,
+    record_type: RecordType,
     sender: &Sender<'_>,
     identities: &Identities,
 ) -> Option<bool> {
@@ -184,7 +194,7 @@ fn holds(
         Field::Gid => sender.gid,
         Field::Loginuid => sender.auid,
         Field::LoginuidSet => u32::from(sender.auid != u32::MAX),
-        Field::Msgtype => record_type,
+        Field::Msgtype => record_type.0 as u32,
         _ => return None,
     };
     Some(op.holds(left, value))

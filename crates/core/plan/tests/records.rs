@@ -3,7 +3,7 @@
 
 mod common;
 
-use abi::record_type_number;
+use abi::RecordType;
 use common::{identities, rule, ruleset};
 use plan::{excluded, user_drops, ObjectId, RecordFilter, SecurityModule, Sender, Subject};
 use rules::Rule;
@@ -20,8 +20,8 @@ const ROOT: Sender<'_> = Sender {
     },
 };
 
-fn kind(name: &str) -> u32 {
-    record_type_number(name).unwrap()
+fn kind(name: &str) -> RecordType {
+    RecordType::from_name(name.as_bytes()).unwrap()
 }
 
 fn excludes(lines: &[&str], record: &str, sender: &Sender<'_>) -> bool {

@@ -3,7 +3,7 @@
 //! Accepted pairs are those of audit_rule_fieldpair_data() and audit_rule_interfield_comp_data() in audit-userspace
 //! lib/libaudit.c, with the messages of its lib/errormsg.h.
 
-use abi::{Arch, Compare, Field};
+use abi::{Arch, Compare, Field, RecordType};
 
 use crate::fault::Fault;
 use crate::words::Word;
@@ -302,10 +302,11 @@ fn record_type(pair: &Pair<'_>) -> Result<u32, Fault> {
         return Ok(pair.signed_number());
     }
     let text = pair.text().to_ascii_uppercase();
-    abi::record_type_number(&text).ok_or_else(|| {
+    let known = RecordType::from_name(text.as_bytes());
+    known.map(|kind| kind.0 as u32).ok_or_else(|| {
         pair.field_last("-F unknown message type -")
             .expected("a record type's name or number")
-            .nearest(&text, abi::record_type_names().map(|row| row.1))
+            .nearest(&text, RecordType::all().map(|row| row.1))
     })
 }
 

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use abi::{Arch, Compare, Field, PermLists};
+use abi::{Arch, Compare, Field, PermLists, RecordType};
 
 use crate::field::{arch_name, is_known_arch};
 use crate::{Action, Condition, Dialect, List, Op, Rule, SyscallSet, Value};
@@ -257,7 +257,8 @@ impl Listing<'_> {
         match field {
             Field::Perm => perm(number),
             Field::Msgtype => {
-                abi::record_type_name(number).map_or_else(|| signed.to_string(), str::to_owned)
+                let name = RecordType(signed).name();
+                name.map_or_else(|| signed.to_string(), str::to_owned)
             }
             Field::Inode => number.to_string(),
             Field::Arg0 | Field::Arg1 | Field::Arg2 | Field::Arg3 => {

@@ -71,7 +71,7 @@ pub(crate) fn excludes(
         }),
         subject: label.subject(),
     };
-    filter.drops(kind.0.into(), &sender, &generation.identities)
+    filter.drops(kind, &sender, &generation.identities)
 }
 
 /// Whether an exclude or user rule drops a record that was made elsewhere. `kind` is its nlmsg_type, `message` its
@@ -79,7 +79,7 @@ pub(crate) fn excludes(
 /// process, if it still exists.
 pub fn drops_message(
     generation: &Generation,
-    kind: u16,
+    kind: RecordType,
     message: &[u8],
     system: &dyn System,
 ) -> bool {
@@ -97,7 +97,7 @@ pub fn drops_message(
 /// login uid and real user id.
 pub fn drops_sent(
     generation: &Generation,
-    kind: u16,
+    kind: RecordType,
     (pid, uid, auid): (u32, u32, u32),
     system: &dyn System,
 ) -> bool {
@@ -119,18 +119,13 @@ fn needs_label(generation: &Generation) -> bool {
     lists.into_iter().flatten().any(RecordFilter::needs_label)
 }
 
-fn drops_of(generation: &Generation, kind: u16, sender: &Sender<'_>) -> bool {
+fn drops_of(generation: &Generation, kind: RecordType, sender: &Sender<'_>) -> bool {
     let drops = |filter: &Option<RecordFilter>| {
         filter
             .as_ref()
-            .is_some_and(|filter| filter.drops(kind.into(), sender, &generation.identities))
+            .is_some_and(|filter| filter.drops(kind, sender, &generation.identities))
     };
-    drops(&generation.exclude) || is_user_message(kind) && drops(&generation.user)
-}
-
-/// Whether `kind` is a message type of user-space programs: AUDIT_USER and two ranges of linux/audit.h.
-fn is_user_message(kind: u16) -> bool {
-    matches!(kind, 1005 | 1100..=1199 | 2100..=2999)
+    drops(&generation.exclude) || kind.is_user_message() && drops(&generation.user)
 }
 
 /// The sender of a message. `module` is the one that gave the label that the message has.
@@ -197,15 +192,5 @@ mod tests {
         );
         assert_eq!(labelled.subject.label, Some(&b"a:b:c:s0"[..]));
         assert_eq!(sender_of(b"no stamp", SecurityModule::None, &system).tid, 0);
-    }
-
-    #[test]
-    fn messages_of_programs_are_those_of_linux_audit_h() {
-        for kind in [1005, 1100, 1199, 2100, 2999] {
-            assert!(is_user_message(kind), "{kind}");
-        }
-        for kind in [1000, 1099, 1200, 1300, 2099, 3000] {
-            assert!(!is_user_message(kind), "{kind}");
-        }
     }
 }

@@ -181,7 +181,7 @@ fn append_binary(out: &mut Vec<u8>, line: &[u8]) {
     let kind = parts.as_ref().map(|parts| &line[parts.kind.clone()]);
     let number = kind
         .and_then(RecordType::from_name)
-        .map_or(0, |kind| kind.0);
+        .map_or(0, |kind| u16::try_from(kind.0).unwrap_or(0));
     let (version, text) = match &parts {
         Some(parts) if parts.node == 0 && memchr::memchr(ENRICHED, line).is_none() => {
             (KERNEL_TEXT, &line[parts.message..])

@@ -143,16 +143,16 @@ impl Encoder {
         stamp.write_serial(text);
     }
 
-    /// Appends one record that the kernel made. `number` is its nlmsg_type, `message` is `audit(…): body`.
+    /// Appends one record that the kernel made. `message` is `audit(…): body`.
     ///
     /// As in auditd, newlines become blanks, one blank at the end is removed, an unknown type is `UNKNOWN[n]`, and EOE
     /// makes no line. In JSON, each call makes an object with one record; to put all records of an event into one
     /// object, split the messages with [`text::parse_message`] and use [`Encoder::begin`] and [`EventWriter::raw`]. A
     /// message without a valid stamp is written as it is (in JSON as `{"type":…,"text":…}`), never dropped.
-    pub fn raw(&mut self, out: &mut Vec<u8>, number: u16, message: &[u8]) {
-        let kind = RecordType(number);
+    pub fn raw(&mut self, out: &mut Vec<u8>, kind: impl Into<RecordType>, message: &[u8]) {
+        let kind = kind.into();
         match text::parse_message(message) {
-            Ok((stamp, body)) => self.begin(out, stamp).raw(number, body),
+            Ok((stamp, body)) => self.begin(out, stamp).raw(kind, body),
             Err(_) if kind == RecordType::EOE => {}
             Err(_) if self.format == Format::Json => json::unparsed(out, &self.node, kind, message),
             Err(_) => {
@@ -189,7 +189,7 @@ impl Encoder {
             RecordType::CWD => put::text(out, "type=CWD msg="),
             _ => {
                 put::text(out, "type=");
-                kind.write(out);
+                put::record_type(out, kind);
                 put::text(out, " msg=");
             }
         }
@@ -329,9 +329,9 @@ impl EventWriter<'_> {
         out.push(b'\n');
     }
 
-    /// Adds a record that the kernel made: its nlmsg_type and the text after `audit(…): `. See [`Encoder::raw`].
-    pub fn raw(&mut self, number: u16, body: &[u8]) {
-        let kind = RecordType(number);
+    /// Adds a record that the kernel made: its type and the text after `audit(…): `. See [`Encoder::raw`].
+    pub fn raw(&mut self, kind: impl Into<RecordType>, body: &[u8]) {
+        let kind = kind.into();
         if matches!(kind, RecordType::ADD_USER | RecordType::ADD_GROUP) {
             self.encoder.names.forget();
             self.encoder.interpretations.forget();

@@ -51,7 +51,7 @@ pub(crate) fn event(out: &mut Vec<u8>, node: &[u8], stamp: Stamp, pending: &mut 
         let same = rest.iter().take_while(|(next, _)| *next == kind).count();
         let taken = if kind == RecordType::EXECVE { same } else { 1 };
         put::text(out, "{\"type\":\"");
-        kind.write(out);
+        put::record_type(out, kind);
         out.push(b'"');
         if kind == RecordType::EXECVE {
             argv.clear();
@@ -149,7 +149,7 @@ fn put_name(out: &mut Vec<u8>, label: &str, name: &Option<String>) {
 /// Appends the object of a message without a valid stamp.
 pub(crate) fn unparsed(out: &mut Vec<u8>, node: &[u8], kind: RecordType, message: &[u8]) {
     put::text(out, "{\"type\":\"");
-    kind.write(out);
+    put::record_type(out, kind);
     out.push(b'"');
     if !node.is_empty() {
         put::text(out, ",\"node\":");

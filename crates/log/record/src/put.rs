@@ -203,6 +203,16 @@ pub fn label(out: &mut Vec<u8>, name: &str, value: Option<&[u8]>) {
     }
 }
 
+/// Appends the name of a record type as auditd writes it.
+pub(crate) fn record_type(out: &mut Vec<u8>, kind: abi::RecordType) {
+    if let Some(name) = kind.name() {
+        return text(out, name);
+    }
+    text(out, "UNKNOWN[");
+    decimal(out, kind.0 as u64);
+    out.push(b']');
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

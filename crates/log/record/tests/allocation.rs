@@ -91,7 +91,7 @@ fn write_event(encoder: &mut Encoder, out: &mut Vec<u8>, args: &[u8], serial: u3
         ..PathItem::default()
     });
     event.raw(
-        RecordType::AVC.0,
+        RecordType::AVC.netlink(),
         b"avc:  denied  { read } for pid=1 scontext=a tcontext=b",
     );
     event.put(&Proctitle {

@@ -311,7 +311,7 @@ fn what_is_unknown_is_said_to_be() {
     let mut cut_out = Vec::new();
     let mut event = encoder.begin(&mut cut_out, stamp);
     event.workload(&cut);
-    event.raw(RecordType::CWD.0, b"cwd=\"/\"");
+    event.raw(RecordType::CWD.netlink(), b"cwd=\"/\"");
     event.end();
     let event: Value = serde_json::from_slice(&cut_out).expect("JSON");
     assert_eq!(event["workload"]["unit"], "a.service");

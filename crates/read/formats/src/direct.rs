@@ -86,7 +86,7 @@ impl Direct {
                 continue;
             }
             let record = text::parse_line(line).ok()?;
-            writer.raw(record.kind?.0, record.body);
+            writer.raw(record.kind?, record.body);
             node = record.node.or(node);
             let is_told = match record.interpretations {
                 Some(names) if record.type_name != b"PATH" => interpret(

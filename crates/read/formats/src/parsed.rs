@@ -138,7 +138,7 @@ impl Parsed {
                 self.node = Some(String::from_utf8_lossy(node).into_owned());
             }
             match record.kind {
-                Some(kind) => writer.raw(kind.0, record.body),
+                Some(kind) => writer.raw(kind, record.body),
                 None => others.push(unknown(record)),
             }
             if let Some(names) = record.interpretations {

@@ -55,7 +55,7 @@ impl Grouped {
         };
 
         let place = self.open.iter().position(|open| open.stamp == stamp);
-        if RecordType(kind) == RecordType::EOE {
+        if RecordType::from(kind) == RecordType::EOE {
             return place.map_or(0, |place| self.end_one(place, sink));
         }
 

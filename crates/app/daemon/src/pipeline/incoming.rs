@@ -35,11 +35,11 @@ impl Incoming {
             LoadVerdict::Keep => return 0,
             LoadVerdict::Write => {}
             LoadVerdict::WriteAfter(program) => {
-                events += self.grouped.push(RecordType::BPF.0, &program, sink);
+                events += self.grouped.push(RecordType::BPF.netlink(), &program, sink);
             }
         }
 
-        let waits = RecordType(kind) == RecordType::BPF
+        let waits = RecordType::from(kind) == RecordType::BPF
             && self
                 .program_loads
                 .take(message, watches_bpf(), monotonic_ns());
@@ -59,7 +59,7 @@ impl Incoming {
     pub(crate) fn end_waiting(&mut self, now_ns: u64, sink: &mut GroupedSink<'_>) -> u32 {
         let (mut events, at_end) = (0, now_ns == u64::MAX);
         for (kind, message) in self.own_loads.decided(at_end) {
-            let is_bpf = RecordType(kind) == RecordType::BPF;
+            let is_bpf = RecordType::from(kind) == RecordType::BPF;
             // The event of the call has come, or comes soon if a rule selects it.
             if !is_bpf || !self.program_loads.take(&message, !at_end, now_ns) {
                 events += self.grouped.push(kind, &message, sink);
@@ -67,7 +67,7 @@ impl Incoming {
         }
 
         while let Some(message) = self.program_loads.overdue(now_ns) {
-            events += self.grouped.push(RecordType::BPF.0, &message, sink);
+            events += self.grouped.push(RecordType::BPF.netlink(), &message, sink);
         }
 
         if now_ns.saturating_sub(self.forgotten_ns) >= FORGET_NS {

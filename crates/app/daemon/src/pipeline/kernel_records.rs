@@ -244,7 +244,7 @@ impl KernelRecords {
                     self.received += 1;
                     let is_own = is_own(&mut self.own_changes, &mut self.own_events, kind, text);
                     let is_dropped =
-                        |(rules, system)| compose::drops_message(rules, kind, text, system);
+                        |(rules, system)| compose::drops_message(rules, kind.into(), text, system);
                     if is_own || filter.is_some_and(is_dropped) {
                         continue;
                     }
@@ -360,7 +360,7 @@ fn is_own(
     let stamp = &text[..stamp_len.unwrap_or(0)];
     let known = events.iter().position(|own| own == stamp);
     if let Some(place) = known {
-        if RecordType(kind) == RecordType::EOE {
+        if RecordType::from(kind) == RecordType::EOE {
             events.remove(place);
         }
         return true;

@@ -68,7 +68,7 @@ impl Default for OwnLoads {
 impl OwnLoads {
     /// Decides about a record.
     pub(crate) fn take(&mut self, kind: u16, message: &[u8]) -> LoadVerdict {
-        let is_bpf = RecordType(kind) == RecordType::BPF;
+        let is_bpf = RecordType::from(kind) == RecordType::BPF;
         if !is_bpf && self.held.messages.is_empty() && self.left_out.is_empty() {
             return LoadVerdict::Write;
         }
@@ -91,12 +91,12 @@ impl OwnLoads {
                 Loader::Own => true,
                 Loader::Other => false,
                 Loader::Undecided => {
-                    return self.hold(RecordType::BPF.0, stamp, body, message);
+                    return self.hold(RecordType::BPF.netlink(), stamp, body, message);
                 }
             },
             Some((b"UNLOAD", id)) => {
                 if self.held.programs.contains(&id) {
-                    return self.hold(RecordType::BPF.0, stamp, body, message);
+                    return self.hold(RecordType::BPF.netlink(), stamp, body, message);
                 }
                 self.programs.unloaded(id)
             }
@@ -128,7 +128,7 @@ impl OwnLoads {
             return LoadVerdict::Write;
         };
 
-        match RecordType(kind) {
+        match RecordType::from(kind) {
             RecordType::SYSCALL if number(body, b"pid") == Some(self.pid) => {
                 event.is_own_call = true;
                 LoadVerdict::Keep
@@ -168,7 +168,7 @@ impl OwnLoads {
                 LoadVerdict::Write => decided.push((kind, message)),
                 LoadVerdict::Keep => {}
                 LoadVerdict::WriteAfter(program) => {
-                    decided.push((RecordType::BPF.0, program));
+                    decided.push((RecordType::BPF.netlink(), program));
                     decided.push((kind, message));
                 }
             }
@@ -202,10 +202,10 @@ fn number(body: &[u8], name: &[u8]) -> Option<u32> {
 mod tests {
     use super::*;
 
-    const SYSCALL: u16 = RecordType::SYSCALL.0;
-    const PROCTITLE: u16 = RecordType::PROCTITLE.0;
-    const EOE: u16 = RecordType::EOE.0;
-    const BPF: u16 = RecordType::BPF.0;
+    const SYSCALL: u16 = RecordType::SYSCALL.netlink();
+    const PROCTITLE: u16 = RecordType::PROCTITLE.netlink();
+    const EOE: u16 = RecordType::EOE.netlink();
+    const BPF: u16 = RecordType::BPF.netlink();
     const OWN_PID: u32 = 70;
 
     /// An [`OwnLoads`] with these own programs.

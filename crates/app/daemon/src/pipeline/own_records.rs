@@ -66,7 +66,7 @@ impl Pipeline {
         let sender = (sender.pid, sender.uid, sender.auid);
         if !compose::drops_sent(
             &self.composing.generation,
-            kind,
+            kind.into(),
             sender,
             &*self.composing.lookups,
         ) {

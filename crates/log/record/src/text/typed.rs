@@ -97,7 +97,7 @@ impl<'a> Typed<'a> {
                 mode: octal(c, " mode=")?,
             }),
             RecordType::DAEMON_START => Typed::DaemonStart(daemon_start(c)?),
-            RecordType(1201..=1206 | 1209) => Typed::DaemonAction(daemon_action(c, kind)?),
+            kind if is_of_daemon(kind) => Typed::DaemonAction(daemon_action(c, kind)?),
             _ => return Ok(None),
         };
         cursor.end()?;
@@ -441,6 +441,11 @@ fn daemon_start<'a>(c: &mut Cursor<'a>) -> Result<DaemonStart<'a>> {
         extra: &[],
         res: word(c, " res=")?,
     })
+}
+
+/// Whether a daemon's record of this type says what it did, and for whom.
+fn is_of_daemon(kind: RecordType) -> bool {
+    kind.is_in(RecordType::DAEMON_END, RecordType::DAEMON_RESUME) || kind == RecordType::DAEMON_ERR
 }
 
 fn daemon_action<'a>(c: &mut Cursor<'a>, kind: RecordType) -> Result<DaemonAction<'a>> {

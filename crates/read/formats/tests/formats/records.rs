@@ -39,7 +39,7 @@ fn every_record_type_has_an_event() {
             seen.insert(record["type"].as_str().expect("a type").to_owned());
         }
     }
-    for (number, name) in abi::record_type::record_type_names() {
+    for (number, name) in abi::record_type_names() {
         // EOE only ends events, and numbers from 2 on are requests to the kernel.
         let is_record = abi::record_type_name(number).is_some() && name != "EOE" && number > 1004;
         assert!(
