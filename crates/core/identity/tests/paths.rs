@@ -22,9 +22,10 @@ fn told(workload: &Workload<'_>) -> String {
     tell("outer", workload.outer.as_deref());
     tell("pod", workload.pod.as_deref());
     tell("session", workload.session());
-    match words.is_empty() {
-        true => "nothing".to_owned(),
-        false => words.join(" "),
+    if words.is_empty() {
+        "nothing".to_owned()
+    } else {
+        words.join(" ")
     }
 }
 

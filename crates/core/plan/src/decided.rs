@@ -46,9 +46,10 @@ impl fmt::Display for DecidedIn {
 pub(crate) fn decided_in(plan: &Plan, entry: Entry, nr: u32, candidate: &Candidate) -> DecidedIn {
     let is_in_kernel =
         !candidate.stage2 || (candidate.is_decided_by_marks && sees_marks(plan, entry, nr));
-    match is_in_kernel {
-        true => DecidedIn::Kernel,
-        false => DecidedIn::Daemon,
+    if is_in_kernel {
+        DecidedIn::Kernel
+    } else {
+        DecidedIn::Daemon
     }
 }
 

@@ -39,11 +39,12 @@ pub const TRAMPOLINE_NOTES: [&str; 2] = [
 
 /// Exactness with which the kernel's audit honours `rule`.
 pub(crate) fn kernel_exactness(rule: &Rule) -> Exactness {
-    match asks_own(rule) {
-        true => Exactness::NotHonoured(
+    if asks_own(rule) {
+        Exactness::NotHonoured(
             "the kernel's audit knows no units, slices and containers: an eBPF engine is needed",
-        ),
-        false => Exactness::Exact,
+        )
+    } else {
+        Exactness::Exact
     }
 }
 

@@ -125,9 +125,10 @@ pub fn explain(plan: &Plan) -> Explanation {
 
 /// Notes that apply to every rule under the plan's engine on this kernel.
 fn notes(plan: &Plan) -> Vec<String> {
-    let of_engine = match plan.form().trampoline {
-        true => &TRAMPOLINE_NOTES[..],
-        false => &TRACEPOINT_NOTES[..],
+    let of_engine = if plan.form().trampoline {
+        &TRAMPOLINE_NOTES[..]
+    } else {
+        &TRACEPOINT_NOTES[..]
     };
     let mut notes: Vec<String> = of_engine.iter().map(|&note| note.to_owned()).collect();
     notes.extend(preemption(plan));

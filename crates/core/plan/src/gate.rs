@@ -307,9 +307,10 @@ pub(crate) fn need_of_mark(candidates: &[Candidate], shape: &Shape) -> u32 {
     let mut candidates = candidates.iter();
     let is_needed =
         !is_of_programs(shape) && candidates.all(|candidate| candidate.never || needs(candidate));
-    match is_needed {
-        true => tables::SPEC_ONLY_MARKED,
-        false => 0,
+    if is_needed {
+        tables::SPEC_ONLY_MARKED
+    } else {
+        0
     }
 }
 
@@ -335,9 +336,10 @@ fn results(candidate: &Candidate) -> Ranges {
     const SUCCEEDED: u32 = 1;
     let exits = accepted(candidate, Fact::Exit);
     let success = accepted(candidate, Fact::Success);
-    match intersection(&success, &vec![(SUCCEEDED, SUCCEEDED)]).is_empty() {
-        true => intersection(&exits, &vec![(ERRORS_FIRST, u32::MAX)]),
-        false => exits,
+    if intersection(&success, &vec![(SUCCEEDED, SUCCEEDED)]).is_empty() {
+        intersection(&exits, &vec![(ERRORS_FIRST, u32::MAX)])
+    } else {
+        exits
     }
 }
 
@@ -358,9 +360,10 @@ fn span_of(ranges: &Ranges) -> Option<(u32, u32)> {
 fn as_returned((first, last): (u32, u32)) -> (u32, u32) {
     const EINTR: u32 = -4i32 as u32;
     const ERESTART_RESTARTBLOCK: u32 = -516i32 as u32;
-    match (first..=last).contains(&EINTR) {
-        true => (first.min(ERESTART_RESTARTBLOCK), last),
-        false => (first, last),
+    if (first..=last).contains(&EINTR) {
+        (first.min(ERESTART_RESTARTBLOCK), last)
+    } else {
+        (first, last)
     }
 }
 

@@ -85,10 +85,7 @@ impl SysExit {
                 probes,
                 ..
             } => {
-                let functions = match probes {
-                    true => PROBES_HOOK,
-                    false => FUNCTIONS_HOOK,
-                };
+                let functions = if *probes { PROBES_HOOK } else { FUNCTIONS_HOOK };
                 let others = (!per_syscall.is_empty()).then_some(PER_SYSCALL_HOOK);
                 [functions].into_iter().chain(others).collect()
             }

@@ -25,9 +25,10 @@ pub fn with_labels(mut plan: Plan, given: &BTreeMap<u32, Vec<String>>) -> Result
         plan.rows.push(Row { a: mask, b: 0 });
         plan.rows[entry].a |= row << 32;
     }
-    match plan.rows.len() > tables::ROWS {
-        true => Err(TooLarge::Rows),
-        false => Ok(plan),
+    if plan.rows.len() > tables::ROWS {
+        Err(TooLarge::Rows)
+    } else {
+        Ok(plan)
     }
 }
 

@@ -292,9 +292,10 @@ fn named(condition: &Condition) -> Option<(Field, &[u8])> {
 fn hashes(field: Field, path: &[u8], identities: &Identities) -> Vec<Hash> {
     let known = identities.of(path).cloned().unwrap_or_default();
     let secret = identities.key;
-    let place = match known.canonical.is_empty() {
-        true => path,
-        false => &known.canonical,
+    let place = if known.canonical.is_empty() {
+        path
+    } else {
+        &known.canonical
     };
     let of_name = |name| Hash {
         key: Some(name_key(name)),

@@ -490,9 +490,10 @@ impl Planner {
             builder.push(second);
             row
         });
-        match gate.asks_workload() {
-            true => row | tables::GATE_LATER,
-            false => row,
+        if gate.asks_workload() {
+            row | tables::GATE_LATER
+        } else {
+            row
         }
     }
 

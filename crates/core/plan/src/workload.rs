@@ -128,9 +128,10 @@ impl WorkloadNames {
         let of_cgroups = numbers
             .iter()
             .map(|((field, text), &number)| (*field, text.as_slice(), number));
-        let epoch = match own.is_empty() && past.is_empty() {
-            true => 0,
-            false => epoch(of_cgroups.chain(past.iter())),
+        let epoch = if own.is_empty() && past.is_empty() {
+            0
+        } else {
+            epoch(of_cgroups.chain(past.iter()))
         };
         WorkloadNames {
             ask_cgroups: !own.is_empty(),

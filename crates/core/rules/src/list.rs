@@ -237,9 +237,12 @@ impl Listing<'_> {
             Field::FilterKey => text
                 .split(|&byte| byte == 1)
                 .filter(|part| !part.is_empty())
-                .map(|part| match is_watch {
-                    true => format!(" -k {}", shown(part)),
-                    false => format!(" -F key={}", shown(part)),
+                .map(|part| {
+                    if is_watch {
+                        format!(" -k {}", shown(part))
+                    } else {
+                        format!(" -F key={}", shown(part))
+                    }
                 })
                 .collect(),
             Field::Watch | Field::Dir if is_watch => format!("-w {}", shown(text)),

@@ -117,9 +117,10 @@ impl Gathered {
         if let Some(unread) = self.unread.into_iter().next() {
             return Err(unread.error);
         }
-        match self.wrong.is_empty() {
-            true => Ok(self.set),
-            false => Err(LoadError::Rules(self.wrong)),
+        if self.wrong.is_empty() {
+            Ok(self.set)
+        } else {
+            Err(LoadError::Rules(self.wrong))
         }
     }
 }
@@ -190,9 +191,10 @@ pub fn is_own_file(file: &str) -> bool {
 }
 
 fn dialect_of(file: &str) -> Dialect {
-    match is_own_file(file) {
-        true => Dialect::Tarsier,
-        false => Dialect::default(),
+    if is_own_file(file) {
+        Dialect::Tarsier
+    } else {
+        Dialect::default()
     }
 }
 

@@ -45,9 +45,10 @@ pub(crate) fn check_name(field: Field, text: &[u8]) -> Result<(), &'static str> 
             "the whole id or name of a container, `any` or `none`",
         ),
     };
-    match is_fine && is_short {
-        true => Ok(()),
-        false => Err(expected),
+    if is_fine && is_short {
+        Ok(())
+    } else {
+        Err(expected)
     }
 }
 

@@ -133,9 +133,12 @@ impl Harness {
         ];
         let is_found = |i: usize| on_demand.iter().any(|&fact| fact as usize == i);
         let absent = values.fact.iter().enumerate();
-        let is_absent = |i: usize, value: &Option<u32>| match i == Fact::Marks as usize {
-            true => values.marks.is_none(),
-            false => value.is_none() && !is_found(i),
+        let is_absent = |i: usize, value: &Option<u32>| {
+            if i == Fact::Marks as usize {
+                values.marks.is_none()
+            } else {
+                value.is_none() && !is_found(i)
+            }
         };
         let absent = absent.filter(|&(i, value)| is_absent(i, value));
         let value = |i: usize| match values.fact[i] {
@@ -143,9 +146,12 @@ impl Harness {
             _ => 0,
         };
         test_call {
-            fact: std::array::from_fn::<u64, FACTS, _>(|i| match i == Fact::Exe as usize {
-                true => u64::from(value(i)) | u64::from(values.exe_by_name) << 32,
-                false => value(i).into(),
+            fact: std::array::from_fn::<u64, FACTS, _>(|i| {
+                if i == Fact::Exe as usize {
+                    u64::from(value(i)) | u64::from(values.exe_by_name) << 32
+                } else {
+                    value(i).into()
+                }
             }),
             args,
             ret,

@@ -29,9 +29,10 @@ impl Calls {
     pub(crate) fn of(&mut self, event: &Event<'_>) -> Arc<CallFacts> {
         let header = event.header();
         // io_uring operations have the same numbers on every architecture.
-        let arch = match event.has_flag(wire::TARSIER_URING) {
-            true => 0,
-            false => header.arch,
+        let arch = if event.has_flag(wire::TARSIER_URING) {
+            0
+        } else {
+            header.arch
         };
         let number = (arch, event.call_number());
         match &self.last {

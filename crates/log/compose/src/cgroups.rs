@@ -138,9 +138,10 @@ impl Cgroups {
             return Some(Arc::clone(text));
         }
         let path = self.path(id, system)?;
-        let names = match is_named {
-            true => self.names(&path.bytes, system),
-            false => None,
+        let names = if is_named {
+            self.names(&path.bytes, system)
+        } else {
+            None
         };
         let text = Arc::new(WorkloadText::of(&path.bytes, path.is_cut, names.as_ref()));
         if let Some(known) = self.known.get_mut(&id) {

@@ -60,9 +60,10 @@ pub enum Outcome {
 
 impl Outcome {
     fn recorded(is_urgent: bool) -> Outcome {
-        match is_urgent {
-            true => Outcome::Urgent,
-            false => Outcome::Recorded,
+        if is_urgent {
+            Outcome::Urgent
+        } else {
+            Outcome::Recorded
         }
     }
 }
@@ -314,9 +315,10 @@ impl<T: Tally> Composer<T> {
         if budget.is_some_and(|&rate| !self.costs.admits(number, rule, second, rate)) {
             return Err(Outcome::Suppressed);
         }
-        match self.rate.admits(second) {
-            true => Ok(()),
-            false => Err(Outcome::OverRate),
+        if self.rate.admits(second) {
+            Ok(())
+        } else {
+            Err(Outcome::OverRate)
         }
     }
 

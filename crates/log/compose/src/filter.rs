@@ -24,12 +24,13 @@ impl TaskLabel {
         system: &dyn System,
     ) -> TaskLabel {
         let exclude = generation.exclude.as_ref();
-        match exclude.is_some_and(RecordFilter::needs_label) {
-            true => TaskLabel::of_process(event.header().pid, labels, system),
-            false => TaskLabel {
+        if exclude.is_some_and(RecordFilter::needs_label) {
+            TaskLabel::of_process(event.header().pid, labels, system)
+        } else {
+            TaskLabel {
                 module: SecurityModule::None,
                 label: None,
-            },
+            }
         }
     }
 
@@ -86,9 +87,10 @@ pub fn drops_message(
     if generation.exclude.is_none() && generation.user.is_none() {
         return false;
     }
-    let module = match needs_label(generation) {
-        true => Labels::now(system).module(),
-        false => SecurityModule::None,
+    let module = if needs_label(generation) {
+        Labels::now(system).module()
+    } else {
+        SecurityModule::None
     };
     drops_of(generation, kind, &sender_of(message, module, system))
 }

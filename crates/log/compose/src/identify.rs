@@ -95,9 +95,10 @@ impl Mounts {
     /// The mounts, if rules are on directories.
     fn of(rules: &[Rule], system: &dyn System) -> Mounts {
         let mut fields = rules.iter().flat_map(|rule| &rule.conditions);
-        let text = match fields.any(|condition| condition.field == Field::Dir) {
-            true => system.kernel_file(KernelFile::Mounts).unwrap_or_default(),
-            false => Vec::new(),
+        let text = if fields.any(|condition| condition.field == Field::Dir) {
+            system.kernel_file(KernelFile::Mounts).unwrap_or_default()
+        } else {
+            Vec::new()
         };
         let lines = text.split(|&byte| byte == b'\n');
         let places = lines.filter_map(|line| line.split(|&byte| byte == b' ').nth(4));

@@ -64,9 +64,10 @@ pub(crate) fn notify(name: &str, event: &Event<'_>) -> Option<MqNotify> {
         return None;
     }
     // Offset of `sigev_signo`, which follows `sigev_value`, a pointer.
-    let at = match event.has_flag(wire::TARSIER_COMPAT) {
-        true => 4,
-        false => 8,
+    let at = if event.has_flag(wire::TARSIER_COMPAT) {
+        4
+    } else {
+        8
     };
     let sigev_signo = match args[1] {
         0 => 0,

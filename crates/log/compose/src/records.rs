@@ -24,9 +24,10 @@ const OPEN_HOW_SIZE_VER0: u64 = 24;
 
 /// The type of an event's first record. If that is excluded, the whole event is.
 pub(crate) fn first_record(event: &Event<'_>) -> RecordType {
-    match event.has_flag(wire::TARSIER_URING) {
-        true => RecordType::URINGOP,
-        false => RecordType::SYSCALL,
+    if event.has_flag(wire::TARSIER_URING) {
+        RecordType::URINGOP
+    } else {
+        RecordType::SYSCALL
     }
 }
 

@@ -88,9 +88,10 @@ impl System for StaticSystem {
     }
 
     fn inode(&self, path: &CStr, follow: bool) -> Option<Inode> {
-        let found = match follow {
-            true => self.target(path),
-            false => self.file(path),
+        let found = if follow {
+            self.target(path)
+        } else {
+            self.file(path)
         };
         found.map(|file| file.inode)
     }

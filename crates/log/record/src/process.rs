@@ -87,9 +87,10 @@ fn put_enriched(out: &mut Vec<u8>, ancestor: &Ancestor<'_>) {
 /// Appends a path; in hex if it is no plain one.
 fn put_path(out: &mut Vec<u8>, path: &[u8]) {
     let odd = |&byte: &u8| matches!(byte, b'"' | b',') || !(0x21..0x7f).contains(&byte);
-    match path.iter().any(odd) {
-        true => put::hex_bytes(out, path),
-        false => out.extend_from_slice(path),
+    if path.iter().any(odd) {
+        put::hex_bytes(out, path)
+    } else {
+        out.extend_from_slice(path)
     }
 }
 

@@ -93,12 +93,11 @@ fn text(name: &Option<String>) -> Option<&[u8]> {
 /// not be able to add another field.
 fn put_value(out: &mut Vec<u8>, value: &[u8]) {
     let odd = |&byte: &u8| byte == b'"' || !(0x21..0x7f).contains(&byte);
-    match value.iter().any(odd) {
-        true => put::hex_bytes(out, value),
-        false => {
-            out.push(b'"');
-            out.extend_from_slice(value);
-            out.push(b'"');
-        }
+    if value.iter().any(odd) {
+        put::hex_bytes(out, value)
+    } else {
+        out.push(b'"');
+        out.extend_from_slice(value);
+        out.push(b'"');
     }
 }

@@ -185,9 +185,10 @@ fn enriched_has_it_behind_the_call_and_raw_never() {
     assert_eq!(with.lines().count(), without.lines().count());
     for (line, plain) in with.lines().zip(without.lines()) {
         let added = line.strip_prefix(plain).expect("the same line, and more");
-        match line.starts_with("type=SYSCALL") {
-            true => assert_eq!(Some(added), expected.next().map(String::as_str)),
-            false => assert_eq!(added, ""),
+        if line.starts_with("type=SYSCALL") {
+            assert_eq!(Some(added), expected.next().map(String::as_str))
+        } else {
+            assert_eq!(added, "")
         }
     }
     assert_eq!(expected.next(), None);
@@ -205,9 +206,10 @@ fn digests_are_behind_the_workload_and_never_in_raw() {
     );
     for (line, plain) in with.lines().zip(without.lines()) {
         let added = line.strip_prefix(plain).expect("the same line, and more");
-        match line.starts_with("type=SYSCALL") {
-            true => assert_eq!(added, expected),
-            false => assert_eq!(added, ""),
+        if line.starts_with("type=SYSCALL") {
+            assert_eq!(added, expected)
+        } else {
+            assert_eq!(added, "")
         }
     }
     let text = String::from_utf8(log_of(Format::Json, false, true)).expect("UTF-8");

@@ -181,9 +181,10 @@ fn condition(argument: Argument) -> Condition {
     let fields = [Field::Arg0, Field::Arg1, Field::Arg2, Field::Arg3];
     Condition {
         field: fields[usize::from(argument.index) % fields.len()],
-        op: match argument.is_mask {
-            true => Op::BitMask,
-            false => Op::Eq,
+        op: if argument.is_mask {
+            Op::BitMask
+        } else {
+            Op::Eq
         },
         value: Value::Number(argument.value),
     }

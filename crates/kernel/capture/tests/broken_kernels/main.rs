@@ -130,9 +130,12 @@ fn breaks(relocations: &[Relocation]) -> (BTreeSet<Break>, usize) {
     }
     breaks.extend(ENUMERATORS.map(Break::Enumerator));
     let places = relocations::targets_of_programs().expect("the object can be read");
-    breaks.extend(places.into_iter().map(|place| match place.is_tracepoint() {
-        true => Break::Tracepoint(place.name),
-        false => Break::Function(place.name),
+    breaks.extend(places.into_iter().map(|place| {
+        if place.is_tracepoint() {
+            Break::Tracepoint(place.name)
+        } else {
+            Break::Function(place.name)
+        }
     }));
     (breaks, covered)
 }

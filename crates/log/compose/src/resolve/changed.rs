@@ -49,9 +49,10 @@ pub(super) fn rename(
         (None, Some(new)) => return items.item(&new, NameType::Unknown, None),
         (None, None) => return,
     };
-    let (first, second) = match kernel.last_name_first {
-        true => (&new, &old),
-        false => (&old, &new),
+    let (first, second) = if kernel.last_name_first {
+        (&new, &old)
+    } else {
+        (&old, &new)
     };
     let flags = match call_name(event) {
         Some("renameat2") => event.header().args[4] & u64::from(u32::MAX),
@@ -161,9 +162,10 @@ pub(super) fn link(
     }
     let made = objects::entry(event, wire::TARSIER_OBJECT_CREATE, 1);
     if let (Some(new), Some(inode)) = (&new, made) {
-        match event.exit().is_some_and(|exit| exit < 0) {
-            true => items.not_made(new),
-            false => items.item(new, NameType::Create, inode),
+        if event.exit().is_some_and(|exit| exit < 0) {
+            items.not_made(new)
+        } else {
+            items.item(new, NameType::Create, inode)
         }
     } else if let (Some(new), Some(0)) = (&new, event.exit()) {
         let inode = items.view.inode(&new.path, false);

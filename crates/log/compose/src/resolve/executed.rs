@@ -88,9 +88,10 @@ impl Executed<'_> {
         let view = &mut self.items.view;
         let Some(opened) = event.executed_as(wire::TARSIER_EXECUTED_LOADER) else {
             let is_known = event.executed_as(wire::TARSIER_EXECUTED_IMAGE).is_some();
-            let name = match is_known {
-                true => None,
-                false => interp::loader_in(view, image, path),
+            let name = if is_known {
+                None
+            } else {
+                interp::loader_in(view, image, path)
             };
             if let Some(name) = name {
                 let inode = self.items.view.inode(&name, true);
@@ -177,9 +178,10 @@ impl Executed<'_> {
             path: path.clone(),
             with_dots: Vec::new(),
             is_real: runs,
-            inode: match runs {
-                true => Inode::from_wire(&file.inode),
-                false => script.and_then(|script| Inode::from_wire(&script.inode)),
+            inode: if runs {
+                Inode::from_wire(&file.inode)
+            } else {
+                script.and_then(|script| Inode::from_wire(&script.inode))
             },
             behind: None,
             nametype: NameType::Normal,

@@ -166,9 +166,10 @@ fn tell_one(view: &mut View, event: &Event<'_>, arg: &Arg<'_>, found: &tarsier_f
     }
     if known(wire::TARSIER_FOUND_ENTRY) {
         // Calls that change entries do not go to what is mounted on them.
-        let entry = match changes_entries(arg) && known(wire::TARSIER_FOUND_COVERED) {
-            true => &found.covered,
-            false => &found.entry,
+        let entry = if changes_entries(arg) && known(wire::TARSIER_FOUND_COVERED) {
+            &found.covered
+        } else {
+            &found.entry
         };
         view.know(&arg.path, false, inode(entry));
     }

@@ -83,21 +83,23 @@ pub fn elf_interpreter(head: &[u8]) -> Option<Vec<u8>> {
     let half = |at: usize| Some(u16::from_le_bytes(bytes(at, 2)?.try_into().ok()?));
     let word = |at: usize| Some(u32::from_le_bytes(bytes(at, 4)?.try_into().ok()?));
     let long = |at: usize| Some(u64::from_le_bytes(bytes(at, 8)?.try_into().ok()?));
-    let (table, size, count) = match is_64 {
-        true => (long(32)? as usize, half(54)? as usize, half(56)?),
-        false => (word(28)? as usize, half(42)? as usize, half(44)?),
+    let (table, size, count) = if is_64 {
+        (long(32)? as usize, half(54)? as usize, half(56)?)
+    } else {
+        (word(28)? as usize, half(42)? as usize, half(44)?)
     };
     for i in 0..count as usize {
         let entry = table.checked_add(i.checked_mul(size)?)?;
         if word(entry)? != PT_INTERP {
             continue;
         }
-        let (offset, len) = match is_64 {
-            true => (long(entry.checked_add(8)?)?, long(entry.checked_add(32)?)?),
-            false => (
+        let (offset, len) = if is_64 {
+            (long(entry.checked_add(8)?)?, long(entry.checked_add(32)?)?)
+        } else {
+            (
                 word(entry.checked_add(4)?)?.into(),
                 word(entry.checked_add(16)?)?.into(),
-            ),
+            )
         };
         let end = offset.checked_add(len)? as usize;
         let name = head.get(offset as usize..end)?;

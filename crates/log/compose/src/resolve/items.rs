@@ -91,15 +91,17 @@ impl Items {
     fn directory_of(&mut self, arg: &Arg<'_>) -> (Vec<u8>, Option<Inode>) {
         let parent = text::parent_text(arg.text);
         if parent.is_empty() {
-            let dir = match arg.is_real {
-                true => text::split(&arg.path).0,
-                false => &arg.base,
+            let dir = if arg.is_real {
+                text::split(&arg.path).0
+            } else {
+                &arg.base
             };
             return (dir.to_vec(), arg.parent_inode.or(arg.base_inode));
         }
-        let name = match arg.is_dirfd_relative {
-            true => text::parent_text(&arg.name).to_vec(),
-            false => parent.to_vec(),
+        let name = if arg.is_dirfd_relative {
+            text::parent_text(&arg.name).to_vec()
+        } else {
+            parent.to_vec()
         };
         let known = arg.parent_inode;
         let inode = known.or_else(|| self.view.inode(&arg.directory(), true));
@@ -218,9 +220,10 @@ impl Items {
             arg.is_real = true;
         }
         if !leads_there {
-            arg.name = match arg.is_real {
-                true => arg.path.clone(),
-                false => Vec::new(),
+            arg.name = if arg.is_real {
+                arg.path.clone()
+            } else {
+                Vec::new()
             };
         }
         inode

@@ -142,9 +142,10 @@ impl Matched<'_> {
         if self.view.is_direct(text::split(&item.path).0) {
             return Some([self.root, &item.path].concat());
         }
-        let with_dots = match item.with_dots.is_empty() {
-            true => None,
-            false => self.in_real_directory(&item.with_dots, is_proven),
+        let with_dots = if item.with_dots.is_empty() {
+            None
+        } else {
+            self.in_real_directory(&item.with_dots, is_proven)
         };
         with_dots.or_else(|| self.in_real_directory(&item.path, is_proven))
     }
@@ -205,9 +206,10 @@ impl Matched<'_> {
 
     /// A file that an execve has opened: taken by the programs when it did.
     fn executed(&self, file: &DirPart<'_>) -> Name {
-        let place = match file.is_incomplete() {
-            true => Proven::Later,
-            false => Proven::InCall,
+        let place = if file.is_incomplete() {
+            Proven::Later
+        } else {
+            Proven::InCall
         };
         self.name_of(file, Proven::InCall, place)
     }
@@ -258,9 +260,10 @@ impl Matched<'_> {
             inode: inode.map(matched),
             existed: true,
             object: Proven::InCall,
-            place: match path.is_empty() {
-                true => Proven::Later,
-                false => Proven::InCall,
+            place: if path.is_empty() {
+                Proven::Later
+            } else {
+                Proven::InCall
             },
             ..Name::default()
         })

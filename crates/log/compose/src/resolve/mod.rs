@@ -197,9 +197,10 @@ impl Resolver {
     fn single(&mut self, event: &Event<'_>, shape: &Shape, arg: PathArg, mut found: Arg<'_>) {
         let succeeded = event.exit().is_none_or(record::record::is_success);
         let (kernel, items) = (self.kernel, &mut self.items);
-        let use_ = match pins(event) {
-            true => NameUse::Create,
-            false => arg.use_,
+        let use_ = if pins(event) {
+            NameUse::Create
+        } else {
+            arg.use_
         };
         match use_ {
             NameUse::Open => opened::add(items, kernel, (event, shape), &mut found, succeeded),

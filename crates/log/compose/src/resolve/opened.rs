@@ -44,9 +44,10 @@ pub(super) fn add(
             through_link(items, arg);
         }
         let inode = items.agree(arg, &opened, true);
-        let nametype = match opened.is_created() {
-            true => NameType::Create,
-            false => NameType::Normal,
+        let nametype = if opened.is_created() {
+            NameType::Create
+        } else {
+            NameType::Normal
         };
         return items.item(arg, nametype, inode);
     }

@@ -176,9 +176,10 @@ impl<'e, 'f> Evidence<'e, 'f> {
                 Some((_, file)) => !file.is_incomplete(),
                 None => item.is_real && !self.event.objects().any(|o| is_cut(&o)),
             };
-            let place = match is_whole && !self.event.is_above_cut() {
-                true => Proven::InCall,
-                false => place_of(item, view),
+            let place = if is_whole && !self.event.is_above_cut() {
+                Proven::InCall
+            } else {
+                place_of(item, view)
             };
             return (Proven::InCall, place);
         }
@@ -192,9 +193,10 @@ impl<'e, 'f> Evidence<'e, 'f> {
         let is_nothing = of_item.is_none() && (is_removed || is_missing);
         // What a rename has moved is known by its new name.
         let is_seen = of_item.is_some_and(|inode| view.has_seen(inode));
-        let object = match is_nothing || is_seen {
-            true => Proven::AtEnd,
-            false => Proven::Later,
+        let object = if is_nothing || is_seen {
+            Proven::AtEnd
+        } else {
+            Proven::Later
         };
         (object, place_of(item, view))
     }
@@ -217,9 +219,10 @@ impl<'e, 'f> Evidence<'e, 'f> {
             }
             (true, _) => Proven::Later,
         };
-        let place = match file.is_incomplete() || self.event.is_above_cut() {
-            true => Proven::Later,
-            false => object,
+        let place = if file.is_incomplete() || self.event.is_above_cut() {
+            Proven::Later
+        } else {
+            object
         };
         (object, place)
     }
@@ -228,9 +231,10 @@ impl<'e, 'f> Evidence<'e, 'f> {
 /// What proves the place of an item that was found by its name: the directories above it, up to the root of their file
 /// system.
 fn place_of(item: &Item, view: &View) -> Proven {
-    match view.is_above_known(&item.path) {
-        true => Proven::AtEnd,
-        false => Proven::Later,
+    if view.is_above_known(&item.path) {
+        Proven::AtEnd
+    } else {
+        Proven::Later
     }
 }
 

@@ -74,12 +74,11 @@ impl Writer {
             self.frame
                 .reserve(zstd::zstd_safe::compress_bound(text.len() - input.pos()));
             let mut out = OutBuffer::around_pos(&mut self.frame, at);
-            let left = match is_taken {
-                false => {
-                    self.encoder.run(&mut input, &mut out)?;
-                    1
-                }
-                true => self.encoder.flush(&mut out)?,
+            let left = if is_taken {
+                self.encoder.flush(&mut out)?
+            } else {
+                self.encoder.run(&mut input, &mut out)?;
+                1
             };
             if is_taken && left == 0 {
                 return Ok(());

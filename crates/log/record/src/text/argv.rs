@@ -136,12 +136,13 @@ impl ArgvBuilder {
         if arg == self.done + 1 && self.pieces > 0 {
             self.finish();
         }
-        match arg == self.done {
-            true => Ok(()),
-            false => Err(ArgvError::Order {
+        if arg == self.done {
+            Ok(())
+        } else {
+            Err(ArgvError::Order {
                 expected: self.done,
                 found: arg,
-            }),
+            })
         }
     }
 

@@ -76,9 +76,10 @@ impl<'a> Typed<'a> {
                 flags: octal(c, "oflag=0")?,
                 mode: octal(c, " mode=0")?,
                 resolve: hex(c, " resolve=0x")?,
-                used: match c.skip(" used_oflag=0") {
-                    true => Some(c.number(8, "an octal number")?),
-                    false => None,
+                used: if c.skip(" used_oflag=0") {
+                    Some(c.number(8, "an octal number")?)
+                } else {
+                    None
                 },
             }),
             RecordType::IPC => {
@@ -260,9 +261,10 @@ fn uring_op<'a>(c: &mut Cursor<'a>, scratch: &mut Scratch<'a>) -> Result<UringOp
         items: decimal(c, " items=")?,
         is_cut: c.skip(" cut=yes"),
         is_pending: c.skip(" pending=yes"),
-        result_of: match c.skip(" result_of=") {
-            true => Some(stamp_id(c)?),
-            false => None,
+        result_of: if c.skip(" result_of=") {
+            Some(stamp_id(c)?)
+        } else {
+            None
         },
         ppid: decimal(c, " ppid=")?,
         pid: decimal(c, " pid=")?,

@@ -220,9 +220,10 @@ impl<'a> Event<'a> {
         let number = self.header.nr as u32;
         let is_x86_64 = self.header.arch == abi::Arch::X86_64.audit_arch();
         let twin = || abi::twin_of_x32(number);
-        match is_x86_64 && !self.has_flag(TARSIER_URING) {
-            true => twin().unwrap_or(number),
-            false => number,
+        if is_x86_64 && !self.has_flag(TARSIER_URING) {
+            twin().unwrap_or(number)
+        } else {
+            number
         }
     }
 
