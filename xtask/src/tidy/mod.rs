@@ -58,7 +58,7 @@ const SHARED_NAMES: &str = " \
     Finding Finished Form Format Found Function Group Head Held Host Item Job Kept Kernel Key Kind \
     Known LeftOut Level Line Lines Loaded Machine Made Maker Members Name Names Next Node Open Opened \
     Options Origin Outcome Part Parts Pending Place Process Program Progress Reader Reading Record \
-    Refused Reply Request Row Rows Run Seen Sender Shared Signals Sink SourceFile Start State Status Step \
+    Refused Reply Request Row Rows Run Seen Sender Shared Signals Sink Source Start State Status Step \
     Store Stream Subject Summary System Table Target Test Told Totals Tree Trouble Value Verdict \
     Waiting Walk Wanted Window Word Words Writer Written";
 
