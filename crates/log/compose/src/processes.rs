@@ -249,14 +249,15 @@ impl Processes {
         }
         let image = self.known.get(&parent).map_or(0, |parent| parent.image);
         let unknown = Known::without_makers(frame.image, program);
-        let known = match self.is_surveyed {
-            true => unknown,
+        let known = if self.is_surveyed {
+            unknown
+        } else {
             // Nobody has given it a label yet.
-            false => Known {
+            Known {
                 lineage: self.offspring(parent, image),
                 labels: ProcessLabels::default(),
                 ..unknown
-            },
+            }
         };
         self.add(frame.process, known);
     }

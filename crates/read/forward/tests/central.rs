@@ -44,10 +44,11 @@ impl Scene {
                 journal.rotate().expect("rotated");
             }
         }
-        match is_closed {
-            true => drop(journal.close()),
+        if is_closed {
+            drop(journal.close())
+        } else {
             // As if killed: without its last entries.
-            false => std::mem::forget(journal),
+            std::mem::forget(journal)
         }
         Scene { dir, key: path }
     }

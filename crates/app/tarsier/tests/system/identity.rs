@@ -172,9 +172,10 @@ fn ask_as_usual(log: &Path, is_over: &AtomicBool) -> Usual {
                 let path = format!("/proc/{}/cgroup", call["pid"]);
                 let found = std::fs::read_to_string(path).unwrap_or_default();
                 let found = found.lines().find_map(|line| line.strip_prefix("0::"));
-                match found == event["workload"]["cgroup"].as_str() {
-                    true => usual.right += 1,
-                    false => usual.missed += 1,
+                if found == event["workload"]["cgroup"].as_str() {
+                    usual.right += 1
+                } else {
+                    usual.missed += 1
                 }
             }
             line.clear();

@@ -21,10 +21,11 @@ pub(super) fn completed<T: Tally, W: Watcher>(
     let header = event.header();
     composer.host.begin_event(header.uid, header.cgroup_id);
     let call = composer.texts.calls.of(&event);
-    match completed.has_objects {
-        true => composer.resolver.resolve(&event, &call.shape),
+    if completed.has_objects {
+        composer.resolver.resolve(&event, &call.shape)
+    } else {
         // The names are those of the pending event; by now they may lead elsewhere.
-        false => composer.resolver.forget(),
+        composer.resolver.forget()
     }
     let selected = Selected {
         task_label: TaskLabel::of(

@@ -146,10 +146,13 @@ pub(super) fn link(
         Some(old) => leads_nowhere(items, event, old_arg, old),
         None => event.path(0).is_some_and(|text| text.data.is_empty()),
     };
-    let parent = |items: &mut Items, new: &Arg<'_>| match is_lost {
-        // What the link is to lead to is looked up first.
-        true => items.item(new, NameType::Unknown, None),
-        false => items.parent(new),
+    let parent = |items: &mut Items, new: &Arg<'_>| {
+        if is_lost {
+            // What the link is to lead to is looked up first.
+            items.item(new, NameType::Unknown, None)
+        } else {
+            items.parent(new)
+        }
     };
     if let (true, Some(new)) = (last_first, &new) {
         parent(items, new);

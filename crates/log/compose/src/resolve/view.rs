@@ -246,10 +246,11 @@ impl View {
         }
         self.locate_process();
         let prefix = self.prefix.as_ref()?;
-        let path = match self.is_foreign {
+        let path = if self.is_foreign {
             // There, the process may have another number.
-            true => Cow::Borrowed(path),
-            false => self.for_others(path),
+            Cow::Borrowed(path)
+        } else {
+            self.for_others(path)
         };
         self.path.clear();
         self.path.extend_from_slice(prefix);

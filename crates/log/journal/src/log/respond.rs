@@ -190,10 +190,11 @@ impl Responses {
             self.notices
                 .say(Severity::Error, format!("rotating for {what}: {error}"));
         }
-        match is_full(&error.source) {
+        if is_full(&error.source) {
             // Not by another rotation: that just failed.
-            true => self.disk_full(at),
-            false => self.disk_error("rotate", &error.source, at),
+            self.disk_full(at)
+        } else {
+            self.disk_error("rotate", &error.source, at)
         }
     }
 

@@ -28,10 +28,11 @@ pub(super) fn after_change(
     number: u64,
 ) -> anyhow::Result<Restart> {
     let next = cursor.next();
-    let read = match number == next.file {
-        true => next.offset,
+    let read = if number == next.file {
+        next.offset
+    } else {
         // The batch reaches into the file.
-        false => 0,
+        0
     };
     let (file, offset, given_up) = match spool.renumber(number)? {
         Some(other) => {
