@@ -21,12 +21,8 @@ use plan::{Plan, SysExit};
 use std::collections::BTreeMap;
 
 impl Hooks {
-    /// Hooks the functions that tell what calls touched. Returns the hooks that `plan` does not need, still
-    /// attached.
-    pub(crate) fn arm_objects(
-        &mut self,
-        plan: &Plan,
-    ) -> Result<BTreeMap<String, Attached>, CaptureError> {
+    /// Hooks the functions that tell what calls touched. Hooks that `plan` does not need stay.
+    pub(crate) fn arm_objects(&mut self, plan: &Plan) -> Result<(), CaptureError> {
         let detach_queue = &mut self.detach_queue;
         let Programs {
             object,
@@ -52,8 +48,8 @@ impl Hooks {
         self.vfs.arm(object, plan, pins, there)
     }
 
-    /// Attaches what `plan` needs. Returns what it no longer needs, still attached.
-    pub(crate) fn arm(&mut self, plan: &Plan) -> Result<Armed, CaptureError> {
+    /// Attaches what `plan` needs. Hooks that it does not need stay.
+    pub(crate) fn arm(&mut self, plan: &Plan) -> Result<(), CaptureError> {
         let mut added = BTreeMap::new();
         let hooks = &plan.hooks;
 
@@ -120,9 +116,7 @@ impl Hooks {
             processes: new_processes,
             uring: new_uring,
         });
-
-        let uring = self.operations.uring.as_ref();
-        Ok(self.armed.take_unneeded(plan, uring))
+        Ok(())
     }
 
     /// Hooks the creation and removal of cgroups, unless they are hooked already.

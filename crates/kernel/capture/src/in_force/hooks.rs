@@ -84,15 +84,15 @@ impl Hooks {
 
         // New hooks first: until the swap no table has rules for their calls, so they select nothing.
         self.load_for(plan)?;
-        let old = self.arm(plan)?;
-        let old_objects = self.arm_objects(plan)?;
+        self.arm(plan)?;
+        self.arm_objects(plan)?;
         self.vfs.set_calls(&self.programs.object, plan)?;
 
         // Gates open before the swap: the old ones may stop what the new rules ask for.
         let gates = gates::of(plan);
         self.each_gate(&gates, gates::open);
 
-        // The bits of both rule sets: the old rules see their calls until the swap, the new ones from then on.
+        // The bits and links of both rule sets: the old rules see their calls until the swap, the new ones from then on.
         let watched = canary::watched(plan);
         self.control.add_watched(&watched);
         self.switch_probes();
@@ -117,6 +117,12 @@ impl Hooks {
         workloads::keep_only(names.epoch(), &self.programs)?;
         process_classes::keep_only(plan, has_other_names, &self.programs)?;
 
+        // Taken out only now: had anything failed before, the old rules would still need their hooks.
+        let old = self
+            .armed
+            .take_unneeded(plan, self.operations.uring.as_ref());
+        let old_objects = self.vfs.take_unneeded(plan);
+
         // The exact values: calls of the old rules alone are no longer looked at.
         let is_every = plan.hooks.sys_exit == SysExit::Every;
         self.control.set_every(is_every);
@@ -130,8 +136,7 @@ impl Hooks {
         self.operations.watch(plan, &self.programs)?;
         self.switch_probes();
 
-        // Old hooks last: until the swap the old rules needed them. They are detached later, as that takes
-        // long and the next rule set may use them again.
+        // Detached later, as that takes long and the next rule set may use the hooks again.
         let removed = old.links().count() + old_objects.len();
         self.part_with(old, old_objects);
 

@@ -123,23 +123,16 @@ impl VfsHooks {
         }
     }
 
-    /// Attaches the hooks that `plan` needs. Returns the hooks that it no longer needs, still attached, by
-    /// program. `resting` returns hooks that are attached already. [`VfsHooks::set_calls`] then sets which calls
-    /// the hooks are for.
+    /// Attaches the hooks that `plan` needs; those that it does not need stay. `resting` returns hooks that are attached
+    /// already. [`VfsHooks::set_calls`] then sets which calls the hooks are for.
     pub(crate) fn arm(
         &mut self,
         object: &mut Object,
         plan: &Plan,
         pins: Option<&Arc<Pins>>,
         mut resting: impl FnMut(&str) -> Result<Option<Attached>, CaptureError>,
-    ) -> Result<BTreeMap<String, Attached>, CaptureError> {
-        let functions = plan.object_functions();
-        let wanted: BTreeSet<&String> = self
-            .loaded
-            .iter()
-            .filter(|program| function_of(program).is_some_and(|f| functions.contains(f)))
-            .collect();
-
+    ) -> Result<(), CaptureError> {
+        let wanted = self.wanted(plan);
         let mut added = BTreeMap::new();
         for program in object.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
@@ -151,19 +144,27 @@ impl VfsHooks {
                 added.insert(name, link);
             }
         }
-
-        let stale: Vec<String> = self
-            .armed
-            .keys()
-            .filter(|program| !wanted.contains(program))
-            .cloned()
-            .collect();
-        let old = stale
-            .into_iter()
-            .filter_map(|program| self.armed.remove(&program).map(|link| (program, link)))
-            .collect();
         self.armed.extend(added);
-        Ok(old)
+        Ok(())
+    }
+
+    /// Takes out the hooks that `plan` does not need, by program. They are still attached.
+    pub(crate) fn take_unneeded(&mut self, plan: &Plan) -> BTreeMap<String, Attached> {
+        let wanted = self.wanted(plan);
+        let armed = std::mem::take(&mut self.armed).into_iter();
+        let (kept, old) = armed.partition(|(program, _)| wanted.contains(program));
+        self.armed = kept;
+        old
+    }
+
+    /// The programs of the hooks that `plan` needs, as far as this kernel has their functions.
+    fn wanted(&self, plan: &Plan) -> BTreeSet<String> {
+        let functions = plan.object_functions();
+        let loaded = self.loaded.iter();
+        loaded
+            .filter(|program| function_of(program).is_some_and(|f| functions.contains(f)))
+            .cloned()
+            .collect()
     }
 
     /// Programs whose hooks are in force.
