@@ -12,6 +12,7 @@ pub(crate) fn stop(args: &StopArgs) -> Result<u8> {
     if !rustix::process::geteuid().is_root() {
         bail!("you must be root to run this");
     }
+
     let run_dir = &args.run_dir;
     if Instance::is_running(run_dir) {
         let request = Request::Stop { keep: args.keep };
@@ -32,6 +33,7 @@ pub(crate) fn stop(args: &StopArgs) -> Result<u8> {
             run_dir.display()
         );
     }
+
     if args.disarm {
         match remove_left(run_dir)? {
             Removed::Nothing => {}
@@ -40,5 +42,6 @@ pub(crate) fn stop(args: &StopArgs) -> Result<u8> {
             }
         }
     }
+
     Ok(0)
 }

@@ -86,6 +86,7 @@ const fn number_in(tables: &[&[(u32, &str)]], name: &str) -> i32 {
         }
         table += 1;
     }
+
     panic!("no table has this name")
 }
 

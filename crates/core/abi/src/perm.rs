@@ -222,6 +222,7 @@ pub fn perm_class(arch: Arch, number: u32, lists: PermLists) -> PermClass {
     let Some(name) = syscall_name(arch, number) else {
         return none;
     };
+
     match name {
         "open" => PermClass {
             open: Some(OpenFlags::Arg(1)),

@@ -72,6 +72,7 @@ pub(crate) fn containers<'a>(names: impl Iterator<Item = &'a [u8]>) -> Container
         }
         parent = name;
     }
+
     found
 }
 
@@ -96,6 +97,7 @@ pub(crate) fn by_maker(path: &[u8], of_root: usize) -> (Option<Id<'_>>, Vec<Id<'
         }
         parent = name;
     }
+
     (made, claimed)
 }
 
@@ -133,6 +135,7 @@ fn by_prefix(name: &[u8]) -> Option<Container<'_>> {
     if !is_id(id) || is_monitor {
         return None;
     }
+
     let runtime = match prefix {
         b"docker" => Some(Runtime::Docker),
         b"cri-containerd" | b"nerdctl" => Some(Runtime::Containerd),
@@ -140,6 +143,7 @@ fn by_prefix(name: &[u8]) -> Option<Container<'_>> {
         b"libpod" | b"libpod-payload" => Some(Runtime::Podman),
         _ => None,
     };
+
     let id = Cow::Borrowed(id);
     Some(Container { id, runtime })
 }

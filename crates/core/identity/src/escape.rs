@@ -14,6 +14,7 @@ pub(crate) fn unescaped(name: &[u8]) -> Cow<'_, [u8]> {
     if !name.contains(&b'\\') {
         return Cow::Borrowed(name);
     }
+
     let mut text = Vec::with_capacity(name.len());
     let mut rest = name;
     while let Some((&first, after)) = rest.split_first() {
@@ -28,6 +29,7 @@ pub(crate) fn unescaped(name: &[u8]) -> Cow<'_, [u8]> {
             }
         }
     }
+
     Cow::Owned(text)
 }
 

@@ -39,6 +39,7 @@ impl<'a> Place<'a> {
         let (made, claimed) = by_maker(path, of_root);
         let of_root = path.get(..of_root).unwrap_or(path);
         let settles = |name: &[u8]| !name.is_empty() && !is_slice(without_mark(name));
+
         Place {
             workload: Workload::of(path),
             is_settled: names().any(|name| !is_slice(name)),

@@ -43,6 +43,7 @@ fn uid(text: &[u8]) -> Option<Cow<'_, [u8]>> {
     if !text.contains(&b'_') {
         return Some(Cow::Borrowed(text));
     }
+
     let dashed = |&byte: &u8| if byte == b'_' { b'-' } else { byte };
     Some(text.iter().map(dashed).collect())
 }

@@ -20,12 +20,14 @@ pub(crate) fn units<'a>(names: impl Iterator<Item = &'a [u8]>) -> Units<'a> {
     while let Some(slice) = names.next_if(|name| is_slice(name)) {
         units.slice = Some(slice);
     }
+
     units.unit = names.next().filter(|name| is_unit(name));
     if units.unit.is_some_and(is_manager) {
         let in_user = names.find(|name| !is_slice(name));
         // The manager's own processes are in init.scope.
         units.user_unit = in_user.filter(|name| is_unit(name));
     }
+
     units
 }
 

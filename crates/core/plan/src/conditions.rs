@@ -189,6 +189,7 @@ impl Candidate {
                 }
             )
         };
+
         self.stage2 |= self.tests.iter().any(on_result);
         self.is_decided_by_marks = false;
         self.tests.retain(|test| !on_result(test));
@@ -244,10 +245,12 @@ pub(crate) fn candidate(
             Known::Depends(test) => tests.push(test),
         }
     }
+
     let needs_one = |condition: &&Condition| !is_no_file_type(condition);
     if names == CallNames::OfSocket && on_names.iter().any(needs_one) {
         tests.push(compare(Fact::SocketName, Op::Ne, 0));
     }
+
     let of = |condition: &&Condition| context.marks.of(condition, context.identities);
     let marks = on_names.iter().find_map(of);
     tests.sort();
@@ -321,6 +324,7 @@ fn test(rule: &Rule, condition: &Condition, entry: Entry, nr: u32, context: Cont
             }
         }
     };
+
     let fact = match condition.field {
         Field::Arch => {
             let arch = context.entries.arch(entry);
@@ -367,6 +371,7 @@ fn test(rule: &Rule, condition: &Condition, entry: Entry, nr: u32, context: Cont
             None => return Known::Fails,
         },
     };
+
     Known::Depends(compare(fact, op, value))
 }
 
@@ -446,6 +451,7 @@ fn compare(fact: Fact, op: Op, value: u32) -> Test {
         last,
         inside: true,
     };
+
     match op {
         Op::Eq => range(value, value),
         Op::Ne => Test::Range {
@@ -470,6 +476,7 @@ fn perm(op: Op, value: u32, entry: Entry, nr: u32, entries: Entries) -> Known {
     let Some(arch) = entries.arch(entry) else {
         return Known::Fails;
     };
+
     let class = abi::perm_class(arch, nr, entries.lists());
     if class.open.is_some() || class.socketcall {
         let op = if op == Op::Eq {
@@ -479,6 +486,7 @@ fn perm(op: Op, value: u32, entry: Entry, nr: u32, entries: Entries) -> Known {
         };
         return Known::Depends(bits(Fact::Access, op, value));
     }
+
     Known::from((class.bits() & value != 0) == (op == Op::Eq))
 }
 

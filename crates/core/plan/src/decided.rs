@@ -67,6 +67,7 @@ pub(crate) fn decided_in_each(plan: &Plan) -> Vec<Option<DecidedIn>> {
             }
         }
     }
+
     places
 }
 
@@ -79,6 +80,7 @@ fn sees_marks(plan: &Plan, entry: Entry, nr: u32) -> bool {
     else {
         return false;
     };
+
     let has_path = call.shape.paths[0].is_some();
     let is_on_open_file =
         call.shape.kind == ShapeKind::Open || (call.shape.fd != NONE && !has_path);

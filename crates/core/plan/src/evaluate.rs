@@ -74,6 +74,7 @@ pub(crate) fn result_holds(rule: &Rule, facts: &Facts<'_>) -> bool {
             .any(|condition| on_result(&condition));
         return !asks || rule.action == Action::Always;
     }
+
     rule.conditions.iter().filter(on_result).all(|condition| {
         task_condition_holds(
             rule,
@@ -121,6 +122,7 @@ pub fn decide_names<'r>(
             break;
         }
     }
+
     match (best, unsure) {
         // Of two rules, the one that is known to select the event gives the key.
         (Some((position, Action::Always)), _) => Decision::Record(position),
@@ -257,6 +259,7 @@ fn task_condition_holds(
         Value::Text(_) => return text_condition_holds(rule, condition, facts, identities),
     };
     let number = |left: u32| op.holds(left, value);
+
     match condition.field {
         Field::Pid => number(facts.pid),
         Field::Ppid => number(facts.ppid),
@@ -324,6 +327,7 @@ fn accesses(facts: &Facts<'_>, entries: Entries) -> u32 {
     let Some(arch) = entries.arch(facts.entry) else {
         return 0;
     };
+
     let class = abi::perm_class(arch, facts.nr, entries.lists());
     if class.socketcall {
         return if facts.args[0] == 2 {
@@ -332,6 +336,7 @@ fn accesses(facts: &Facts<'_>, entries: Entries) -> u32 {
             0
         };
     }
+
     match class.open {
         Some(_) => {
             let any = abi::PERM_READ | abi::PERM_WRITE;
@@ -403,6 +408,7 @@ pub(crate) fn name_conditions_hold(
             Some(inode_condition_holds(condition, object_of(name, excludes)?))
         }),
     });
+
     all(each)
 }
 
@@ -464,6 +470,7 @@ fn inode_condition_holds(condition: &Condition, inode: Inode) -> bool {
     let Value::Number(value) = condition.value else {
         return false;
     };
+
     let number = |left: u32| condition.op.holds(left, value);
     match condition.field {
         Field::Inode => inode_holds(condition.op, inode.id.ino as u32, value),
@@ -504,18 +511,21 @@ fn watch_holds(
     let Value::Text(path) = &condition.value else {
         return Some(false);
     };
+
     let known = identities.of(path);
     let watched = known.and_then(|known| known.object);
     let is_object = name.inode.is_some_and(|inode| Some(inode.id) == watched);
     if excludes {
         return (name.object == Proven::InCall).then_some(is_object);
     }
+
     let is_there = name.inode.is_some() || name.existed;
     let directories = name.directory.zip(known.and_then(|known| known.directory));
     let is_other_place = directories.is_some_and(|(one, other)| one != other);
     let has_path = !name.path.is_empty() && name.path == place(known, path);
     let is_named = is_there && has_path && !is_other_place;
     let is_known = name.object > Proven::Later;
+
     (is_object || is_named || is_known).then_some(is_object || is_named)
 }
 
@@ -533,6 +543,7 @@ fn dir_holds(
     if !excludes {
         return dir_may_hold(dir, facts, identities);
     }
+
     let is_shown = |object: &ObjectId| {
         let is_it = |name: &Name| {
             let is_used = name.object == Proven::InCall && !name.is_possible;
@@ -541,6 +552,7 @@ fn dir_holds(
         let is_above = facts.are_above_used && facts.above.contains(object);
         is_above || facts.names.iter().any(is_it)
     };
+
     let mut objects = identities.of(dir)?.objects_of_load();
     objects.any(|object| is_shown(&object)).then_some(true)
 }
@@ -553,6 +565,7 @@ fn dir_may_hold(dir: &[u8], facts: &Facts<'_>, identities: &Identities) -> Optio
         let is_reached = |name: &Name| !name.is_possible && (name.inode.is_some() || name.existed);
         return facts.names.iter().any(is_reached).then_some(true);
     }
+
     // The kernel's rule stays with a directory that was renamed; if it was removed, its number may be another's.
     let former = known.map_or(&[][..], |known| &known.former);
     let is_former = facts.above.iter().any(|above| former.contains(above));
@@ -595,6 +608,7 @@ fn object_compare_holds(condition: &Condition, inode: Inode, facts: &Facts<'_>) 
     } else {
         inode.gid
     };
+
     is_equality(condition.op)
         && own_id(own, facts).is_some_and(|own| condition.op.holds(own, owner))
 }

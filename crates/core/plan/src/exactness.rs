@@ -94,6 +94,7 @@ fn task_exactness(rule: &Rule) -> Exactness {
     if rule.action == Action::Always {
         return Exactness::NotHonoured("recording every call of a task is not supported");
     }
+
     if !rule
         .conditions
         .iter()
@@ -126,6 +127,7 @@ fn needs_missing_entry(rule: &Rule, capabilities: &Capabilities) -> bool {
         let holds = |arch: Arch| condition.op.holds(arch.audit_arch(), value);
         native.into_iter().chain(compat).any(holds)
     };
+
     rule.conditions
         .iter()
         .any(|condition| condition.field == Field::Arch && !is_possible(condition))
@@ -138,16 +140,19 @@ fn reasons(rule: &Rule, labels: &'static str, capabilities: &Capabilities) -> Ex
             "no cgroup2 hierarchy is mounted on this host: no task is in a unit, slice or container",
         );
     }
+
     let trampoline = capabilities.trampoline;
     let all = rule
         .conditions
         .iter()
         .filter_map(|condition| reason(condition, labels, trampoline, rule.action));
+
     for reason in all {
         if !reasons.contains(&reason) {
             reasons.push(reason);
         }
     }
+
     if reasons.is_empty() {
         Exactness::Exact
     } else {

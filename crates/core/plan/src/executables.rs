@@ -35,6 +35,7 @@ impl Executables {
             };
             executables.by_path.insert(path.to_vec(), number);
         }
+
         executables
     }
 

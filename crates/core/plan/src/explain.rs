@@ -110,6 +110,7 @@ pub fn explain(plan: &Plan) -> Explanation {
             shadowed_by: note.shadowed_by.map(|position| position + 1),
         })
         .collect();
+
     Explanation {
         engine: plan.engine(),
         hooks: plan.hooks.clone(),
@@ -208,12 +209,14 @@ fn hook_names(hooks: &Hooks) -> Vec<&'static str> {
         (hooks.fork || hooks.task_list, FORK_HOOK),
         (hooks.module, "tp_btf/module_load"),
     ];
+
     let other = other
         .into_iter()
         .filter(|(used, _)| *used)
         .map(|(_, name)| name)
         .chain(hooks.entry_hook())
         .chain(hooks.uring);
+
     hooks.sys_exit.names().into_iter().chain(other).collect()
 }
 
@@ -227,6 +230,7 @@ impl fmt::Display for Explanation {
             "kernel" => self.write_kernel(f)?,
             _ => self.write_hooks(f)?,
         }
+
         for (i, note) in self.notes.iter().enumerate() {
             paragraph(
                 f,
@@ -238,13 +242,16 @@ impl fmt::Display for Explanation {
                 note,
             )?;
         }
+
         for gap in &self.gaps {
             paragraph(f, "without     ", &gap.to_string())?;
         }
+
         for (i, rule) in self.rules.iter().enumerate() {
             writeln!(f)?;
             rule.write(f, i + 1)?;
         }
+
         let totals = self.totals();
         writeln!(
             f,
@@ -309,6 +316,7 @@ impl RuleExplanation {
                 ),
             };
         }
+
         if !self.operations.is_empty() {
             let twin = if self.list == "io_uring" {
                 ""
@@ -317,10 +325,12 @@ impl RuleExplanation {
             };
             facts += &format!("; {twin}io_uring: {}", self.operations.join(", "));
         }
+
         let facts = facts.trim_start_matches("; ");
         if !facts.is_empty() {
             paragraph(f, INDENT, facts)?;
         }
+
         match &self.exactness {
             Exactness::Exact => {}
             Exactness::Approximate(reasons) => {
@@ -332,6 +342,7 @@ impl RuleExplanation {
                 paragraph(f, INDENT, &format!("not honoured: {reason}"))?;
             }
         }
+
         if let Some(earlier) = self.shadowed_by {
             paragraph(
                 f,
@@ -341,6 +352,7 @@ impl RuleExplanation {
         } else if self.is_idle() {
             paragraph(f, INDENT, "no effect: it changes nothing for any call")?;
         }
+
         Ok(())
     }
 
@@ -389,5 +401,6 @@ pub(crate) fn paragraph(f: &mut fmt::Formatter<'_>, label: &str, text: &str) -> 
         rest = rest[at..].trim_start();
         prefix = " ".repeat(label.len());
     }
+
     writeln!(f, "{prefix}{rest}")
 }

@@ -99,6 +99,7 @@ fn pages(plan: &Plan, entry: Entry, nr: u32) -> Vec<Vec<LookupExplanation>> {
     if nr as usize >= tables::CALLS {
         return Vec::new();
     }
+
     let call = tables::Call::from_row(row(tables::call_row(entry, nr)));
     let (first, count) = (call.pages as usize, usize::from(call.npages));
     (first..first + count)
@@ -145,6 +146,7 @@ impl fmt::Display for CallExplanation {
         if self.candidates.is_empty() {
             return writeln!(f, "  no rule can select it");
         }
+
         for candidate in &self.candidates {
             let label = format!("{:>6}  ", candidate.number);
             paragraph(f, &label, candidate.rule.trim())?;
@@ -160,10 +162,12 @@ impl fmt::Display for CallExplanation {
             };
             paragraph(f, "        ", &decided)?;
         }
+
         writeln!(f)?;
         if let Some(gate) = &self.gate {
             paragraph(f, "  gate  ", &gate.to_string())?;
         }
+
         writeln!(
             f,
             "  page  field      table     entries   bytes  steps at most"
@@ -182,6 +186,7 @@ impl fmt::Display for CallExplanation {
                 )?;
             }
         }
+
         let lookups = self.pages.iter().flatten();
         let bytes: usize = lookups.clone().map(|lookup| lookup.bytes).sum();
         let total = format!(
@@ -190,6 +195,7 @@ impl fmt::Display for CallExplanation {
             counted(self.pages.len(), "page"),
             counted(lookups.count(), "lookup"),
         );
+
         paragraph(f, "  ", &total)
     }
 }

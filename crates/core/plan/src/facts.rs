@@ -356,6 +356,7 @@ impl Identities {
             let roots: Vec<ObjectId> = mounts.iter().map(|mount| mount.root).collect();
             (object, canonical, directory, roots)
         };
+
         self.paths.len() == other.paths.len()
             && self.paths.iter().all(|(path, identity)| {
                 let known = other.paths.get(path);

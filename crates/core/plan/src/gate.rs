@@ -157,6 +157,7 @@ impl Gate {
         if shape.kind == ShapeKind::Socketcall || shape.how != crate::follow::NONE {
             return None;
         }
+
         let selecting = candidates.iter().filter(|candidate| !candidate.never);
         let (of_failures, others): (Vec<_>, Vec<_>) =
             selecting.partition(|candidate| is_of_failures(candidate));
@@ -168,6 +169,7 @@ impl Gate {
         if modes == [(0, ACCESS_MODE)] {
             return None;
         }
+
         let results = united(of_failures.into_iter().flat_map(results).collect());
         let gate = Gate::new(fact, ACCESS_MODE, modes)?;
         Some(Gate {
@@ -267,6 +269,7 @@ impl fmt::Display for GateExplanation {
         if self.mask != u32::MAX {
             write!(f, " & {}", self.mask)?;
         }
+
         for (i, (first, last)) in self.ranges.iter().enumerate() {
             let or = if i > 0 { " or" } else { "" };
             if first == last {
@@ -275,6 +278,7 @@ impl fmt::Display for GateExplanation {
                 write!(f, "{or} {first} to {last}")?;
             }
         }
+
         match self.results {
             Some((first, last)) if first == last => write!(f, "; or result {first}"),
             Some((first, last)) => write!(f, "; or result {first} to {last}"),
@@ -383,6 +387,7 @@ fn accepted(candidate: &Candidate, asked: Fact) -> Ranges {
             }
         }
     }
+
     accepted
 }
 

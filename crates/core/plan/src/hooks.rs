@@ -138,6 +138,7 @@ impl Hooks {
             })
             .map(|(call, _)| *call)
             .collect();
+
         let (sys_exit, reason) = if returning.is_empty() {
             (SysExit::None, "no rule selects a call that returns")
         } else if capabilities.trampoline || capabilities.probes {
@@ -145,6 +146,7 @@ impl Hooks {
         } else {
             tracepoints(&returning, capabilities)
         };
+
         Hooks {
             sys_exit,
             entries: false,
@@ -198,6 +200,7 @@ fn functions(calls: &[(Entry, u32)], capabilities: &Capabilities) -> (SysExit, &
         let reason = "more calls are watched than functions are worth hooking";
         return (SysExit::Every, reason);
     }
+
     let (others, hooked): (Vec<_>, Vec<_>) = calls
         .iter()
         .copied()
@@ -211,6 +214,7 @@ fn functions(calls: &[(Entry, u32)], capabilities: &Capabilities) -> (SysExit, &
         };
         return (functions, reason);
     }
+
     match tracepoints(&others, capabilities) {
         (SysExit::PerSyscall(per_syscall), _) => (
             SysExit::Functions {

@@ -73,6 +73,7 @@ pub fn explain_kernel(plan: &Plan) -> Explanation {
             shadowed_by: note.shadowed_by.map(|position| position + 1),
         }
     });
+
     Explanation {
         engine: "kernel",
         hooks: plan.hooks.clone(),
@@ -99,6 +100,7 @@ fn cost(plan: &Plan, rule: &Rule) -> (u32, &'static str) {
     if rule.list != List::Exit {
         return (0, "none");
     }
+
     let calls = calls_of(rule, plan.entries);
     let count = calls.iter().count() as u32;
     let cost = if !is_tried_in_order(rule) {
@@ -108,6 +110,7 @@ fn cost(plan: &Plan, rule: &Rule) -> (u32, &'static str) {
     } else {
         "a bit test on every call, its conditions on these"
     };
+
     (count, cost)
 }
 

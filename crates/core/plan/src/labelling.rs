@@ -18,6 +18,7 @@ pub fn with_labels(mut plan: Plan, given: &BTreeMap<u32, Vec<String>>) -> Result
             .filter_map(|label| past.bit(Field::Label, label.as_bytes()));
         bits.fold(0, |all, bit| all | bit)
     };
+
     let rules = given.iter().map(|(&rule, labels)| (rule, bits(labels)));
     plan.labellings = rules.filter(|(_, bits)| *bits != 0).collect();
     for (entry, mask) in labelling_pages(&plan) {
@@ -25,6 +26,7 @@ pub fn with_labels(mut plan: Plan, given: &BTreeMap<u32, Vec<String>>) -> Result
         plan.rows.push(Row { a: mask, b: 0 });
         plan.rows[entry].a |= row << 32;
     }
+
     if plan.rows.len() > tables::ROWS {
         Err(TooLarge::Rows)
     } else {
@@ -47,6 +49,7 @@ fn labelling_pages(plan: &Plan) -> BTreeMap<usize, u64> {
             found.insert(pages + page, mask);
         }
     }
+
     found.retain(|_, mask| *mask != 0);
     found
 }

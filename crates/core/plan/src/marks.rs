@@ -120,6 +120,7 @@ impl Marks {
                 marks.add(hash, number);
             }
         }
+
         marks.that_fit()
     }
 
@@ -135,6 +136,7 @@ impl Marks {
         for (number, object) in objects {
             marks.add(Hash::sure(key.object(object)), number);
         }
+
         for (number, place) in places {
             let name = key.name(last_name(&place.canonical));
             let entry = place.directory.map(|directory| key.entry(name, directory));
@@ -144,6 +146,7 @@ impl Marks {
                 marks.add(Hash::sure(hash), number);
             }
         }
+
         marks.that_fit()
     }
 
@@ -187,6 +190,7 @@ impl Marks {
                 values.push(value(number, true));
             }
         }
+
         values.sort_unstable();
         values.dedup();
         Some(values)
@@ -208,6 +212,7 @@ impl Marks {
         if !may_be_marked {
             return hits;
         }
+
         let key = self.key;
         let name = key.name(name);
         let mut found = |known: &Known, is_sure, is_proven| {
@@ -217,6 +222,7 @@ impl Marks {
                 is_proven,
             });
         };
+
         if let Some(by_name) = self.by_hash.get(&name) {
             let entry = directory.map(|directory| key.entry(name, directory));
             match entry.and_then(|entry| self.by_hash.get(&entry)) {
@@ -224,9 +230,11 @@ impl Marks {
                 None => found(by_name, false, false),
             }
         }
+
         if let Some(known) = object.and_then(|object| self.by_hash.get(&key.object(object))) {
             found(known, known.is_proof, known.is_kernels);
         }
+
         hits
     }
 
@@ -276,6 +284,7 @@ impl Marks {
             }
             slots *= 2;
         }
+
         None
     }
 }
@@ -297,6 +306,7 @@ fn hashes(field: Field, path: &[u8], identities: &Identities) -> Vec<Hash> {
     } else {
         &known.canonical
     };
+
     let of_name = |name| Hash {
         key: Some(name_key(name)),
         ..Hash::unsure(secret.name(name))
@@ -307,12 +317,14 @@ fn hashes(field: Field, path: &[u8], identities: &Identities) -> Vec<Hash> {
         is_kernels,
         key: Some(object_key(object)),
     };
+
     let name = of_name(last_name(place));
     let of_entry = |directory| Hash::sure(secret.entry(name.hash, directory));
     let entry = known.directory.map(of_entry);
     let mut all = vec![name];
     all.extend(entry);
     all.extend(known.object.map(|object| of_object(object, true, true)));
+
     if field == Field::Dir {
         all.extend(known.moved_to.iter().map(|place| of_name(last_name(place))));
         let mounts = known.mounts.iter();
@@ -324,6 +336,7 @@ fn hashes(field: Field, path: &[u8], identities: &Identities) -> Vec<Hash> {
                 .map(|&object| of_object(object, false, false)),
         );
     }
+
     all
 }
 

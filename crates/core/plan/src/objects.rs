@@ -115,6 +115,7 @@ fn entries(name: &str) -> Option<(ObjectClass, &'static [&'static str])> {
         "mq_unlink" => &["vfs_unlink"],
         _ => return None,
     };
+
     Some((ObjectClass::Entries, functions))
 }
 
@@ -172,6 +173,7 @@ fn others(name: &str) -> Option<(ObjectClass, &'static [&'static str])> {
         }
         _ => return None,
     };
+
     Some((class, functions))
 }
 
@@ -299,6 +301,7 @@ impl Plan {
                 };
             }
         }
+
         classes
     }
 }

@@ -25,6 +25,7 @@ fn has(past: &TaskPast<'_>, field: Field, name: &[u8], identities: &Identities) 
         let has = past.labels.contains(&name);
         return (has || past.are_all_labels).then_some(has);
     }
+
     let mut is_known = past.are_all_ancestors;
     for exe in past.ancestors {
         match is_run(exe, name, identities) {
@@ -33,6 +34,7 @@ fn has(past: &TaskPast<'_>, field: Field, name: &[u8], identities: &Identities) 
             None => is_known = false,
         }
     }
+
     is_known.then_some(false)
 }
 
@@ -112,6 +114,7 @@ impl PastNames {
                 Value::Number(_) => None,
             })
             .collect();
+
         let mut labels = 0..;
         let numbered = asked.into_iter().map(|(field, name)| {
             let bit = match field {
@@ -120,6 +123,7 @@ impl PastNames {
             };
             ((field, name.clone()), bit)
         });
+
         PastNames(numbered.collect())
     }
 
@@ -176,6 +180,7 @@ impl PastNames {
             };
             self.value(Field::AncestorExe, &run, identities)
         });
+
         let open = |bits: Option<u32>, flag: u32| if bits.is_none() { flag } else { 0 };
         ProcessClass {
             image,

@@ -115,6 +115,7 @@ impl Plan {
         if !workloads.past.fit() {
             return Err(TooLarge::PastNames);
         }
+
         let context = Context {
             entries,
             identities,
@@ -122,6 +123,7 @@ impl Plan {
             marks: &marks,
             workloads: &workloads,
         };
+
         let mut planner = Planner::default();
         planner.builder.set(
             0,
@@ -130,15 +132,18 @@ impl Plan {
                 b: workloads.epoch(),
             },
         );
+
         for entry in [Entry::Native, Entry::Compat] {
             if entry == Entry::Compat && !capabilities.compat_entry {
                 continue;
             }
             planner.entry(&rules, entry, context)?;
         }
+
         if capabilities.io_uring != IoUring::Unseen {
             planner.uring(&rules, capabilities.io_uring == IoUring::Twins, context)?;
         }
+
         let task_list = planner.task_list(&rules, context)?;
         let builder = &mut planner.builder;
         builder.all_marks(&marks, &executables.marks(identities));
@@ -161,6 +166,7 @@ impl Plan {
             task_list,
             platform: Platform::of(capabilities),
         };
+
         let entries = plan.entry_classes().count() > 0;
         plan.hooks.entries = entries;
         Ok(plan)
@@ -180,6 +186,7 @@ impl Plan {
                 calls: 0,
                 operations: Vec::new(),
             });
+
         Plan {
             rules: rules.to_vec(),
             entries,
@@ -282,6 +289,7 @@ impl Plan {
         let Some(call) = self.calls.get(&(facts.entry, facts.nr)) else {
             return Decision::Drop;
         };
+
         let row = self.call_row(facts.entry, facts.nr);
         let mut values = self.values(facts, &call.shape, identities);
         let without_mark = Gate::at(&self.rows, (row.spec & !tables::SPEC_ONLY_MARKED) + 1);
@@ -289,6 +297,7 @@ impl Plan {
         if gate::lacks_mark(&row, without_mark, value, seen.as_ref(), facts.result) {
             return Decision::Drop;
         }
+
         values.marks = seen;
         if let Some(gate) = self.gate(facts.entry, facts.nr) {
             let exit = values.fact[crate::Fact::Exit as usize];
@@ -296,6 +305,7 @@ impl Plan {
                 return Decision::Drop;
             }
         }
+
         match tables::evaluate(&self.rows, row.pages, row.npages.into(), &values) {
             Verdict::NoMatch | Verdict::Decided { never: true, .. } => Decision::Drop,
             Verdict::Decided { rule, .. } => Decision::Record(rule),
@@ -376,12 +386,14 @@ impl Planner {
         let Some(arch) = context.entries.arch(entry) else {
             return Ok(());
         };
+
         let exit_rules: Vec<(u32, SyscallSet)> = rules
             .iter()
             .enumerate()
             .filter(|(_, rule)| rule.list == List::Exit)
             .map(|(i, rule)| (i as u32, calls_of(rule, context.entries)))
             .collect();
+
         let mut classes: HashMap<CallClass, Vec<Candidate>> = HashMap::new();
         for nr in 0..tables::CALLS as u32 {
             let shape = shape(arch, nr);
@@ -401,6 +413,7 @@ impl Planner {
                 self.call(entry, nr, shape, candidates)?;
             }
         }
+
         Ok(())
     }
 
@@ -425,6 +438,7 @@ impl Planner {
                 self.call(Entry::Uring, op, shape, &candidates)?;
             }
         }
+
         Ok(())
     }
 
@@ -445,6 +459,7 @@ impl Planner {
                 _ => *self.rule_calls.entry(candidate.rule).or_default() += 1,
             }
         }
+
         let (list, pages, npages) = self.list(candidates)?;
         let without_mark = Gate::without_mark(candidates, &shape);
         let spec = self.spec(&shape, without_mark) | gate::need_of_mark(candidates, &shape);
@@ -461,6 +476,7 @@ impl Planner {
             npages,
             list: list as u16,
         };
+
         self.builder.set(tables::call_row(entry, nr), row.row());
         let call = CallPlan {
             list,
@@ -468,6 +484,7 @@ impl Planner {
             plain_reads: gate::selects_plain_reads(candidates),
         };
         self.calls.insert((entry, nr), call);
+
         Ok(())
     }
 
@@ -490,6 +507,7 @@ impl Planner {
             builder.push(second);
             row
         });
+
         if gate.asks_workload() {
             row | tables::GATE_LATER
         } else {
@@ -504,6 +522,7 @@ impl Planner {
         if let Some(&row) = self.by_spec.get(&key) {
             return row;
         }
+
         let word = |i: usize| u64::from_le_bytes(bytes[i..i + 8].try_into().unwrap_or_default());
         let row = self.builder.push(Row {
             a: word(0),
@@ -512,6 +531,7 @@ impl Planner {
         for row in Gate::rows(without_mark) {
             self.builder.push(row);
         }
+
         self.by_spec.insert(key, row);
         row
     }
@@ -530,15 +550,19 @@ impl Planner {
                 break;
             }
         }
+
         while candidates.last().is_some_and(|candidate| !candidate.never) {
             candidates.pop();
         }
+
         if candidates.is_empty() {
             return Ok(false);
         }
+
         for candidate in &candidates {
             self.rule_calls.insert(candidate.rule, 1);
         }
+
         let (list, pages, npages) = self.list(&candidates)?;
         let row = tables::Call {
             pages,
@@ -546,6 +570,7 @@ impl Planner {
             list: list as u16,
             ..tables::Call::default()
         };
+
         self.builder.set(tables::TASK_LIST, row.row());
         Ok(true)
     }
@@ -561,6 +586,7 @@ fn reachable(candidates: impl Iterator<Item = Candidate>) -> Vec<Candidate> {
             break;
         }
     }
+
     // Trailing `never` rules have the same effect as no rule, unless one ends the search through the
     // names before an `always` rule finds a name that it matches.
     while kept.last().is_some_and(|last| {
@@ -568,6 +594,7 @@ fn reachable(candidates: impl Iterator<Item = Candidate>) -> Vec<Candidate> {
     }) {
         kept.pop();
     }
+
     kept
 }
 

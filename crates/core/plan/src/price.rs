@@ -126,6 +126,7 @@ pub fn predict(
             price(plan, prices, call, per_s, factor)
         })
         .collect();
+
     let sum = |is_watched: bool, of: fn(&CallPrice) -> f64| -> f64 {
         let those = calls.iter().filter(|call| call.is_watched == is_watched);
         // The sum of nothing is -0.0.
@@ -140,6 +141,7 @@ pub fn predict(
         event_percent: percent(EVENT_NS * factor),
         calls: Vec::new(),
     };
+
     calls.sort_by(|one, other| other.percent.total_cmp(&one.percent));
     Prediction {
         calls,
@@ -161,6 +163,7 @@ fn price(plan: &Plan, prices: Prices, call: (Entry, u32), per_s: f64, factor: f6
         Some(_) => prices.watched,
         None => prices.unwatched,
     } + f64::from(plan.hooks.entry_ns());
+
     let ns = ns * factor;
     let arch = plan.entries.arch(call.0);
     let name = arch.and_then(|arch| abi::syscall_name(arch, call.1));

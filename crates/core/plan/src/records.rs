@@ -61,6 +61,7 @@ impl RecordFilter {
         };
         let needs_exe = asks(&|field| field == Field::Exe);
         let needs_label = asks(&is_subject_label);
+
         rules.iter().any(drops).then_some(RecordFilter {
             rules,
             needs_exe,
@@ -169,6 +170,7 @@ fn answer(
             None => return Answer::EndsList,
         };
     }
+
     answer
 }
 
@@ -188,6 +190,7 @@ fn holds(
         }
         Value::Text(_) => return None,
     };
+
     let left = match condition.field {
         Field::Pid => sender.tid,
         Field::Uid => sender.uid,
@@ -197,6 +200,7 @@ fn holds(
         Field::Msgtype => record_type.0 as u32,
         _ => return None,
     };
+
     Some(op.holds(left, value))
 }
 

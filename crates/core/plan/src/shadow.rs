@@ -19,6 +19,7 @@ pub(crate) fn shadowing(rules: &[Rule], entries: Entries) -> Vec<Option<u32>> {
                 .iter()
                 .all(|condition| implied(condition, first, second))
     };
+
     (0..rules.len())
         .map(|i| {
             (0..i)
@@ -59,6 +60,7 @@ fn implied(condition: &Condition, earlier: &Rule, later: &Rule) -> bool {
     if may_be_unknown(condition) && earlier.action != later.action {
         return false;
     }
+
     later
         .conditions
         .iter()
@@ -73,6 +75,7 @@ fn implies(own: &Condition, condition: &Condition) -> bool {
     if own.field != condition.field || own.op != Op::Eq {
         return false;
     }
+
     match own.field {
         Field::Perm => condition.op == Op::Eq && value & !wanted == 0,
         // Compared with several names or groups, or the number has another meaning.

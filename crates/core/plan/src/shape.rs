@@ -324,6 +324,7 @@ fn looked_up(name: &str) -> Option<Shape> {
     let plain = Shape::PLAIN;
     let lost = plain.kind(ShapeKind::Lost);
     let unless = |flags| Follow::unless(flags, AT_SYMLINK_NOFOLLOW);
+
     Some(match name {
         "stat" | "stat64" | "oldstat" | "access" | "statfs" | "statfs64" | "acct" | "swapon"
         | "swapoff" | "uselib" => plain.path(0, NONE, Lookup, Follow::ALWAYS),
@@ -371,6 +372,7 @@ fn sockets(name: &str) -> Option<Shape> {
         sockaddr_out: true,
         ..plain
     };
+
     Some(match name {
         "connect" | "bind" => plain.sockaddr(1, 2),
         "sendto" => plain.sockaddr(4, 5),
@@ -413,6 +415,7 @@ fn queues(name: &str) -> Option<Shape> {
         memory_len,
         ..Shape::PLAIN
     };
+
     Some(match name {
         "mq_open" => memory(3, MQ_ATTR_BYTES).kind(ShapeKind::Open).path(
             0,

@@ -40,6 +40,7 @@ impl Subject<'_> {
             let is_met = |label| found(label) == (op == Op::Eq);
             is_equality.then(|| self.label.is_some_and(is_met))
         };
+
         match (self.module, field) {
             (SecurityModule::Selinux, Field::SubjUser) => equal(&|label| part(label, 0) == value),
             (SecurityModule::Selinux, Field::SubjRole) => equal(&|label| part(label, 1) == value),
@@ -114,6 +115,7 @@ impl Level {
             let (first, last) = range.split_once('.').unwrap_or((range, range));
             categories.push((number(first, 'c')?, number(last, 'c')?));
         }
+
         categories.sort_unstable();
         let mut joined: Vec<(u32, u32)> = Vec::new();
         for (first, last) in categories {
@@ -124,6 +126,7 @@ impl Level {
                 _ => joined.push((first, last)),
             }
         }
+
         Some(Level {
             sensitivity: number(sensitivity, 's')?,
             categories: joined,
@@ -150,6 +153,7 @@ fn level_holds(found: &[u8], op: Op, wanted: &[u8]) -> bool {
             _ => false,
         };
     };
+
     let (above, below) = (left.dominates(&right), right.dominates(&left));
     match op {
         Op::Eq => above && below,

@@ -162,6 +162,7 @@ pub fn spec_bytes(shape: &Shape) -> [u8; 16] {
         | flag(is_text_first, SPEC_TEXT_FIRST)
         | flag(is_entry(0), SPEC_ENTRY_FIRST)
         | flag(is_entry(1), SPEC_ENTRY_SECOND);
+
     [
         path0,
         path1,
@@ -286,6 +287,7 @@ impl Builder {
         if candidates.len() > PAGE * PAGES_MAX {
             return Err(TooLarge::Candidates(candidates[PAGE * PAGES_MAX].rule));
         }
+
         let mut pages = Vec::new();
         let mut asked = Vec::new();
         for page in candidates.chunks(PAGE) {
@@ -293,6 +295,7 @@ impl Builder {
             pages.push(row);
             asked.push(ranges);
         }
+
         let summary = self.summary(&asked);
         let first = self.rows.len() as u32;
         for (i, &page) in pages.iter().enumerate() {
@@ -301,6 +304,7 @@ impl Builder {
                 b: if i == 0 { summary.into() } else { 0 },
             });
         }
+
         // At most PAGES_MAX.
         Ok((first, pages.len() as u16))
     }
@@ -324,6 +328,7 @@ impl Builder {
         if lookups.len() > LOOKUPS_MAX {
             return Err(TooLarge::Lookups(candidates[0].rule));
         }
+
         let rules = self.rules(candidates);
         let mask_of = |wanted: fn(&Candidate) -> bool| {
             candidates
@@ -332,6 +337,7 @@ impl Builder {
                 .filter(|(_, c)| wanted(c))
                 .fold(0, |m, (i, _)| m | 1 << i)
         };
+
         let valid = mask_of(|_| true);
         let page = self.page_rows(
             (valid, mask_of(|c| c.never)),
@@ -339,6 +345,7 @@ impl Builder {
             &lookups,
         );
         let ranges = lookups.into_iter().filter(|l| l.kind == LOOKUP_RANGES);
+
         Ok((
             page,
             PageRanges {
@@ -362,6 +369,7 @@ impl Builder {
             a: stage2,
             b: lookups.len() as u64 | u64::from(rules) << 32,
         });
+
         for (lookup, first) in lookups.iter().zip(entries) {
             self.push(Row {
                 a: u64::from(lookup.fact as u32) | u64::from(lookup.kind) << 32,
@@ -372,6 +380,7 @@ impl Builder {
                 b: lookup.decides,
             });
         }
+
         page
     }
 
@@ -437,15 +446,18 @@ fn lookups(candidates: &[Candidate]) -> Vec<Lookup> {
             }
         }
     }
+
     let mut all = Vec::new();
     // Two bounds per condition, and the first entry.
     let most = (ENTRIES_MAX - 1) / 2;
     for (fact, asked) in ranges {
         all.extend(asked.chunks(most).map(|asked| ranges_lookup(fact, asked)));
     }
+
     for (fact, asked) in bits {
         all.push(bits_lookup(fact, &asked));
     }
+
     for ((fact, kind, _), asked) in groups {
         all.extend(
             asked
@@ -453,6 +465,7 @@ fn lookups(candidates: &[Candidate]) -> Vec<Lookup> {
                 .map(|asked| groups_lookup(fact, kind, asked)),
         );
     }
+
     all.extend(marks_lookup(candidates));
     all
 }
@@ -468,9 +481,11 @@ fn marks_lookup(candidates: &[Candidate]) -> Option<Lookup> {
         decides |= u64::from(candidate.is_decided_by_marks) << i;
         in_order |= u64::from(candidate.by_inode) << i;
     }
+
     if masks.is_empty() || masks.len() >= MARK_ENTRIES_MAX {
         return None;
     }
+
     let with_marks = |(_, candidate): &(usize, &Candidate)| candidate.marks.is_some();
     let with_marks = candidates.iter().enumerate().filter(with_marks);
     // The first entry stands for no mark.
@@ -502,6 +517,7 @@ fn ranges_lookup(fact: Fact, asked: &[(usize, Test)]) -> Lookup {
             starts.extend(last.checked_add(1));
         }
     }
+
     starts.sort_unstable();
     starts.dedup();
     let mask_at = |value: u32| {
@@ -517,6 +533,7 @@ fn ranges_lookup(fact: Fact, asked: &[(usize, Test)]) -> Lookup {
                 _ => mask,
             })
     };
+
     Lookup {
         fact,
         kind: LOOKUP_RANGES,
@@ -539,6 +556,7 @@ fn bits_lookup(fact: Fact, asked: &[(usize, Test)]) -> Lookup {
             *masks.entry((op, operand)).or_default() |= 1 << rule;
         }
     }
+
     let entry = |(&(op, operand), &mask): (&(BitOp, u32), &u64)| Row {
         a: u64::from(operand) | u64::from(op as u32) << 32,
         b: mask,
@@ -557,6 +575,7 @@ fn groups_lookup(fact: Fact, kind: u32, asked: &[(usize, u32)]) -> Lookup {
     for &(rule, id) in asked {
         *masks.entry(id).or_default() |= 1 << rule;
     }
+
     Lookup {
         fact,
         kind,

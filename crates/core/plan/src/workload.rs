@@ -38,6 +38,7 @@ pub(crate) fn holds(
     let Value::Text(wanted) = &condition.value else {
         return false;
     };
+
     let holds = |name| {
         let is_same = match name {
             WorkloadName::Unknown => return None,
@@ -49,6 +50,7 @@ pub(crate) fn holds(
         };
         Some(is_same == (condition.op == Op::Eq))
     };
+
     let mut each = workload.names(condition.field).map(holds);
     match action {
         Action::Always => each.any(|holds| holds != Some(false)),
@@ -119,6 +121,7 @@ impl WorkloadNames {
                 numbers.insert((condition.field, text.clone()), 0);
             }
         }
+
         let above = SOME_CONTAINER + 1;
         numbers
             .values_mut()
@@ -133,6 +136,7 @@ impl WorkloadNames {
         } else {
             epoch(of_cgroups.chain(past.iter()))
         };
+
         WorkloadNames {
             ask_cgroups: !own.is_empty(),
             numbers,

@@ -55,6 +55,7 @@ pub fn check(rule: &Rule, host: Option<&dyn Host>) -> Result<(), Refusal> {
             ));
         }
     }
+
     Ok(())
 }
 
@@ -73,9 +74,11 @@ fn check_list(list: List, condition: &Condition) -> Result<(), String> {
         Field::Perm => !matches!(list, List::IoUring | List::Filesystem),
         _ => list != List::Filesystem,
     };
+
     if is_fine {
         return Ok(());
     }
+
     Err(format!(
         "the kernel does not take `{}` on this list",
         field.name()
@@ -143,6 +146,7 @@ fn check_number(field: Field, number: u32) -> Result<(), String> {
         Field::Gid | Field::Egid | Field::Sgid | Field::Fsgid | Field::ObjGid => number != u32::MAX,
         _ => true,
     };
+
     if is_fine {
         return Ok(());
     }
@@ -153,6 +157,7 @@ fn check_text(field: Field, text: &[u8]) -> Result<(), String> {
     if text.is_empty() {
         return Err(format!("`{}` must not be empty", field.name()));
     }
+
     let is_path = matches!(
         field,
         Field::Watch | Field::Dir | Field::Exe | Field::AncestorExe
@@ -160,12 +165,14 @@ fn check_text(field: Field, text: &[u8]) -> Result<(), String> {
     if is_path && text[0] != b'/' {
         return Err(format!("the path of `{}` must start with /", field.name()));
     }
+
     if is_path && field != Field::Dir && text.ends_with(b"/") {
         return Err(format!(
             "the path of `{}` must not end with /",
             field.name()
         ));
     }
+
     if field.is_own() {
         let checked = crate::workload::check_name(field, text);
         return checked.map_err(|expected| format!("`{}` takes {expected}", field.name()));
@@ -173,6 +180,7 @@ fn check_text(field: Field, text: &[u8]) -> Result<(), String> {
     if field == Field::FilterKey && text.len() > 256 {
         return Err("keys take more than 256 bytes".to_owned());
     }
+
     Ok(())
 }
 
@@ -212,6 +220,7 @@ impl Seen {
             }
             _ => {}
         }
+
         Ok(())
     }
 }

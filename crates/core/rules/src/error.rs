@@ -111,6 +111,7 @@ impl fmt::Display for RuleError {
             }
             f.write_str(" ")?;
         }
+
         f.write_str(&self.message)
     }
 }
@@ -159,6 +160,7 @@ impl SourceCode for RuleError {
         if span.offset() + span.len() > data.len() {
             return Err(MietteError::OutOfBounds);
         }
+
         Ok(Box::new(MietteSpanContents::new_named(
             self.source_place.file.clone(),
             data,

@@ -131,6 +131,7 @@ pub(crate) fn field_pair(
             format!("Too many fields in rule: {}", pair.text()),
         ));
     }
+
     let found = OPERATORS
         .iter()
         .find_map(|(text, op)| Some((find(&pair.bytes, text)?, text.len(), *op)));
@@ -140,6 +141,7 @@ pub(crate) fn field_pair(
                 .expected("field, operator (= != < <= > >= & &=), value"),
         );
     };
+
     let name = pair.part(0, at);
     let value = pair.part(at + op_len, pair.bytes.len());
     if at == 0 {
@@ -148,12 +150,14 @@ pub(crate) fn field_pair(
             "-F missing field name before operator for ",
         ));
     }
+
     if value.bytes.is_empty() {
         return Err(Fault::at(
             pair,
             format!("-F missing value after operation for {}", name.text()),
         ));
     }
+
     let own = Field::from_own_name(&name.text());
     let known = own.filter(|_| dialect == Dialect::Tarsier);
     let Some(field) = known.or_else(|| Field::from_name(&name.text())) else {
@@ -166,6 +170,7 @@ pub(crate) fn field_pair(
             None => unknown,
         });
     };
+
     let pair = Pair {
         field,
         op,
@@ -174,12 +179,14 @@ pub(crate) fn field_pair(
         whole: pair,
         list,
     };
+
     if list == List::Exclude && dialect == Dialect::V3 && !is_exclude_field(field) {
         return Err(Fault::at(
             pair.whole,
             "Only msgtype, *uid, *gid, pid, and subj* fields can be used with exclude filter",
         ));
     }
+
     let value = value_of(&pair, facts, host, dialect)?;
     Ok(Condition { field, op, value })
 }
@@ -243,6 +250,7 @@ fn value_of(
         Field::SaddrFam => address_family(pair)?,
         _ => plain_number(pair)?,
     };
+
     facts.has_perm |= pair.field == Field::Perm;
     Ok(Value::Number(number))
 }
@@ -277,11 +285,13 @@ fn exit(pair: &Pair<'_>) -> Result<u32, Fault> {
     if pair.is_number(true) {
         return Ok(pair.signed_number());
     }
+
     let text = pair.text().to_ascii_uppercase();
     let (sign, name) = match text.strip_prefix('-') {
         Some(name) => (-1, name),
         None => (1, text.as_str()),
     };
+
     match abi::errno_number(name) {
         Some(number) => Ok((sign * number) as u32),
         None => Err(pair
@@ -298,9 +308,11 @@ fn record_type(pair: &Pair<'_>) -> Result<u32, Fault> {
             "msgtype field can only be used with exclude or user filter list",
         ));
     }
+
     if pair.is_number(false) {
         return Ok(pair.signed_number());
     }
+
     let text = pair.text().to_ascii_uppercase();
     let known = RecordType::from_name(text.as_bytes());
     known.map(|kind| kind.0 as u32).ok_or_else(|| {
@@ -319,6 +331,7 @@ fn text(pair: &Pair<'_>, facts: &mut Facts) -> Result<Value, Fault> {
     if is_path || is_object {
         pair.exit_only()?;
     }
+
     facts.has_perm |= is_path;
     if pair.field.is_own() {
         pair.equality_only()?;
@@ -329,10 +342,12 @@ fn text(pair: &Pair<'_>, facts: &mut Facts) -> Result<Value, Fault> {
                 .expected(expected)
         })?;
     }
+
     if pair.field == Field::Exe {
         pair.equality_only()?;
         facts.has_exe = true;
     }
+
     let is_key = pair.field == Field::FilterKey;
     if is_key && !(facts.has_syscalls || facts.has_perm || facts.has_exe || facts.has_fstype) {
         return Err(Fault::at(
@@ -340,11 +355,13 @@ fn text(pair: &Pair<'_>, facts: &mut Facts) -> Result<Value, Fault> {
             "Key field needs a watch, syscall or exe path given prior to it",
         ));
     }
+
     let len_max = if is_key { KEY_LEN_MAX } else { TEXT_LEN_MAX };
     if pair.value.bytes.len() > len_max {
         return Err(Fault::at(&pair.value, "String value too long")
             .expected(format!("at most {len_max} bytes")));
     }
+
     Ok(Value::Text(pair.value.bytes.clone()))
 }
 
@@ -380,6 +397,7 @@ fn arch(pair: &Pair<'_>, facts: &mut Facts, host: &dyn Host) -> Result<u32, Faul
             .field_first("must be before -S")
             .help("the names after -S are looked up for the architecture: put -F arch= first"));
     }
+
     pair.equality_only()?;
     let text = pair.text().to_ascii_lowercase();
     let number = if pair.is_number(false) {
@@ -406,6 +424,7 @@ fn arch(pair: &Pair<'_>, facts: &mut Facts, host: &dyn Host) -> Result<u32, Faul
                 .nearest(&text, Arch::NAMES.into_iter().chain(["b32", "b64"])),
         );
     };
+
     facts.arch = Some(number);
     Ok(number)
 }
@@ -425,12 +444,14 @@ fn perm(pair: &Pair<'_>, dialect: Dialect) -> Result<u32, Fault> {
     if !(dialect != Dialect::V3 && pair.list == List::Exclude) {
         pair.exit_only()?;
     }
+
     if pair.op != Op::Eq {
         return Err(pair.field_first("only takes = operator"));
     }
     if pair.value.bytes.len() > 4 {
         return Err(Fault::at(&pair.value, "String value too long").expected("letters of `rwxa`"));
     }
+
     pair.value.bytes.iter().try_fold(0, |bits, &letter| {
         perm_letter(letter).map(|bit| bits | bit).ok_or_else(|| {
             Fault::at(&pair.value, "Permission can only contain  'rwxa'")
@@ -462,6 +483,7 @@ fn fs_type(pair: &Pair<'_>, dialect: Dialect) -> Result<u32, Fault> {
     if pair.list != List::Filesystem {
         return Err(pair.field_first("field is not valid for the filter"));
     }
+
     pair.equality_only()?;
     let text = pair.text().to_ascii_lowercase();
     let number = if pair.is_number(false) {
@@ -470,6 +492,7 @@ fn fs_type(pair: &Pair<'_>, dialect: Dialect) -> Result<u32, Fault> {
         abi::fs_type_number(&text)
             .filter(|_| dialect != Dialect::V3 || matches!(text.as_str(), "tracefs" | "debugfs"))
     };
+
     number.ok_or_else(|| {
         pair.field_last("file system type is unknown for field:")
             .expected("tracefs, debugfs, cgroup, cgroup2 or a super-block magic number")
@@ -514,18 +537,23 @@ fn plain_number(pair: &Pair<'_>) -> Result<u32, Fault> {
         Field::Success,
         Field::Ppid,
     ];
+
     if pair.field != Field::Ppid && exit_only.contains(&pair.field) {
         pair.exit_only()?;
     }
+
     if pair.field == Field::Inode {
         pair.equality_only()?;
     }
+
     if pair.field == Field::Ppid {
         pair.exit_only()?;
     }
+
     if !pair.is_number(false) {
         return Err(not_a_number(pair));
     }
+
     Ok(if pair.field == Field::Inode {
         pair.number()
     } else {

@@ -66,6 +66,7 @@ pub(crate) fn parse_lines<'a>(
         file.commands
             .extend(commands.map(|command| (source.clone(), command)));
     }
+
     file
 }
 

@@ -108,12 +108,14 @@ impl Listing<'_> {
             first = self.arches(rule, &mut text);
             text.push_str(&self.syscalls(rule));
         }
+
         for condition in &rule.conditions[first..] {
             let is_printed = condition.field != Field::Arch || self.style.is_reloadable;
             if is_printed {
                 text.push_str(&self.condition(rule, condition, is_watch));
             }
         }
+
         text
     }
 
@@ -127,11 +129,13 @@ impl Listing<'_> {
             .iter()
             .rposition(is_arch)
             .map_or(0, |at| at + 1);
+
         for condition in &rule.conditions[..last] {
             if is_arch(condition) || self.style.is_reloadable {
                 text.push_str(&self.condition(rule, condition, false));
             }
         }
+
         if self.style.is_reloadable {
             last
         } else {
@@ -146,6 +150,7 @@ impl Listing<'_> {
         if rule.syscalls.is_all() {
             return " -S all".to_owned();
         }
+
         let known = self.arch.map(Arch::from_audit_arch);
         let arch = known.unwrap_or(Some(self.style.host));
         let name = |nr| match rule.list {
@@ -154,17 +159,20 @@ impl Listing<'_> {
                 .filter(|arch| self.style.dialect.knows_call(*arch, nr))
                 .and_then(|arch| abi::syscall_name(arch, nr)),
         };
+
         let expanded = match rule.list {
             List::IoUring => rule.syscalls.clone(),
             _ => rule
                 .syscalls
                 .expand_classes(self.style.host, PermLists::default()),
         };
+
         let set: &SyscallSet = if self.style.is_reloadable {
             &rule.syscalls
         } else {
             &expanded
         };
+
         let names: Vec<String> = set
             .iter()
             .map(|nr| name(nr).map_or_else(|| nr.to_string(), str::to_owned))
@@ -204,6 +212,7 @@ impl Listing<'_> {
         } else {
             "b32"
         };
+
         let is_exact =
             || Arch::from_bits(bits, self.style.host).map(Arch::audit_arch) == Some(number);
         let name = match arch_name(number).filter(|_| is_known_arch(number)) {
@@ -212,6 +221,7 @@ impl Listing<'_> {
             Some(name) if self.style.is_reloadable && !is_exact() => name.to_owned(),
             Some(_) => bits.to_owned(),
         };
+
         format!(" -F arch{}{name}", op.symbol())
     }
 
@@ -233,6 +243,7 @@ impl Listing<'_> {
                 text
             }
         };
+
         match field {
             Field::FilterKey => text
                 .split(|&byte| byte == 1)

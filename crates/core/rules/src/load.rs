@@ -164,6 +164,7 @@ pub fn gather(path: &Path, owner: Owner, host: &dyn Host) -> Gathered {
             }
         },
     };
+
     (gathered.set, gathered.wrong) = RuleSet::build_from_good(parsed);
     gathered
 }
@@ -182,6 +183,7 @@ fn parse_directory(directory: &Path, files: &[(OsString, Vec<u8>)], host: &dyn H
         };
         (dialect_of(line.file), source, line.text)
     });
+
     parse_lines(lines, host)
 }
 
@@ -230,6 +232,7 @@ fn read_each(
             return (files, vec![Unread { path, error }]);
         }
     };
+
     for name in found {
         let bytes = name.as_encoded_bytes();
         let is_wanted = kinds.iter().any(|end| bytes.ends_with(end.as_bytes()));
@@ -242,6 +245,7 @@ fn read_each(
             Err(error) => unread.push(Unread { path, error }),
         }
     }
+
     (files, unread)
 }
 
@@ -272,10 +276,12 @@ fn read(path: &Path, owner: Owner) -> Result<Vec<u8>, LoadError> {
         }
         opened => opened?,
     };
+
     let metadata = file.metadata().map_err(|source| io_error(path, source))?;
     if !metadata.is_file() {
         return Err(wrong("is not a regular file"));
     }
+
     let mut text = Vec::new();
     let mut limited = file.take(FILE_LEN_MAX + 1);
     limited
@@ -284,6 +290,7 @@ fn read(path: &Path, owner: Owner) -> Result<Vec<u8>, LoadError> {
     if text.len() as u64 > FILE_LEN_MAX {
         return Err(wrong("is larger than 64 MiB"));
     }
+
     Ok(text)
 }
 

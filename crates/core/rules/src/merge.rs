@@ -82,6 +82,7 @@ fn sort_out<N: AsRef<str>, T: AsRef<[u8]>>(files: &[(N, T)]) -> Parts<'_> {
             }
         }
     }
+
     parts
 }
 
@@ -144,6 +145,7 @@ fn compare_versions(mut a: &[u8], mut b: &[u8]) -> Ordering {
         }
         (a, b) = (a_rest, b_rest);
     }
+
     Ordering::Equal
 }
 

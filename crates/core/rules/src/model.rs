@@ -142,6 +142,7 @@ impl SyscallSet {
         if self.is_all() {
             return SyscallSet::ALL;
         }
+
         let mut expanded = self.clone();
         expanded.0[63] &= 0xFFFF;
         let tables = [(Some(host), false), (host.compat(), true)];
@@ -152,6 +153,7 @@ impl SyscallSet {
                 }
             }
         }
+
         expanded
     }
 

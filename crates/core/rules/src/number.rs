@@ -39,6 +39,7 @@ fn parse(text: &[u8], base: u32) -> (bool, Option<u64>) {
         _ if base == 0 => (10, text),
         _ => (base, text),
     };
+
     let mut value = Some(0u64);
     for digit in digits
         .iter()

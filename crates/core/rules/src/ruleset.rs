@@ -51,6 +51,7 @@ impl Settings {
             equivalents,
             messages,
         } = later;
+
         for (value, later) in [
             (&mut self.enabled, enabled),
             (&mut self.failure, failure),
@@ -60,6 +61,7 @@ impl Settings {
         ] {
             *value = later.or(*value);
         }
+
         self.loginuid_immutable |= loginuid_immutable;
         self.reset_lost |= reset_lost;
         self.reset_backlog_wait_time_actual |= reset_backlog_wait_time_actual;
@@ -129,6 +131,7 @@ impl RuleSet {
             ..RuleSet::default()
         };
         let mut errors = parsed.errors;
+
         for (source, command) in parsed.commands {
             let before = match command {
                 Command::DeleteAll { key: None } => set.rules.clone(),
@@ -143,6 +146,7 @@ impl RuleSet {
                 set.deleted.extend(deleted);
             }
         }
+
         sort(&mut errors);
         let (skipped, wrong) = errors.into_iter().partition(|error| error.is_tolerated);
         set.skipped = skipped;
@@ -161,9 +165,11 @@ impl RuleSet {
                 Some("nothing can be changed after -e 2: make it the last line".to_owned());
             return Err(error);
         }
+
         if let Some(option) = setting_of(&command) {
             self.setting_places.insert(option, source.clone());
         }
+
         let settings = &mut self.settings;
         match command {
             Command::Append(rule) => return self.append(rule),
@@ -205,6 +211,7 @@ impl RuleSet {
             | Command::Version
             | Command::Help => {}
         }
+
         Ok(())
     }
 

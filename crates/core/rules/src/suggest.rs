@@ -33,6 +33,7 @@ fn distance(a: &str, b: &str) -> usize {
         }
         before = std::mem::replace(&mut last, row);
     }
+
     last[b.len()]
 }
 

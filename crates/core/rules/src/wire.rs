@@ -117,6 +117,7 @@ pub fn to_kernel(rule: &Rule) -> Vec<u8> {
     words[0] = rule.list as u32;
     words[1] = rule.action as u32;
     words[3..FIELDS_AT].copy_from_slice(&rule.syscalls.0);
+
     for (index, condition) in rule.conditions.iter().take(FIELDS_MAX).enumerate() {
         words[2] += 1;
         words[FIELDS_AT + index] = condition.field.number();
@@ -129,12 +130,14 @@ pub fn to_kernel(rule: &Rule) -> Vec<u8> {
             }
         };
     }
+
     words[BUFLEN_AT] = texts.len() as u32;
     let mut bytes = Vec::with_capacity(HEADER_LEN + texts.len());
     words
         .iter()
         .for_each(|word| bytes.extend_from_slice(&word.to_ne_bytes()));
     bytes.extend_from_slice(&texts);
+
     bytes
 }
 
@@ -148,6 +151,7 @@ pub fn from_kernel(bytes: &[u8]) -> Result<Rule, WireError> {
     let Some((header, rest)) = bytes.split_at_checked(HEADER_LEN) else {
         return Err(WireError::Short(bytes.len()));
     };
+
     let word = |index: usize| {
         let at = index * 4;
         u32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
@@ -163,10 +167,12 @@ pub fn from_kernel(bytes: &[u8]) -> Result<Rule, WireError> {
     if count as usize > FIELDS_MAX {
         return Err(WireError::FieldCount(count));
     }
+
     let mut syscalls = SyscallSet(std::array::from_fn(|index| word(3 + index)));
     if syscalls.is_all() {
         syscalls = SyscallSet::ALL;
     }
+
     let buflen = (word(BUFLEN_AT) as usize).min(rest.len());
     let mut texts = &rest[..buflen];
     let mut conditions = Vec::with_capacity(count as usize);
@@ -190,6 +196,7 @@ pub fn from_kernel(bytes: &[u8]) -> Result<Rule, WireError> {
         };
         conditions.push(Condition { field, op, value });
     }
+
     Ok(Rule {
         list,
         action,

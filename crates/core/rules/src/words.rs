@@ -66,6 +66,7 @@ pub(crate) fn split(line: &[u8]) -> Vec<Word> {
             len: at - start,
         });
     }
+
     words
 }
 
@@ -85,6 +86,7 @@ pub(crate) fn join<T: AsRef<[u8]>>(args: &[T]) -> (Vec<Word>, String) {
             len: line.len() - start,
         });
     }
+
     (words, line)
 }
 
@@ -169,6 +171,7 @@ impl<'a> Options<'a> {
             (Some(row), _, _) | (None, Some(row), None) => row,
             _ => return Found::Bad(word.clone()),
         };
+
         match (row.2, value) {
             (false, None) => Found::Option(row.1, word.clone(), None),
             (false, Some(_)) => Found::Bad(word.clone()),
@@ -187,6 +190,7 @@ impl<'a> Options<'a> {
             }
             return Found::Option(Flag::Short(letter), word.clone(), None);
         }
+
         let attached = self.inside;
         self.inside = 0;
         if !WITH_ARGUMENT.contains(&letter) {
@@ -218,6 +222,7 @@ impl Iterator for Options<'_> {
             let word = &self.words[self.at - 1];
             return Some(self.short(word));
         }
+
         loop {
             let word = self.words.get(self.at)?;
             self.at += 1;

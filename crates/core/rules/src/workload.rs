@@ -23,6 +23,7 @@ pub(crate) fn check_name(field: Field, text: &[u8]) -> Result<(), &'static str> 
         } else {
             NAME_LEN_MAX
         };
+
     let (is_fine, expected) = match field {
         Field::Unit => (
             identity::is_unit(text),
@@ -45,6 +46,7 @@ pub(crate) fn check_name(field: Field, text: &[u8]) -> Result<(), &'static str> 
             "the whole id or name of a container, `any` or `none`",
         ),
     };
+
     if is_fine && is_short {
         Ok(())
     } else {

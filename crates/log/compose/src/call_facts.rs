@@ -34,6 +34,7 @@ impl Calls {
         } else {
             header.arch
         };
+
         let number = (arch, event.call_number());
         match &self.last {
             Some((last, call)) if *last == number => Arc::clone(call),
@@ -58,6 +59,7 @@ impl CallFacts {
                 shape: plan::uring::shape_of_op(nr),
             };
         }
+
         let arch = abi::Arch::from_audit_arch(header.arch);
         let name = arch.and_then(|arch| abi::syscall_name(arch, nr));
         CallFacts {

@@ -107,10 +107,12 @@ impl Cgroups {
                 self.add(id, cgroup);
             }
         });
+
         self.missing.clear();
         if !is_all {
             return false;
         }
+
         let is_gone =
             |(id, known): (&u64, &Known)| (!known.is_removed && !there.contains(id)).then_some(*id);
         let gone: Vec<u64> = self.known.iter().filter_map(is_gone).collect();
@@ -137,16 +139,19 @@ impl Cgroups {
         if let Some(text) = self.known.get(&id).and_then(|known| known.text.as_ref()) {
             return Some(Arc::clone(text));
         }
+
         let path = self.path(id, system)?;
         let names = if is_named {
             self.names(&path.bytes, system)
         } else {
             None
         };
+
         let text = Arc::new(WorkloadText::of(&path.bytes, path.is_cut, names.as_ref()));
         if let Some(known) = self.known.get_mut(&id) {
             known.text = Some(Arc::clone(&text));
         }
+
         Some(text)
     }
 
@@ -167,17 +172,20 @@ impl Cgroups {
             // That of LXC or systemd-nspawn is its name.
             return None;
         }
+
         let pod = workload.pod.unwrap_or_default();
         let key = (container.id.into_owned(), pod.into_owned());
         if let Some(names) = self.containers.get(&key) {
             return Some(names.clone());
         }
+
         let names = system.container_names(&key.0, &key.1);
         self.counts.unnamed_containers += u64::from(names.is_none());
         let names = names.unwrap_or_default();
         if self.containers.len() >= CONTAINERS_MAX {
             self.containers.clear();
         }
+
         self.containers.insert(key, names.clone());
         Some(names)
     }
@@ -249,6 +257,7 @@ impl Cgroups {
         if id == 0 || self.missing.contains(&id) {
             return None;
         }
+
         self.counts.looked_up += 1;
         let Some(cgroup) = system.cgroup(id) else {
             if self.missing.len() >= MISSING_MAX {
@@ -257,6 +266,7 @@ impl Cgroups {
             self.missing.insert(id);
             return None;
         };
+
         self.add(id, cgroup.clone());
         Some(cgroup)
     }
@@ -278,9 +288,11 @@ impl Cgroups {
             Some(known) if !known.is_removed => known.is_removed = true,
             _ => return,
         }
+
         if self.gone.len() < REMOVED_MAX {
             self.gone.push(id);
         }
+
         self.removed.push_back(id);
         if self.removed.len() > REMOVED_MAX {
             let first = self.removed.pop_front();

@@ -54,6 +54,7 @@ impl Chunks {
         if chunk.seq == 0 {
             self.forget(|pending| pending.cpu == cpu && pending.id == id);
         }
+
         let kept: usize = self.pending.iter().map(Pending::len).sum();
         let pending = self.of(cpu, id);
         pending.age = 0;
@@ -64,12 +65,14 @@ impl Chunks {
         if pending.is_broken {
             return;
         }
+
         let arguments = &mut pending.arguments;
         if chunk.at > pending.at {
             let unreadable = chunk.at - pending.at;
             // Writing to memory does not fail.
             let _ = write!(arguments.bytes, "[{unreadable} bytes unreadable]");
         }
+
         arguments.bytes.extend_from_slice(chunk.data);
         arguments.come += chunk.data.len() as u64;
         pending.at = chunk.at + chunk.data.len() as u64;
@@ -99,6 +102,7 @@ impl Chunks {
             });
             self.pending.len() - 1
         });
+
         &mut self.pending[place]
     }
 

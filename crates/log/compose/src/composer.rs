@@ -310,11 +310,13 @@ impl<T: Tally> Composer<T> {
             self.costs.dropped(number, rule);
             return Err(Outcome::Excluded);
         }
+
         let second = event.header().frame.time_ns / NS_PER_S;
         let budget = generation.budgets.get(&rule);
         if budget.is_some_and(|&rate| !self.costs.admits(number, rule, second, rate)) {
             return Err(Outcome::Suppressed);
         }
+
         if self.rate.admits(second) {
             Ok(())
         } else {
@@ -360,6 +362,7 @@ impl<T: Tally> Composer<T> {
             let generation = self.generations.in_place_of_unknown()?;
             return Some((generation, Decision::Record(wire::TARSIER_NO_RULE)));
         };
+
         let generation = Arc::clone(&known.generation);
         let mut path = None;
         if generation.asks_cgroup(event) {
@@ -369,6 +372,7 @@ impl<T: Tally> Composer<T> {
             }
             path = self.host.cgroup_path(cgroup);
         }
+
         let mut past = None;
         if let Some(process) = event.process().filter(|_| generation.asks_past(event)) {
             if self.asked.processes.last() != Some(&process) {
@@ -376,6 +380,7 @@ impl<T: Tally> Composer<T> {
             }
             past = Some(self.processes.past(process));
         }
+
         let decision = known.decide(event, &mut self.resolver, shape, path, past.as_ref());
         Some((generation, decision))
     }
@@ -393,11 +398,13 @@ impl<T: Tally> Composer<T> {
                 return Err(Outcome::Dropped);
             }
         };
+
         let task_label = TaskLabel::of(event, &generation, self.host.labels, &*self.host.system);
         self.admit(&generation, rule, event, &task_label)?;
         if is_unsure {
             self.costs.unsure(generation.plan.generation, rule);
         }
+
         Ok(Selected {
             generation,
             rule,
@@ -413,6 +420,7 @@ impl<T: Tally> Composer<T> {
         if let (Some(process), Some(labels)) = (process, labels) {
             self.processes.label(process, labels);
         }
+
         let labelled = process.filter(|_| self.encoder.tells_labels());
         let process = process.filter(|_| self.encoder.tells_workload());
         Beside {
@@ -487,6 +495,7 @@ impl<T: Tally> Composer<T> {
         if selected.is_unsure {
             writer.unsure();
         }
+
         let records = Records {
             writer,
             event,
@@ -501,6 +510,7 @@ impl<T: Tally> Composer<T> {
             task_label: selected.task_label,
             result_of: selected.result_of,
         };
+
         records.write(&mut self.texts.proctitles);
         if let Some(live) = live {
             live.event(&Composed {
@@ -512,12 +522,14 @@ impl<T: Tally> Composer<T> {
                 key,
             });
         }
+
         self.chunks.reuse(arguments.bytes);
         self.programs.extend(event.program());
         self.rate.count(&out[before..]);
         let place = (generation.plan.generation, rule);
         self.count(event, place, out.len() - before);
         let is_urgent = generation.urgent.contains(&rule);
+
         (Outcome::recorded(is_urgent), stamp)
     }
 }
@@ -561,6 +573,7 @@ impl Beside {
         if let Some(workload) = &self.workload {
             writer.workload(workload);
         }
+
         if let Some(beside) = &self.process {
             writer.process(&ProcessText {
                 process: beside.process,
@@ -571,9 +584,11 @@ impl Beside {
                 ancestors: &beside.ancestors,
             });
         }
+
         if let Some(labels) = self.labels {
             writer.labels(names.of(labels), labels.is_partial);
         }
+
         writer.hashes(&self.hashes);
     }
 }

@@ -21,6 +21,7 @@ pub(crate) fn record(
         old_uid: caps.old.pid,
         has_file_caps: file != FileCaps::NONE,
     };
+
     if !raised(&task, &caps.old, &caps.new, all_caps) {
         return None;
     }
@@ -34,6 +35,7 @@ pub(crate) fn record(
     else {
         return None;
     };
+
     Some(BprmFcaps {
         fver: version,
         fp: permitted,

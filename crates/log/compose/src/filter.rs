@@ -60,6 +60,7 @@ pub(crate) fn excludes(
     let Some(filter) = &generation.exclude else {
         return false;
     };
+
     let header = event.header();
     let sender = Sender {
         tid: header.tid,
@@ -72,6 +73,7 @@ pub(crate) fn excludes(
         }),
         subject: label.subject(),
     };
+
     filter.drops(kind, &sender, &generation.identities)
 }
 
@@ -146,6 +148,7 @@ fn sender_of<'m>(message: &'m [u8], module: SecurityModule, system: &dyn System)
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;
         line.split_whitespace().next()?.parse().ok()
     };
+
     Sender {
         tid: pid,
         uid: number(b"uid")

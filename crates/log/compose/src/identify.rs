@@ -30,6 +30,7 @@ pub fn identify(rules: &[Rule], system: &dyn System) -> Identities {
             }
         }
     }
+
     identities
 }
 
@@ -67,6 +68,7 @@ fn entry(path: &[u8], system: &dyn System) -> PathIdentity {
         }
         _ => Some(file.to_owned()),
     };
+
     let canonical = canonical.map(|path| path.into_os_string().into_vec());
     let canonical = canonical.unwrap_or_default();
     PathIdentity {
@@ -113,6 +115,7 @@ impl Mounts {
         let below = self.0.iter().filter(is_below).take(MOUNTS_MAX);
         let roots = below.filter_map(|place| inode(place, true, system).map(object));
         let mut mounts: Vec<MountBelow> = Vec::new();
+
         for root in roots {
             if mounts.iter().all(|mount| mount.root != root) {
                 mounts.push(MountBelow {
@@ -121,6 +124,7 @@ impl Mounts {
                 });
             }
         }
+
         mounts
     }
 }
@@ -143,6 +147,7 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
             }
         }
     }
+
     bytes
 }
 

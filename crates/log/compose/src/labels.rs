@@ -86,6 +86,7 @@ impl ReadLabels {
         if let Some(read) = place.as_ref().filter(is_it) {
             return Some(read.label.clone());
         }
+
         let read_ns = system.monotonic_ns();
         let label = label_of(system, KernelFile::Label(Some(pid)));
         *place = label.clone().map(|label| ReadLabel {

@@ -81,6 +81,7 @@ impl KeptProgram {
             is_title_cut: title.is_some_and(|part| part.is_cut()),
             script: script(executed),
         };
+
         let object = executed.file.map(|(dev, ino)| ObjectId { dev, ino });
         KeptProgram::keep(program, object, budget)
     }
@@ -140,11 +141,13 @@ fn script(executed: &Executed<'_>) -> Option<Box<[u8]>> {
     if given.starts_with(b"/") {
         return Some(given.into());
     }
+
     let mut path = Vec::new();
     executed.cwd?.walked(&mut path);
     if !path.ends_with(b"/") {
         path.push(b'/');
     }
+
     path.extend_from_slice(given.strip_prefix(b"./").unwrap_or(given));
     Some(path.into())
 }
@@ -210,6 +213,7 @@ impl Lineage {
             && (self.makers.len() < KEPT_MAX
                 || oldest.is_some_and(|oldest| oldest.process.pid == INIT));
         let mut exes = Vec::new();
+
         for maker in &self.makers {
             let program = maker.program.as_deref();
             match program.and_then(KeptProgram::run_exe) {
@@ -217,6 +221,7 @@ impl Lineage {
                 None => are_all &= program.is_some_and(KeptProgram::is_kernel),
             }
         }
+
         (exes, are_all)
     }
 
@@ -234,11 +239,13 @@ impl Lineage {
         if let Some((text, _)) = self.text.get() {
             return Arc::clone(text);
         }
+
         let told = self.told().map(|maker| Ancestor {
             process: maker.process,
             program: maker.program.as_ref().map(|kept| &kept.program),
         });
         let text = Arc::new(AncestorsText::of(told, self.lacks_older()));
+
         if let Some(share) = budget.take(text.size()) {
             // Nobody else has set it.
             let _ = self.text.set((Arc::clone(&text), share));

@@ -150,6 +150,7 @@ impl PendingOperations {
             wire::end_pending(&mut frame, None)?;
             return Ok(Some(Completed::first(frame)));
         }
+
         self.forget(id);
         self.bytes += frame.len();
         *self.bytes_by_uid.entry(uid).or_default() += frame.len();
@@ -161,6 +162,7 @@ impl PendingOperations {
             generation,
             state: State::Waiting,
         };
+
         self.pending.insert(id, pending);
         let mut first = None;
         for result in &results {
@@ -170,6 +172,7 @@ impl PendingOperations {
                 Some(_) => self.whole.extend(whole),
             }
         }
+
         Ok(first)
     }
 
@@ -205,6 +208,7 @@ impl PendingOperations {
                 bytes.remove();
             }
         }
+
         if matches!(pending.state, State::Waiting) {
             self.release(pending.generation);
         }
@@ -226,6 +230,7 @@ impl PendingOperations {
             self.early.keep(id, self.system.monotonic_ns(), frame);
             return Ok(None);
         };
+
         let of = match &pending.state {
             State::Recorded(event) => Some(event.clone()),
             _ => None,
@@ -241,6 +246,7 @@ impl PendingOperations {
         if is_dropped {
             return Ok(None);
         }
+
         // An event of its own is at the time of the result.
         let time_ns = of.is_some().then_some(result.header.frame.time_ns);
         result.complete(&mut event, time_ns)?;
@@ -305,6 +311,7 @@ impl PendingOperations {
         if self.system.monotonic_ns().saturating_sub(since_ns) < WAIT_NS {
             return None;
         }
+
         self.queue.pop_front();
         let mut frame = self.pending.get(&id)?.frame.clone();
         match wire::without_result(&mut frame) {
@@ -333,6 +340,7 @@ impl PendingOperations {
             .filter(is_gone)
             .map(|(&id, _)| id)
             .collect();
+
         for id in gone {
             self.forget(id);
         }

@@ -103,6 +103,7 @@ impl Processes {
         if self.known.get(&process).is_some_and(|known| known.is_told) {
             return;
         }
+
         let lineage = self.offspring(maker, image);
         let from = self.known.get(&maker);
         let program = from.filter(|maker| maker.image == image);
@@ -117,6 +118,7 @@ impl Processes {
             is_told: true,
             has_ended: false,
         };
+
         self.add(process, known);
     }
 
@@ -142,6 +144,7 @@ impl Processes {
         if known.image != image {
             return known.lineage.below(maker, None);
         }
+
         let program = &known.program;
         let made = || known.lineage.below(maker, program.clone());
         Arc::clone(known.offspring.get_or_insert_with(made))
@@ -156,9 +159,11 @@ impl Processes {
                 ..process
             });
         }
+
         if self.known.len() >= KNOWN_MAX && !self.known.contains_key(&process) {
             return;
         }
+
         self.living.insert(process.pid, process.start_ns);
         self.known.insert(process, known);
     }
@@ -174,9 +179,11 @@ impl Processes {
             }
             _ => return,
         }
+
         if self.living.get(&process.pid) == Some(&process.start_ns) {
             self.living.remove(&process.pid);
         }
+
         self.ended.push_back(process);
         while self.ended.len() > ENDED_MAX {
             let Some(first) = self.ended.pop_front() else {
@@ -210,6 +217,7 @@ impl Processes {
                 _ => {}
             }
         }
+
         self.is_surveyed |= !found.is_empty();
         // In a pid namespace of its own, the daemon is not shown all.
         let is_listed = |frame: &&&ProcessFrame<'_>| {
@@ -218,6 +226,7 @@ impl Processes {
                 ProcessChange::Found(..) | ProcessChange::Kernel(_)
             )
         };
+
         let listed = found.iter().filter(is_listed);
         let there: HashSet<ProcessId> = listed.map(|frame| frame.process).collect();
         let is_whole = there.iter().any(|process| process.pid == INIT)
@@ -225,6 +234,7 @@ impl Processes {
         if !is_whole {
             return;
         }
+
         let living = self
             .living
             .iter()
@@ -247,6 +257,7 @@ impl Processes {
             }
             return;
         }
+
         let image = self.known.get(&parent).map_or(0, |parent| parent.image);
         let unknown = Known::without_makers(frame.image, program);
         let known = if self.is_surveyed {
@@ -259,6 +270,7 @@ impl Processes {
                 ..unknown
             }
         };
+
         self.add(frame.process, known);
     }
 
@@ -273,9 +285,11 @@ impl Processes {
         if !self.known.contains_key(&process) {
             self.add(process, Known::without_makers(0, None));
         }
+
         let Some(known) = self.known.get_mut(&process) else {
             return;
         };
+
         for bit in bits {
             match bit {
                 Some(bit) => known.labels.bits |= bit,

@@ -18,6 +18,7 @@ pub(crate) fn open(name: &str, event: &Event<'_>) -> Option<MqOpen> {
     if name != "mq_open" {
         return None;
     }
+
     let attr = match args[3] {
         0 => MqAttr::default(),
         _ => attr(event)?,
@@ -36,6 +37,7 @@ pub(crate) fn sendrecv(name: &str, event: &Event<'_>) -> Option<MqSendrecv> {
     if !sends && !name.starts_with("mq_timedreceive") {
         return None;
     }
+
     let is_long = name.ends_with("_time64") || !event.has_flag(wire::TARSIER_COMPAT);
     let (timeout_sec, timeout_nsec) = match args[4] {
         0 => (0, 0),
@@ -44,10 +46,12 @@ pub(crate) fn sendrecv(name: &str, event: &Event<'_>) -> Option<MqSendrecv> {
             (number(memory, 0, is_long)?, number(memory, 1, is_long)?)
         }
     };
+
     let is_valid = timeout_sec >= 0 && (0..NSEC_PER_SEC).contains(&timeout_nsec);
     if event.exit() == Some(EINVAL) && (!is_valid || sends && args[3] >= MQ_PRIO_MAX) {
         return None;
     }
+
     Some(MqSendrecv {
         mqdes: args[0] as i32,
         msg_len: args[2],
@@ -63,12 +67,14 @@ pub(crate) fn notify(name: &str, event: &Event<'_>) -> Option<MqNotify> {
     if name != "mq_notify" || event.exit() == Some(EFAULT) && event.memory().is_none() {
         return None;
     }
+
     // Offset of `sigev_signo`, which follows `sigev_value`, a pointer.
     let at = if event.has_flag(wire::TARSIER_COMPAT) {
         4
     } else {
         8
     };
+
     let sigev_signo = match args[1] {
         0 => 0,
         _ => i32::from_ne_bytes(event.memory()?.get(at..at + 4)?.try_into().ok()?),

@@ -84,6 +84,7 @@ impl Records<'_, '_> {
         let header = event.header();
         let subj = self.host.label(header.pid, header.frame.time_ns);
         let subj = subj.as_deref();
+
         if event.has_flag(wire::TARSIER_URING) {
             self.put(&UringOp {
                 result_of: self.result_of,
@@ -105,17 +106,21 @@ impl Records<'_, '_> {
         if let Some(record) = fcaps::record(event, exec_caps, self.host.all_caps) {
             self.put(&record);
         }
+
         self.ipc();
         self.queue();
         for value in queues::adjusted(event) {
             self.put(&value);
         }
+
         if let Some(offset) = queues::offset(event) {
             self.put(&offset);
         }
+
         if let Some(caps) = event.capset() {
             self.put(&Capset::from(&caps));
         }
+
         self.arguments();
         if is_exec(&self.call.shape)
             && event.exec_file().is_some()
@@ -128,19 +133,23 @@ impl Records<'_, '_> {
                 cut_bytes,
             });
         }
+
         if let Some(module) = event.module().filter(|module| !module.is_unreadable()) {
             self.put(&KernModule {
                 name: Some(module.data),
             });
         }
+
         if let Some([fd0, fd1]) = event.fd_pair() {
             self.put(&FdPair { fd0, fd1 });
         }
+
         if let Some(sockaddr) = event.sockaddr().filter(|part| !part.is_unreadable()) {
             self.put(&Sockaddr {
                 saddr: sockaddr.data,
             });
         }
+
         if self.is_told_of_targets() {
             self.targets();
         }
@@ -155,6 +164,7 @@ impl Records<'_, '_> {
                 args: args.map(u64::from),
             });
         }
+
         if let Some(ipc) = event.ipc() {
             self.put(&Ipc {
                 ouid: ipc.uid,
@@ -163,6 +173,7 @@ impl Records<'_, '_> {
                 obj: None,
             });
         }
+
         if let Some(perm) = event.ipc_set_perm() {
             self.put(&IpcSetPerm {
                 qbytes: perm.qbytes,
@@ -178,15 +189,19 @@ impl Records<'_, '_> {
         if !name.starts_with("mq_") {
             return;
         }
+
         if let Some(record) = queues::open(name, event) {
             self.put(&record);
         }
+
         if let Some(record) = queues::sendrecv(name, event) {
             self.put(&record);
         }
+
         if let Some(record) = queues::notify(name, event) {
             self.put(&record);
         }
+
         if let Some(record) = queues::getsetattr(name, event) {
             self.put(&record);
         }
@@ -204,6 +219,7 @@ impl Records<'_, '_> {
                 flags: header.args[3] as u32,
             });
         }
+
         // openat2(2) refuses a structure shorter than its first version before it reads it.
         let has_how = header.args[3] >= OPEN_HOW_SIZE_VER0;
         if let Some([flags, mode, resolve]) = event.open_how().filter(|_| has_how) {
@@ -252,6 +268,7 @@ impl Records<'_, '_> {
                 cwd: resolver.cwd(),
             });
         }
+
         for (i, item) in resolver.items().iter().enumerate() {
             self.put(&PathItem {
                 item: i as u32,
@@ -269,6 +286,7 @@ impl Records<'_, '_> {
         let title = title.map_or(Proctitle { title: None }, |part| {
             Proctitle::trimmed(part.data)
         });
+
         // An io_uring operation may run in another task than the one that submitted it.
         if !self.event.has_flag(wire::TARSIER_URING) {
             let header = self.event.header();
@@ -278,6 +296,7 @@ impl Records<'_, '_> {
                 return self.put(&Written { kind, text });
             }
         }
+
         self.put(&title);
     }
 }

@@ -110,10 +110,12 @@ impl Known {
             let rules = &self.generation.plan.rules;
             resolver.leave_out(|kind| plan::leaves_out(rules, kind));
         }
+
         follow(&mut self.identities, event, resolver, shape);
         if !event.has_flag(wire::TARSIER_UNDECIDED) {
             return Decision::Record(event.header().rule);
         }
+
         let is_cut = cgroup.as_ref().is_some_and(|path| path.is_cut);
         let place = cgroup.as_ref().map(CgroupPath::place);
         let workload = place.as_ref().map(|place| TaskWorkload::at(place, is_cut));
@@ -125,6 +127,7 @@ impl Known {
                 ..workload.unwrap_or(TaskWorkload::UNKNOWN)
             },
         };
+
         decide(&self.generation, &self.identities, resolver, &asked)
     }
 }
@@ -137,6 +140,7 @@ fn follow(identities: &mut Identities, event: &Event<'_>, resolver: &mut Resolve
     if identities.is_empty() || !succeeded {
         return;
     }
+
     let concerns = |item: &Item| {
         let is_change = matches!(item.nametype, NameType::Delete | NameType::Create);
         let name = item.path.rsplit(|&byte| byte == b'/').next();
@@ -145,11 +149,13 @@ fn follow(identities: &mut Identities, event: &Event<'_>, resolver: &mut Resolve
     if !resolver.items().iter().any(concerns) {
         return;
     }
+
     let changes = changed_entries(identities, event, resolver, shape);
     let of_type = |wanted| changes.iter().filter(move |change| change.0 == wanted);
     for (_, path, _) in of_type(NameType::Delete) {
         identities.replaced(path, None);
     }
+
     for (_, path, object) in of_type(NameType::Create) {
         identities.replaced(path, *object);
         let same = |other: &&Change| object.is_some() && other.2 == *object;
@@ -179,11 +185,13 @@ fn changed_entries(
     let change =
         |(item, name): (&Item, Name)| (item.nametype, name.path, name.inode.map(|inode| inode.id));
     let mut changes: Vec<Change> = by_path.map(change).collect();
+
     for item in items {
         let object = item.inode.map(object);
         let paths = paths_of_entry(items, item, identities);
         changes.extend(paths.into_iter().map(|path| (item.nametype, path, object)));
     }
+
     changes
 }
 
@@ -207,6 +215,7 @@ fn decide(
         workload,
     } = asked;
     let mut names = resolver.names(event, shape);
+
     // A call that fails before it finds an object has not reached its directory either, as the kernel sees it.
     let is_there = |name: &Name| name.inode.is_some() || name.existed;
     let has_reached = names.iter().any(is_there);
@@ -225,28 +234,33 @@ fn decide(
     }
     names.extend(aliases(event, identities));
     names.extend(entries(resolver.items(), identities));
+
     // What is not known now may be what a rule names, unless the call found nothing.
     const ENOENT: i64 = -2;
     let has_found = has_reached || event.exit() != Some(ENOENT);
     if has_found && resolver.was_refused() {
         names.push(Name::unknown());
     }
+
     let facts = Facts {
         names: &names,
         above: &above,
         are_above_used,
         ..facts_of_task(event, workload)
     };
+
     let decide = |facts: &Facts<'_>| {
         let remaining = generation.remaining(event);
         generation
             .plan
             .decide_remaining(remaining, facts, identities)
     };
+
     let decision = decide(&facts);
     if decision != Decision::Drop || !(used_later(event, shape) || has_moved_its_way(event)) {
         return decision;
     }
+
     // What the names lead to is not what the call used, or not for sure.
     let names = [&names[..], &[Name::unknown()]].concat();
     decide(&Facts {

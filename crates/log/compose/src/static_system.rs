@@ -116,6 +116,7 @@ impl System for StaticSystem {
         let Some(found) = self.object(file.path, Some(file.object)) else {
             return Digests::none(NoDigest::Gone);
         };
+
         let mut bytes = [0; SHA256_BYTES];
         bytes
             .iter_mut()

@@ -23,9 +23,11 @@ impl TestFrame {
             generation: 1,
             ..Default::default()
         };
+
         for (to, from) in header.comm.iter_mut().zip(b"cat") {
             *to = *from as _;
         }
+
         header.frame.kind = TARSIER_FRAME_EVENT as u16;
         header.frame.version = TARSIER_WIRE_VERSION as u16;
         TestFrame {

@@ -29,6 +29,7 @@ fn main() {
         .map_or(f64::INFINITY, |text| text.parse().expect("a number"));
     let text = std::fs::read(log).expect("a log that can be read");
     let mut seconds = [Vec::new(), Vec::new()];
+
     for round in 0..2 * rounds {
         // The order changes, so that neither is always first.
         let with_index = (round + round / 2) % 2 == 1;
@@ -45,6 +46,7 @@ fn main() {
         println!("index_rotated = {word}: {whole_s:.3} s, {cpu_s:.3} s on a processor; {indexes} of 8 files have one");
         seconds[usize::from(with_index)].push(took_s);
     }
+
     let added = |what: usize| {
         let [without, with] = &seconds;
         let pairs = without.iter().zip(with);
@@ -59,6 +61,7 @@ fn main() {
         let error = (squares.sum::<f64>() / (count - 1.0) / count).sqrt();
         format!("{mean:+.1} % (± {error:.1})")
     };
+
     println!("with an index: {}, on a processor {}", added(0), added(1));
 }
 
@@ -73,12 +76,14 @@ fn write(log: &Path, text: &[u8], with_index: bool, pace: f64) -> [f64; 2] {
         index_rotated: with_index,
         ..Config::default()
     };
+
     let (mut journal, _) = Journal::open(log, &config).expect("a log");
     let cpu_s = || {
         let time = clock_gettime(ClockId::ThreadCPUTime);
         time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
     };
     let (start, mut took, mut written) = (Instant::now(), [0.0, 0.0], 0);
+
     for batch in std::iter::repeat_n(text, TIMES).flat_map(batches) {
         let (begin, begin_cpu_s) = (Instant::now(), cpu_s());
         journal.append(batch, 1);
@@ -89,6 +94,7 @@ fn write(log: &Path, text: &[u8], with_index: bool, pace: f64) -> [f64; 2] {
         let next = start + Duration::from_secs_f64(written as f64 / 1e6 / pace);
         std::thread::sleep(next.saturating_duration_since(Instant::now()));
     }
+
     journal.close();
     took
 }

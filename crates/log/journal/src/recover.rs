@@ -187,6 +187,7 @@ fn line_start(file: &File, offset: u64) -> io::Result<u64> {
         }
         end = start;
     }
+
     Ok(0)
 }
 

@@ -26,6 +26,7 @@ pub(crate) fn open(path: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd
         flags: flags.bits(),
         mode: mode.bits(),
     };
+
     match rustix::fs::open(path, flags, mode) {
         Err(Errno::ACCESS) => match helped(change(path))? {
             Some(Some(file)) => Ok(file),

@@ -53,6 +53,7 @@ fn round(encoder: &mut Encoder, out: &mut Vec<u8>) -> (f64, usize) {
         event.end();
         std::hint::black_box(&*out);
     }
+
     let ns = started.elapsed().as_nanos() as f64 / f64::from(EVENTS);
     (ns, out.len())
 }

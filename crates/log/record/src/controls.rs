@@ -7,6 +7,7 @@ pub fn without_controls(out: &mut Vec<u8>, bytes: &[u8], kept: &[u8]) {
     if bytes.iter().all(|byte| (b' '..=b'~').contains(byte)) {
         return out.extend_from_slice(bytes);
     }
+
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
             let mut buffer = [0; 4];

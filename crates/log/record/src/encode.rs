@@ -181,6 +181,7 @@ impl Encoder {
             out.extend_from_slice(&self.node);
             out.push(b' ');
         }
+
         match kind {
             // The types of most lines, without a search for the name.
             RecordType::SYSCALL => put::text(out, "type=SYSCALL msg="),
@@ -210,11 +211,13 @@ fn push_one_line(out: &mut Vec<u8>, text: &[u8]) {
         [head @ .., b' ' | b'\n'] => head,
         _ => text,
     };
+
     // One pass that does not stop early is quick: most text is plain.
     let is_plain = |plain, byte: &u8| plain & (b' '..=b'~').contains(byte);
     if text.iter().fold(true, is_plain) {
         return out.extend_from_slice(text);
     }
+
     let is_blank = |byte: &u8| matches!(*byte, b'\n' | 0 | text::SEPARATOR);
     for (place, piece) in text.split(is_blank).enumerate() {
         if place > 0 {
@@ -319,6 +322,7 @@ impl EventWriter<'_> {
             bodies.push((kind, start..text.len()));
             return;
         }
+
         encoder.write_head(out, kind);
         out.extend_from_slice(&encoder.stamp_text);
         record.write(out, |out| {
@@ -358,6 +362,7 @@ impl EventWriter<'_> {
             bodies.push((kind, start..text.len()));
             return;
         }
+
         encoder.write_head(self.out, kind);
         self.out.extend_from_slice(&encoder.stamp_text);
         let start = self.out.len();
@@ -370,6 +375,7 @@ impl EventWriter<'_> {
                 self.out.append(&mut encoder.first_tail);
             }
         }
+
         self.out.push(b'\n');
     }
 }

@@ -22,6 +22,7 @@ fn field_type(kind: RecordType, name: &[u8]) -> Option<FieldType> {
     if !matches!(name, [.., b'd' | b'h' | b'l' | b'r']) {
         return None;
     }
+
     Some(match name {
         b"auid" | b"uid" | b"euid" | b"suid" | b"fsuid" | b"ouid" | b"oauid" | b"old-auid"
         | b"iuid" | b"inode_uid" | b"sauid" | b"obj_uid" => FieldType::User,
@@ -64,6 +65,7 @@ pub(crate) fn append(out: &mut Vec<u8>, start: usize, kind: RecordType, names: &
     if has_nothing(kind) {
         return;
     }
+
     let end = out.len();
     let mut arch = None;
     let mut shown = Shown {
@@ -71,6 +73,7 @@ pub(crate) fn append(out: &mut Vec<u8>, start: usize, kind: RecordType, names: &
         group: None,
     };
     let mut at = start;
+
     while at < end {
         let token_len = memchr::memchr(b' ', &out[at..end]).unwrap_or(end - at);
         let token = at..at + token_len;
@@ -152,10 +155,12 @@ fn push_name(
     let Some(id) = text::leading_number(&out[value]) else {
         return put::text(out, "\"?\"");
     };
+
     match shown {
         Some((last, span)) if *last == id => return out.extend_from_within(span.clone()),
         _ => {}
     }
+
     let start = out.len();
     name(id, out);
     let end = out.len();
@@ -170,6 +175,7 @@ fn push_name(
         out.push(b'"');
         out.insert(start, b'"');
     }
+
     *shown = Some((id, start..out.len()));
 }
 
@@ -204,6 +210,7 @@ fn push_arch(out: &mut Vec<u8>, value: Span) -> Option<Arch> {
             out.push(b')');
         }
     }
+
     arch
 }
 
@@ -215,12 +222,14 @@ fn push_syscall(out: &mut Vec<u8>, body: Span, value: Span, arch: Option<Arch>) 
         put::signed(out, (number as i32).into());
         return out.push(b')');
     };
+
     put::text(out, name);
     let inner = match name {
         "socketcall" => socketcall_name(first_argument(&out[body])),
         "ipc" => ipc_name(first_argument(&out[body])),
         _ => None,
     };
+
     if let Some(inner) = inner {
         out.push(b'(');
         put::text(out, inner);
@@ -259,6 +268,7 @@ pub(crate) fn socketcall_name(call: Option<u64>) -> Option<&'static str> {
         "recvmmsg",
         "sendmmsg",
     ];
+
     NAMES
         .get(usize::try_from(call?).ok()?.checked_sub(1)?)
         .copied()
@@ -293,10 +303,12 @@ fn push_sockaddr(out: &mut Vec<u8>, value: Span) {
         *byte = read;
         len += 1;
     }
+
     if len == 0 || (len < 128 && len * 2 < value.len()) {
         put::text(out, "malformed-host(");
         out.extend_from_within(value);
         return out.push(b')');
     }
+
     sockaddr::interpret(out, &bytes[..len]);
 }

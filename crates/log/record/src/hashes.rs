@@ -197,6 +197,7 @@ pub(crate) fn json(out: &mut Vec<u8>, hashes: &[FileHash]) {
         }
         out.push(b'}');
     }
+
     put::text(out, "]");
 }
 

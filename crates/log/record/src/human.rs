@@ -49,6 +49,7 @@ impl Summary<'_> {
             put::padded(out, value, width);
             put::text(out, mark);
         }
+
         put::padded(out, self.msec.into(), 3);
         out.push(b' ');
         put::text(out, self.call);
@@ -56,6 +57,7 @@ impl Summary<'_> {
         if let Some(exit) = self.exit {
             write_exit(out, exit);
         }
+
         put::text(out, "  ");
         escaped(out, self.comm);
         put::field(out, "[", self.pid);
@@ -64,6 +66,7 @@ impl Summary<'_> {
             u32::MAX => put::text(out, "unset"),
             auid => put::decimal(out, auid.into()),
         }
+
         put::field(out, " uid=", self.uid);
         if let Some(key) = self.key {
             let mut mark = " key=";

@@ -39,9 +39,11 @@ impl Interpretations {
         let Some(by) = by else {
             return enrich::append(out, start, kind, names);
         };
+
         if self.kept.is_empty() {
             self.kept.resize_with(KEPT, Kept::default);
         }
+
         let kept = &mut self.kept[place(&by)];
         if kept.of != Some((kind, by)) {
             let end = out.len();
@@ -54,6 +56,7 @@ impl Interpretations {
             }
             return;
         }
+
         out.extend_from_slice(&kept.text);
     }
 }

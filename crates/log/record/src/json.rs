@@ -18,23 +18,28 @@ pub(crate) fn event(out: &mut Vec<u8>, node: &[u8], stamp: Stamp, pending: &mut 
     put::padded(out, stamp.msec.into(), 3);
     put::text(out, ",\"serial\":");
     put::decimal(out, stamp.serial.into());
+
     if !node.is_empty() {
         put::text(out, ",\"node\":");
         string(out, node);
     }
+
     if !pending.workload.is_empty() {
         put::text(out, ",\"workload\":");
         out.append(&mut pending.workload);
     }
+
     if !pending.process.is_empty() {
         put::text(out, ",\"process\":");
         out.append(&mut pending.process);
     }
+
     out.append(&mut pending.labels);
     if !pending.hashes.is_empty() {
         put::text(out, ",\"hashes\":");
         out.append(&mut pending.hashes);
     }
+
     put::text(out, ",\"records\":[");
     let Pending {
         text,
@@ -43,6 +48,7 @@ pub(crate) fn event(out: &mut Vec<u8>, node: &[u8], stamp: Stamp, pending: &mut 
         argv,
         ..
     } = pending;
+
     let mut comma = "";
     let mut rest = &bodies[..];
     while let Some((kind, span)) = rest.first().cloned() {
@@ -77,6 +83,7 @@ pub(crate) fn event(out: &mut Vec<u8>, node: &[u8], stamp: Stamp, pending: &mut 
         out.push(b'}');
         rest = &rest[taken..];
     }
+
     put::text(out, "]}\n");
     text.clear();
     bodies.clear();
@@ -95,6 +102,7 @@ pub(crate) fn workload(
         ("\"user_unit\":", workload.user_unit.as_deref()),
         ("\"slice\":", workload.slice.as_deref()),
     ];
+
     for (name, value) in texts {
         if let Some(value) = value {
             put::text(&mut out, name);
@@ -102,6 +110,7 @@ pub(crate) fn workload(
             out.push(b',');
         }
     }
+
     if let Some(container) = &workload.container {
         put::text(&mut out, "\"container\":{\"id\":");
         string(&mut out, &container.id);
@@ -119,6 +128,7 @@ pub(crate) fn workload(
         }
         put::text(&mut out, "},");
     }
+
     if let Some(pod) = &workload.pod {
         put::text(&mut out, "\"pod\":{\"uid\":");
         string(&mut out, pod);
@@ -128,11 +138,13 @@ pub(crate) fn workload(
         }
         put::text(&mut out, "},");
     }
+
     put::text(&mut out, "\"cgroup\":");
     string(&mut out, path);
     if is_cut {
         put::text(&mut out, ",\"cgroup_cut\":true");
     }
+
     out.push(b'}');
     out
 }
@@ -172,6 +184,7 @@ fn argument_list(out: &mut Vec<u8>, record: &Execve<'_>) {
         ),
         None => put::text(out, "[]"),
     }
+
     if record.cut_bytes > 0 {
         put::text(out, ",\"cut_bytes\":");
         put::decimal(out, record.cut_bytes);
@@ -206,6 +219,7 @@ pub(crate) fn string(out: &mut Vec<u8>, bytes: &[u8]) {
     if is_plain(bytes) {
         return put::quoted(out, bytes);
     }
+
     match core::str::from_utf8(bytes) {
         Ok(text) => plain_string(out, text.as_bytes()),
         Err(_) => {
@@ -223,6 +237,7 @@ fn plain_string(out: &mut Vec<u8>, bytes: &[u8]) {
     if is_plain(bytes) {
         return put::quoted(out, bytes);
     }
+
     out.push(b'"');
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
@@ -242,6 +257,7 @@ fn plain_string(out: &mut Vec<u8>, bytes: &[u8]) {
             put::text(out, "\\ufffd");
         }
     }
+
     out.push(b'"');
 }
 
@@ -309,6 +325,7 @@ impl Object<'_> {
                 has_words |= !field.value.is_empty();
             }
         }
+
         if has_words {
             self.words(body);
         }
@@ -332,6 +349,7 @@ impl Object<'_> {
         if field.value == b"(null)" {
             return put::text(self.out, "null");
         }
+
         match class(self.kind, field.name) {
             Class::Arch => self.arch_name(field.value),
             Class::Syscall => self.syscall_name(field.value),
@@ -422,12 +440,14 @@ impl Object<'_> {
         let Some(address) = SockaddrView::parse(self.scratch) else {
             return;
         };
+
         put::text(self.out, ",\"saddr_fam\":");
         let family = address.family();
         match sockaddr::family_name(family) {
             Some(name) => string(self.out, name.as_bytes()),
             None => put::decimal(self.out, family.into()),
         }
+
         match address {
             SockaddrView::Unix(path) => {
                 put::text(self.out, ",\"path\":");

@@ -25,6 +25,7 @@ pub(crate) fn json<'a>(out: &mut Vec<u8>, labels: impl Iterator<Item = &'a str>,
     if labels.peek().is_none() && !is_partial {
         return;
     }
+
     put::text(out, ",\"labels\":[");
     for (place, label) in labels.enumerate() {
         if place > 0 {
@@ -32,6 +33,7 @@ pub(crate) fn json<'a>(out: &mut Vec<u8>, labels: impl Iterator<Item = &'a str>,
         }
         put::quoted(out, label.as_bytes());
     }
+
     out.push(b']');
     if is_partial {
         put::text(out, ",\"labels_partial\":true");

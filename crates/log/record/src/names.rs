@@ -61,6 +61,7 @@ fn entries(text: &str) -> HashMap<u32, String> {
             names.entry(id).or_insert_with(|| name.to_owned());
         }
     }
+
     names
 }
 
@@ -139,6 +140,7 @@ impl Known {
             }
             self.recent.insert(id, name);
         }
+
         self.recent.get(&id)?.as_deref()
     }
 }

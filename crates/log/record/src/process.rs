@@ -49,18 +49,22 @@ impl AncestorsText {
             put_enriched(&mut enriched, &ancestor);
             put_json(&mut json, &ancestor);
         }
+
         if is_open {
             let mark = if enriched.is_empty() { "?" } else { ",?" };
             put::text(&mut enriched, mark);
         }
+
         if !enriched.is_empty() {
             enriched.splice(..0, *b" ANCESTORS=\"");
             enriched.push(b'"');
         }
+
         json.push(b']');
         if is_partial {
             put::text(&mut json, ",\"ancestors_partial\":true");
         }
+
         AncestorsText { enriched, json }
     }
 
@@ -109,6 +113,7 @@ fn put_json(out: &mut Vec<u8>, ancestor: &Ancestor<'_>) {
             put_title(out, program);
         }
     }
+
     out.push(b'}');
 }
 
@@ -170,12 +175,14 @@ impl ProcessText<'_> {
             (",\"script\":", self.script),
             (",\"cwd\":", self.cwd),
         ];
+
         for (name, value) in texts {
             if let Some(value) = value.filter(|value| !value.is_empty()) {
                 put::text(out, name);
                 json::string(out, value);
             }
         }
+
         out.push(b',');
         out.extend_from_slice(&self.ancestors.json);
         out.push(b'}');

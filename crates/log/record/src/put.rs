@@ -38,18 +38,21 @@ fn long_decimal(out: &mut Vec<u8>, mut value: u64) {
     out.extend_from_slice(&[b'0'; 20]);
     out.truncate(start + len);
     let mut at = out.len();
+
     // Most numbers of a record fit into 32 bits, where division is much cheaper.
     while value > u64::from(u32::MAX) {
         at -= 1;
         out[at] = b'0' + (value % 10) as u8;
         value /= 10;
     }
+
     let mut value = value as u32;
     while value >= 10 {
         at -= 2;
         out[at..at + 2].copy_from_slice(&PAIRS[value as usize % 100]);
         value /= 100;
     }
+
     if at > start {
         out[start] = b'0' + value as u8;
     }
@@ -134,6 +137,7 @@ pub fn hex_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
             .fold(0, |value, &byte| value << 8 | u64::from(byte));
         out.extend_from_slice(&hex_of_32(value, b'A'));
     }
+
     for &byte in rest {
         let high = HEX_UPPER[usize::from(byte >> 4)];
         out.extend_from_slice(&[high, HEX_UPPER[usize::from(byte & 15)]]);

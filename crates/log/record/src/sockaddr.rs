@@ -137,6 +137,7 @@ pub(crate) fn family_name(family: u16) -> Option<&'static str> {
         "smc",
         "xdp",
     ];
+
     NAMES
         .get(usize::from(family))
         .copied()
@@ -150,12 +151,14 @@ pub(crate) fn interpret(out: &mut Vec<u8>, bytes: &[u8]) {
     let Some(address) = Sockaddr::parse(bytes) else {
         return put::text(out, "unknown-family(0)");
     };
+
     let family = address.family();
     let Some(name) = family_name(family) else {
         put::text(out, "unknown-family(");
         put::decimal(out, family.into());
         return out.push(b')');
     };
+
     put::text(out, "{ saddr_fam=");
     put::text(out, name);
     match address {
@@ -182,6 +185,7 @@ pub(crate) fn interpret(out: &mut Vec<u8>, bytes: &[u8]) {
         Sockaddr::Short(_) => put::text(out, " sockaddr len too short"),
         Sockaddr::Other(_) => put::text(out, " (unsupported)"),
     }
+
     put::text(out, " }");
 }
 
@@ -217,6 +221,7 @@ pub(crate) fn ipv6(out: &mut Vec<u8>, address: Ipv6Addr, scope: u32) {
     } else {
         write_words(out, &words);
     }
+
     if scope != 0 && (address.is_unicast_link_local() || address.is_multicast()) {
         out.push(b'%');
         put::decimal(out, scope.into());
@@ -233,6 +238,7 @@ fn write_words(out: &mut Vec<u8>, words: &[u16; 8]) {
             (gap_at, gap_len) = (at + 1 - run, run);
         }
     }
+
     for (at, &word) in words.iter().enumerate() {
         if at == gap_at {
             put::text(out, "::");

@@ -63,9 +63,11 @@ impl TaskTexts {
         if names.iter().flatten().any(|name| name.len() > NAME_MAX) {
             return call.write_task(out);
         }
+
         if self.kept.is_empty() {
             self.kept.resize_with(TASKS, Kept::default);
         }
+
         let kept = &mut self.kept[place(call)];
         let ids = ids(call);
         let is_same = !kept.text.is_empty()
@@ -75,6 +77,7 @@ impl TaskTexts {
                 .iter()
                 .zip(names)
                 .all(|(kept, name)| kept.is(name));
+
         if !is_same {
             kept.ids = ids;
             for (kept, name) in kept.names.iter_mut().zip(names) {
@@ -83,6 +86,7 @@ impl TaskTexts {
             kept.text.clear();
             call.write_task(&mut kept.text);
         }
+
         out.extend_from_slice(&kept.text);
     }
 }

@@ -74,6 +74,7 @@ fn enriched(workload: &Workload<'_>, names: Option<&ContainerNames>) -> Vec<u8> 
         (" POD_NAME=", text(&names.pod)),
         (" POD_NAMESPACE=", text(&names.namespace)),
     ];
+
     let mut out = Vec::new();
     for (name, value) in fields {
         let Some(value) = value else {
@@ -82,6 +83,7 @@ fn enriched(workload: &Workload<'_>, names: Option<&ContainerNames>) -> Vec<u8> 
         put::text(&mut out, name);
         put_value(&mut out, value);
     }
+
     out
 }
 

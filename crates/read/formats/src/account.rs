@@ -109,6 +109,7 @@ impl Source<'_> {
                         .and_then(|_| self.name("ID").or_else(|| self.name("GID")))
                 })
             });
+
         named(id, name)
     }
 

@@ -44,6 +44,7 @@ pub(crate) fn of(parsed: &Parsed) -> Vec<Change> {
             pairs(inner, &mut changes);
         }
     }
+
     changes
 }
 

@@ -142,6 +142,7 @@ fn put_path(path: &str, out: &mut Object) {
             }
         }
     }
+
     out.insert("name".into(), base(path).into());
     out.insert("path".into(), path.into());
 }
@@ -228,6 +229,7 @@ fn parent_of<'p>(items: &[&'p Object], place: usize) -> Option<&'p Object> {
         .filter(|item| is_parent(item))
         .collect();
     let is_new = items[place].get("nametype").map(text_of).as_deref() == Some("CREATE");
+
     if is_new {
         parents.last().copied()
     } else {

@@ -33,6 +33,7 @@ impl Format for Json {
         if self.direct.event(event.lines, event.stamp, out) {
             return Ok(());
         }
+
         let document = document(&mut self.reader, event);
         serde_json::to_writer(out, &document).map_err(|error| Refused(error.to_string()))
     }

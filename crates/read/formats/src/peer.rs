@@ -53,6 +53,7 @@ fn named(parsed: &Parsed, names: Ends) -> Object {
             }
         }
     }
+
     Object::new()
 }
 
@@ -67,6 +68,7 @@ pub(crate) fn remote_name(parsed: &Parsed, host: &str, has_address: bool) -> Opt
             .unwrap_or_default()
             .to_ascii_lowercase()
     };
+
     let is_other = !host.is_empty() && label(host) != label(&name);
     let is_remote = has_address || is_other || name.parse::<IpAddr>().is_ok();
     let is_known = !name.is_empty() && name != "?" && name != "UNKNOWN";

@@ -239,6 +239,7 @@ impl Event {
             serial: view.serial,
             node: view.node.map(Box::from),
         };
+
         for place in view.places {
             let names = place
                 .names

@@ -82,6 +82,7 @@ pub(crate) fn absolute(cwd: Option<&[u8]>, name: &[u8]) -> Vec<u8> {
             part => out.push(part),
         }
     }
+
     out.into_os_string().into_vec()
 }
 
@@ -227,6 +228,7 @@ impl EventSummary {
         if !self.objects.is_empty() {
             return;
         }
+
         let is_parent = |item: &&Item| item.nametype == b"PARENT";
         let has_others = self.items.iter().any(|item| !is_parent(&item));
         let shown = self
@@ -245,9 +247,11 @@ impl EventSummary {
             out.push(b' ');
             write_shown(object, out);
         }
+
         if self.objects.len() > OBJECTS_MAX {
             out.extend_from_slice("\u{2026}".as_bytes());
         }
+
         if !self.result.is_empty() {
             out.extend_from_slice(b" -> ");
             write_shown(&self.result, out);
@@ -280,6 +284,7 @@ impl EventSummary {
             },
             out,
         );
+
         if let Some(pid) = self.pid {
             out.extend_from_slice(format!("[{pid}]").as_bytes());
         }

@@ -258,6 +258,7 @@ impl Matcher {
         if let Some(name) = names.and_then(|names| enriched_name(names, field, self.dialect)) {
             return name == wanted;
         }
+
         match id {
             0 => wanted == b"root",
             u32::MAX => wanted == b"unset",

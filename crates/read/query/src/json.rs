@@ -151,6 +151,7 @@ impl Body<'_> {
             let is_added = is_address && ADDED.contains(&name.as_str());
             !is_added && !matches!(name.as_str(), "type" | "words" | "msg_fields")
         });
+
         for (name, value) in words.chain(others) {
             self.out.push(b' ');
             self.field(name, value);

@@ -62,12 +62,14 @@ impl<R: Read> Lines<R> {
         if self.end == self.buffer.len() {
             self.buffer.resize(self.buffer.len() * 2, 0);
         }
+
         match self.input.read(&mut self.buffer[self.end..]) {
             Ok(0) => self.is_at_end = true,
             Ok(count) => self.end += count,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
+
         Ok(())
     }
 }

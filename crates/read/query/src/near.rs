@@ -17,6 +17,7 @@ pub(crate) fn near(byte: u8, text: &[u8]) -> Option<usize> {
             return Some(8 * number + equal.trailing_zeros() as usize / 8);
         }
     }
+
     let start = 8 * eights.len().min(EIGHTS);
     memchr::memchr(byte, &text[start..]).map(|at| start + at)
 }

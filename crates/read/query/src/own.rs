@@ -353,11 +353,13 @@ impl<'f, 'e> Reader<'f, 'e> {
         let Some(id) = field.number() else {
             return;
         };
+
         if self.wanted.all {
             let names = self.record.names;
             let name = names.and_then(|names| crate::facts::nth_name(names, field.name, nth));
             self.facts.others.users.push(User { which, id, name });
         }
+
         if self.is_actor && self.facts.ids.named[which].is_none() {
             self.facts.ids.set_named(which, id);
         }

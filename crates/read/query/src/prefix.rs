@@ -51,6 +51,7 @@ fn host(prefix: &[u8]) -> Option<&[u8]> {
         word if is_iso(word) => words.next()?,
         _ => return None,
     };
+
     let is_tag = host.ends_with(b":") || host.contains(&b'[') || host == b"-";
     (!is_tag).then_some(host)
 }

@@ -164,6 +164,7 @@ impl<'e> Row<'e> {
             }
             line.extend_from_slice(&argument);
         }
+
         (!line.is_empty()).then_some(line)
     }
 }

@@ -44,6 +44,7 @@ impl Touched {
         let Some(path) = item.path.as_deref() else {
             return false;
         };
+
         match self.path.first() {
             Some(b'/') => path == self.path,
             // All of its last parts.

@@ -250,6 +250,7 @@ impl Tree {
         for root in &roots {
             self.write_tree(*root, out);
         }
+
         if self.forgotten > 0 {
             let text = format!(
                 "{} events of further processes were left out\n",
@@ -257,6 +258,7 @@ impl Tree {
             );
             out.extend_from_slice(text.as_bytes());
         }
+
         !roots.is_empty()
     }
 

@@ -122,5 +122,6 @@ pub(crate) fn find_from(text: &[u8], from: usize, name: &[u8]) -> Option<usize> 
         }
         _ => memmem::find(rest, name)? + name.len(),
     };
+
     Some(from + at)
 }

@@ -50,6 +50,7 @@ impl Who {
                 .find_map(|line| line.strip_prefix("Uid:").map(str::to_owned));
             line?.split_whitespace().next()?.parse().ok()
         });
+
         Who {
             auid,
             uid: uid.unwrap_or(u32::MAX),
@@ -160,6 +161,7 @@ pub(crate) fn action(encoder: &mut Encoder, out: &mut Vec<u8>, stamp: Stamp, act
             "failed"
         },
     });
+
     writer.end();
 }
 

@@ -24,12 +24,14 @@ impl Failure {
         if causes.is_empty() || self.0 == 0 {
             return;
         }
+
         let is_last = self.0 == 2;
         let level = if is_last { 0 } else { 4 };
         let text = format!("<{level}>tarsier: audit events lost: {causes}\n");
         if let Err(error) = write_to("/dev/kmsg", &text) {
             say!("tarsier: events were lost ({causes}), and /dev/kmsg cannot be written: {error}");
         }
+
         if is_last {
             pipeline.commit();
             let log = File::open(pipeline.output().journal().path());

@@ -140,9 +140,11 @@ impl Integrity {
                 return;
             }
         }
+
         for what in pipeline.check_classes(max) {
             self.changed(pipeline, what, true);
         }
+
         self.doubt = pipeline.doubts_classes().then_some(Doubt {
             since_ns: now_ns,
             due_ns: now_ns + DOUBT_NS,
@@ -195,11 +197,13 @@ impl Integrity {
         if self.expected.is_some() {
             return None;
         }
+
         self.canary += 1;
         let lost = lost(pipeline);
         if !pipeline.engine().canary(self.canary)? {
             return Some("hook");
         }
+
         self.expected = Some(Expected {
             number: self.canary,
             made_ns: monotonic_ns(),

@@ -35,6 +35,7 @@ pub(crate) fn told(kind: u16, body: &[u8]) -> Option<EventOrigin<'_>> {
     if !matches!(kind, SYSCALL | URINGOP) {
         return None;
     }
+
     let (mut told, mut key) = (EventOrigin::default(), None);
     for field in text::fields(body) {
         match field.name {
@@ -44,6 +45,7 @@ pub(crate) fn told(kind: u16, body: &[u8]) -> Option<EventOrigin<'_>> {
             _ => {}
         }
     }
+
     key.map(|key| EventOrigin { key, ..told })
 }
 
@@ -123,6 +125,7 @@ pub(crate) fn logged(key: Option<&[u8]>) -> Vec<u8> {
     let Some(key) = key else {
         return b"(null)".to_vec();
     };
+
     if key
         .iter()
         .all(|byte| matches!(byte, 0x21..=0x7e) && *byte != b'"')

@@ -108,6 +108,7 @@ fn by_place(
             .map(|key| String::from_utf8_lossy(key).replace('\u{1}', ","));
         format!("{} {}", i + 1, key.unwrap_or_else(|| "(no key)".to_owned()))
     };
+
     let costs = pipeline.rule_costs().missing(&counts).enumerate();
     let counts = costs.map(|(i, missing)| (i, count(missing)));
     let counts = counts.filter(|(_, count)| *count > 0);

@@ -191,13 +191,16 @@ impl RuleCosts {
         let Some(cost) = self.costs.get_mut(place) else {
             return true;
         };
+
         if second > cost.window.0 {
             cost.window = (second, 0);
         }
+
         if cost.window.1 < rate {
             cost.window.1 += 1;
             return true;
         }
+
         cost.suppressed += 1;
         self.suppressed += 1;
         false
@@ -278,6 +281,7 @@ impl RuleCosts {
                 spent_ns: cost.spent_ns,
             })
             .collect();
+
         table.sort_by_key(|row| std::cmp::Reverse((row.bytes, row.dropped)));
         table
     }
@@ -288,11 +292,13 @@ fn places(old: &[Rule], new: &[Rule]) -> Vec<Option<usize>> {
     if old.len() == new.len() && old.iter().zip(new).all(|(old, new)| old.same(new)) {
         return (0..old.len()).map(Some).collect();
     }
+
     let mut by_bytes: HashMap<Vec<u8>, VecDeque<usize>> = HashMap::new();
     for (place, rule) in new.iter().enumerate() {
         let same = by_bytes.entry(rules::to_kernel(rule)).or_default();
         same.push_back(place);
     }
+
     let find = |rule: &Rule| {
         let same = by_bytes.get_mut(&rules::to_kernel(rule))?;
         same.pop_front().filter(|&place| new[place].same(rule))

@@ -100,6 +100,7 @@ impl Asker {
             ses,
             pid,
         } = self.who;
+
         put::text(out, &format!("auid={auid} ses={ses}"));
         self.put_subj(out);
         let tty = self.tty.as_deref().unwrap_or("(none)");

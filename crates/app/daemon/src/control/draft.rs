@@ -70,6 +70,7 @@ impl Draft {
             rules: new,
             ..RuleSet::default()
         };
+
         Draft { set, changes }
     }
 
@@ -172,6 +173,7 @@ impl Draft {
             line: u32::try_from(place).unwrap_or(u32::MAX),
         };
         let host = is_added.then_some(&SystemHost as &dyn rules::Host);
+
         if let Err(refusal) = rules::check(&rule, host) {
             self.changes.push(RuleChange {
                 is_added,
@@ -184,6 +186,7 @@ impl Draft {
             };
             return Err((Some(errno), refusal.reason));
         }
+
         Ok(rule)
     }
 
@@ -196,6 +199,7 @@ impl Draft {
         if self.set.rules.is_empty() {
             return Ok(());
         }
+
         let before = self.set.rules.clone();
         let command = Command::DeleteAll { key };
         self.set
@@ -203,6 +207,7 @@ impl Draft {
             .map_err(|error| (Some(errno::EPERM), error.message))?;
         let gone = Draft::between(&before, self.set.rules.clone());
         self.changes.extend(gone.changes);
+
         Ok(())
     }
 }

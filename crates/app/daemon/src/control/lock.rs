@@ -113,6 +113,7 @@ fn fix_loginuid(settings: &rules::Settings, recording: &mut Recording) {
         say!("tarsier: --loginuid-immutable has no effect on a recording that ends by itself");
         return;
     }
+
     let outcome = match recording.pipeline.kernel_mut() {
         Some(kernel) => kernel
             .socket()
@@ -120,6 +121,7 @@ fn fix_loginuid(settings: &rules::Settings, recording: &mut Recording) {
             .map_err(|error| error.to_string()),
         None => Err("the kernel's audit is not this daemon's to change".to_owned()),
     };
+
     if let Err(error) = outcome {
         report(recording, &format!("--loginuid-immutable: {error}"));
     }

@@ -98,6 +98,7 @@ impl LockedRules {
             rule.source = Source { file, line };
             set.rules.push(rule);
         }
+
         set.settings.failure = Some(self.failure);
         set.settings.rate = Some(self.rate);
         set.settings.enabled = Some(LOCKED);
@@ -161,6 +162,7 @@ impl Lock {
         if let Err(error) = &map {
             say!("tarsier: {PIN}: the locked rules are not kept for a daemon with other files: {error}");
         }
+
         Lock {
             rules,
             map: map.ok(),
@@ -186,6 +188,7 @@ pub(crate) fn find(paths: &[PathBuf], good: &GoodRules, config: &Config) -> Lock
         let (_, text) = FrozenMap::find(Path::new(PIN))?;
         serde_json::from_slice::<LockedRules>(&text).ok()
     };
+
     let kernel = match KernelLock::find() {
         Ok(None) => return LockState::Open,
         Ok(Some(kernel)) => kernel,
@@ -200,6 +203,7 @@ pub(crate) fn find(paths: &[PathBuf], good: &GoodRules, config: &Config) -> Lock
             }
         }
     };
+
     locked_by(&kernel, kept, || of_files(paths, good, config))
 }
 

@@ -178,6 +178,7 @@ impl ScrapeClient {
         if !self.output.is_empty() {
             return false;
         }
+
         let mut buffer = [0; 2048];
         loop {
             match self.stream.read(&mut buffer) {

@@ -110,6 +110,7 @@ impl Control {
                 ..Answer::default()
             },
         };
+
         serde_json::to_vec(&answer).unwrap_or_default()
     }
 
@@ -139,6 +140,7 @@ impl Control {
                 ..Answer::default()
             }),
         };
+
         text.unwrap_or_default()
     }
 
@@ -183,6 +185,7 @@ impl Control {
                 return rules.iter().map(|rule| hex(rule)).collect();
             }
         }
+
         let rules = &self.rules;
         rules::List::EVERY
             .iter()
@@ -222,6 +225,7 @@ impl Control {
             None => AuditSocket::open().and_then(|mut socket| socket.features()),
         };
         let features = features.unwrap_or_default();
+
         AuditState {
             enabled: self.enabled,
             failure: settings.failure,
@@ -262,6 +266,7 @@ impl Control {
                 }
             }
         }
+
         let before = Control::own_settings(self.settings(recording), recording);
         let mut done = Vec::new();
         for (place, step) in steps.iter().enumerate() {
@@ -284,6 +289,7 @@ impl Control {
                 }
             }
         }
+
         match self.install_draft(&draft, by, recording, others) {
             Ok(()) => {
                 if steps
@@ -304,6 +310,7 @@ impl Control {
                 }
             }
         }
+
         answer
     }
 
@@ -319,6 +326,7 @@ impl Control {
         let enabled = draft.enabled();
         let is_switched = (old == 0) != (enabled == 0);
         let rules_before = self.rules.clone();
+
         if draft.changes_rules() || is_switched {
             check_plan(&draft.set.rules, enabled, recording)?;
             if old != 0 && enabled == 0 {
@@ -328,20 +336,24 @@ impl Control {
             }
             self.install(draft.rules(), enabled, by, recording, others)?;
         }
+
         if enabled == LOCKED && old != LOCKED {
             if let Err(error) = lock::lock(recording, &self.rules, by) {
                 self.install(rules_before, old, by, recording, others)?;
                 return Err(error);
             }
         }
+
         self.enabled = enabled;
         if is_switched && enabled == 0 {
             return Ok(());
         }
+
         self.log_rule_changes(draft, by, true, recording);
         if old != enabled {
             self.log_setting("audit_enabled", enabled, old, by, recording);
         }
+
         Ok(())
     }
 
@@ -371,6 +383,7 @@ impl Control {
         if enabled != 0 {
             recording.pipeline.log_armed(by, &change);
         }
+
         if let Some(kernel) = recording.pipeline.kernel_mut() {
             let now = kernel.socket().status().map_or(1, |status| status.enabled);
             let wanted = enabled.min(1);
@@ -382,6 +395,7 @@ impl Control {
                 switched.context("the kernel's records cannot be switched")?;
             }
         }
+
         self.rules = rules;
         self.enabled = enabled;
         Ok(())
@@ -402,6 +416,7 @@ impl Control {
             }
             return Ok(());
         }
+
         let is_kernel = recording.pipeline.is_kernel_engine();
         let (set, files) = recording.settings.sources.rules(is_kernel)?;
         check_plan(&set.rules, self.enabled, recording)?;
@@ -411,6 +426,7 @@ impl Control {
         if let Some(kernel) = pipeline.kernel_engine_mut() {
             kernel.apply_settings(&set.settings)?;
         }
+
         recording.apply_settings(&set.settings);
         recording.settings.sources.good.keep(&set, &files);
         recording.rules_are(rules_at_start::in_force_of_files(&set));
@@ -418,14 +434,17 @@ impl Control {
         if recording.settings.sources.ends_by_itself {
             return Ok(());
         }
+
         if set.settings.loginuid_immutable {
             self.set_loginuid_immutable(recording)
                 .map_err(|(_, reason)| anyhow!(reason))?;
         }
+
         if set.settings.enabled == Some(LOCKED) {
             lock::lock(recording, &self.rules, by)?;
             self.enabled = LOCKED;
         }
+
         Ok(())
     }
 
@@ -434,6 +453,7 @@ impl Control {
         if self.enabled == LOCKED || !lock::is_kernel_locked(recording) {
             return;
         }
+
         // Audit that was off is on by the lock.
         if self.enabled == 0 {
             let rules = self.rules.clone();
@@ -445,6 +465,7 @@ impl Control {
                 return;
             }
         }
+
         lock::follow(recording, &self.rules);
         self.enabled = LOCKED;
     }
@@ -454,6 +475,7 @@ impl Control {
         if self.enabled != LOCKED {
             return;
         }
+
         let op = match (step, Setting::of(step)) {
             (Step::Append(_) | Step::Prepend(_) | Step::Delete(_), _) => return,
             (Step::DeleteAll(_), _) => "remove_rule audit_enabled=2".to_owned(),
@@ -462,6 +484,7 @@ impl Control {
             (_, Some((setting, value))) => format!("set {}={value}", setting.name()),
             _ => return,
         };
+
         lock::refused(recording, &op, by);
     }
 

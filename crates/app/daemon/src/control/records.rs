@@ -20,6 +20,7 @@ pub(super) fn rule_change(by: &Asker, change: &RuleChange) -> Vec<u8> {
     } else {
         " op=remove_rule key="
     };
+
     put::text(&mut out, op);
     put::untrusted_or_null(&mut out, change.rule.key());
     put::field(&mut out, " list=", change.rule.list as u32);

@@ -79,6 +79,7 @@ impl ControlSocket {
         chmodat(&directory, SOCKET, Mode::from(0o600), AtFlags::empty())
             .context("control socket")?;
         listener.set_nonblocking(true).context("control socket")?;
+
         Ok(ControlSocket {
             listener,
             directory,
@@ -97,6 +98,7 @@ impl ControlSocket {
                 PollFlags::IN,
             ));
         }
+
         fds.extend(self.clients.iter().map(|client| {
             let wanted = match client.state {
                 ClientState::Asking(_) => PollFlags::IN,
@@ -187,6 +189,7 @@ impl ControlClient {
         let ClientState::Asking(input) = &mut self.state else {
             return None;
         };
+
         let mut taken = 0;
         let mut buffer = [0; 16384];
         while taken < PASS_BYTES_MAX && input.len() <= REQUEST_BYTES_MAX {
@@ -207,6 +210,7 @@ impl ControlClient {
                 Err(_) => break,
             }
         }
+
         // The client has ended, or its request is too long; otherwise the rest is read later.
         self.is_gone = taken < PASS_BYTES_MAX || input.len() > REQUEST_BYTES_MAX;
         None
@@ -237,6 +241,7 @@ impl ControlClient {
         let ClientState::Answered(output, sent) = &mut self.state else {
             return;
         };
+
         while let Some(rest) = output.get(*sent..).filter(|rest| !rest.is_empty()) {
             match self.stream.write(rest) {
                 Ok(len) => *sent += len,
@@ -245,6 +250,7 @@ impl ControlClient {
                 Err(_) => break,
             }
         }
+
         self.is_gone = true;
     }
 }

@@ -18,6 +18,7 @@ pub(crate) fn of(recording: &Recording) -> Status {
     let lookups = pipeline.lookups().counts();
     let recorder = pipeline.recorder();
     let (cgroups, processes) = (recorder.cgroup_counts(), recorder.process_counts());
+
     Status {
         pin_dir: engine.pins().map(|pins| pins.dir().display().to_string()),
         pid: std::process::id(),
@@ -157,6 +158,7 @@ fn add_lost(table: &mut protocol::MakerCosts, recording: &Recording) {
     for row in &mut table.rows {
         row.lost = Some(lost.remove(&row.name).unwrap_or(0));
     }
+
     let left: u64 = lost.values().sum();
     match table.rows.iter_mut().find(|row| row.name == OTHERS) {
         Some(others) => others.lost = Some(left),

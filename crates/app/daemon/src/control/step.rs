@@ -79,6 +79,7 @@ impl Control {
             }
             None => 0,
         };
+
         let elsewhere = lost_elsewhere(recording);
         let lost = elsewhere.saturating_sub(self.lost_before);
         self.lost_before = elsewhere;
@@ -118,6 +119,7 @@ impl Control {
             let sent = setting.send(kernel.socket(), value, is_engine);
             sent.map_err(refusal)?;
         }
+
         *setting.member(&mut self.kept) = value;
         match setting {
             _ if is_engine => (),
@@ -125,6 +127,7 @@ impl Control {
             Setting::Rate => recording.pipeline.set_rate_limit(value),
             Setting::Backlog | Setting::BacklogWaitTime => (),
         }
+
         Ok(())
     }
 

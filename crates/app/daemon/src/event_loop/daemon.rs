@@ -177,6 +177,7 @@ impl Daemon {
                 .answer(&asked, &mut self.recording, &mut self.server);
             self.server.answer(asked.client, text);
         }
+
         self.server.flush();
         let stop = self.control.take_stop()?;
         Some(End {
@@ -275,6 +276,7 @@ impl Daemon {
             }
             _ => {}
         }
+
         Ok(None)
     }
 
@@ -338,6 +340,7 @@ impl Daemon {
         if let Err(error) = &rotated {
             say!("tarsier: {error}");
         }
+
         pipeline.log_outcome(
             RecordType::DAEMON_ROTATE,
             "rotate-logs",
@@ -353,6 +356,7 @@ impl Daemon {
         if let Err(error) = &resumed {
             say!("tarsier: {error}");
         }
+
         pipeline.log_outcome(
             RecordType::DAEMON_RESUME,
             "resume-logging",
@@ -423,6 +427,7 @@ fn close(recording: Recording, mut lost: BTreeMap<String, u64>) {
         totals.dropped,
         lost.values().sum::<u64>(),
     );
+
     for (cause, count) in lost.iter().filter(|(_, count)| **count > 0) {
         say!("tarsier: lost {count}: {cause}");
     }

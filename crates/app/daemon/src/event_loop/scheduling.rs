@@ -73,11 +73,13 @@ impl Scheduling {
         if processors != 1 {
             return;
         }
+
         let parameter = libc::sched_param {
             sched_priority: PRIORITY_LEAST,
         };
         // In turns, so that neither keeps the other from running.
         let policy = libc::SCHED_RR | libc::SCHED_RESET_ON_FORK;
+
         // SAFETY: reads the parameter, which outlives the call.
         unsafe {
             libc::sched_setscheduler(pid as libc::pid_t, policy, &parameter);
@@ -104,6 +106,7 @@ impl Scheduling {
             // It may have ended; the next one inherits the value.
             let _ = rustix::process::setpriority_process(helper, base);
         }
+
         // Each thread has its own nice value, and the sync thread must not wait longer than this
         // one.
         for thread in std::fs::read_dir("/proc/self/task").into_iter().flatten() {
@@ -118,6 +121,7 @@ impl Scheduling {
                 Err(errno) => return Err(errno.into()),
             }
         }
+
         Ok(())
     }
 

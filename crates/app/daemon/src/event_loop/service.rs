@@ -63,6 +63,7 @@ impl Service {
         let Some(address) = variable("NOTIFY_SOCKET") else {
             return Ok(Service::default());
         };
+
         let socket = connect(&address)?;
         // A parent's watchdog is not ours.
         let is_ours = variable("WATCHDOG_PID").is_none_or(|pid| pid == own.to_string());
@@ -73,6 +74,7 @@ impl Service {
             },
             _ => None,
         };
+
         Ok(Service {
             socket: Some(socket),
             interval_ns,
@@ -131,6 +133,7 @@ fn connect(address: &str) -> Result<UnixDatagram, ServiceError> {
         socket.set_nonblocking(true)?;
         Ok(socket)
     };
+
     connected().map_err(|source| ServiceError::Socket {
         address: address.to_owned(),
         source,

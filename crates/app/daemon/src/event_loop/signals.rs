@@ -91,6 +91,7 @@ impl Signals {
             });
             found.extend(received);
         }
+
         found
     }
 }

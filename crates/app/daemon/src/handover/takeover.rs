@@ -123,6 +123,7 @@ fn end_unfinished(dir: &Path) -> Result<()> {
     let Some(next) = Pins::find(&Pins::next_to(dir))? else {
         return Ok(());
     };
+
     let earlier = Pins::find(dir)?.map(Arc::new);
     let earlier = earlier.map(|pins| Leftover::find(&pins)).transpose()?;
     match earlier.flatten() {
@@ -132,6 +133,7 @@ fn end_unfinished(dir: &Path) -> Result<()> {
         }
         None => next.move_to(dir)?,
     }
+
     Ok(())
 }
 
@@ -307,6 +309,7 @@ impl Witness for PageWitness {
         let Ok(found) = write.file.metadata() else {
             return;
         };
+
         self.0.begin_write(&UnfinishedWrite {
             dev: found.dev(),
             ino: found.ino(),

@@ -94,12 +94,14 @@ impl KernelRecords {
         if let Some(pid) = ownership.predecessor() {
             say!("tarsier: process {pid} ended without restoring audit: taken over");
         }
+
         let mut kernel = KernelRecords::of(ownership);
         let status = kernel.socket().status()?;
         kernel.lost_before = status.lost;
         if status.enabled != netlink::LOCKED {
             kernel.apply_settings(settings)?;
         }
+
         Ok(kernel)
     }
 
@@ -265,6 +267,7 @@ impl KernelRecords {
                 }
             }
         }
+
         self.has_more = true;
         events
     }
@@ -331,9 +334,11 @@ impl KernelRecords {
         if let Some(left) = left {
             say!("tarsier: {left}");
         }
+
         for (kind, text) in late {
             events += self.incoming.take(kind, &text, || false, sink);
         }
+
         events += self.incoming.end_waiting(u64::MAX, sink);
         Ok(events + self.incoming.end(sink))
     }
@@ -356,6 +361,7 @@ fn is_own(
     if changes.is_empty() && events.is_empty() {
         return false;
     }
+
     let stamp_len = text.iter().position(|&byte| byte == b')');
     let stamp = &text[..stamp_len.unwrap_or(0)];
     let known = events.iter().position(|own| own == stamp);
@@ -365,14 +371,17 @@ fn is_own(
         }
         return true;
     }
+
     let is_told = |change: &Vec<u8>| kind == CONFIG_CHANGE && contains(text, change);
     let Some(place) = changes.iter().position(is_told) else {
         return false;
     };
+
     changes.swap_remove(place);
     if events.len() >= OWN_EVENTS_MAX {
         events.pop_front();
     }
+
     events.push_back(stamp.to_vec());
     true
 }

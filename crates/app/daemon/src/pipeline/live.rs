@@ -54,9 +54,11 @@ impl Live {
                 self.out.extend_from_slice(text.as_bytes());
             }
         }
+
         if self.out.is_empty() {
             return;
         }
+
         // If whoever watched has gone, recording goes on.
         let mut stdout = std::io::stdout().lock();
         if stdout
@@ -83,6 +85,7 @@ impl Watcher for Live {
             self.unshown += 1;
             return;
         }
+
         self.lines += 1;
         let time = Timestamp::from_nanosecond(composed.unix_ns.into()).unwrap_or_default();
         let time = time.to_zoned(self.zone.clone());
@@ -100,11 +103,13 @@ impl Watcher for Live {
         } else {
             arguments.collect()
         };
+
         objects.extend(address.as_deref());
         let header = event.header();
         if self.is_terminal {
             self.out.extend_from_slice(b"\r\x1b[K");
         }
+
         Summary {
             hour: time.hour() as u8,
             minute: time.minute() as u8,
@@ -120,6 +125,7 @@ impl Watcher for Live {
             key: composed.key,
         }
         .write(&mut self.out);
+
         self.out.push(b'\n');
     }
 }
@@ -144,6 +150,7 @@ fn shown_paths(items: &[Item]) -> Vec<&[u8]> {
             .map(|item| item.path.as_slice())
             .collect::<Vec<_>>()
     };
+
     let objects = named(false);
     if objects.is_empty() {
         named(true)

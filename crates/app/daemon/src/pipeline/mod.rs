@@ -143,6 +143,7 @@ impl Pipeline {
                 reported_elsewhere: 0,
             },
         };
+
         pipeline.witness_writes();
         pipeline.survey_cgroups();
         pipeline.follow_rules();
@@ -162,6 +163,7 @@ impl Pipeline {
             composing,
             sink,
         };
+
         (source.engine, rest)
     }
 
@@ -248,6 +250,7 @@ impl Pipeline {
             budgets,
             ..
         } = &*self.composing.generation;
+
         let engine = &mut self.source.engine;
         let (counts, _) = engine.rule_counts(plan.rules.len());
         let costs = &mut self.composing.recorder.costs.rules;

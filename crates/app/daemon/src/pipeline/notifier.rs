@@ -57,12 +57,14 @@ impl Notifier {
                 Severity::Alert
             }
         };
+
         self.notify(severity, &action.to_string());
         match action {
             Action::Mail { account, text } => self.mail(account, text),
             Action::ChangeRunlevel { runlevel, .. } => self.change_runlevel(*runlevel),
             _ => {}
         }
+
         self.reap();
     }
 

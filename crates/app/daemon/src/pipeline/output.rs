@@ -131,6 +131,7 @@ impl Output {
             }
             _ => {}
         }
+
         self.noted = written;
         for synced in self.journal.take_synced() {
             self.durability.durable(synced.upto, synced.at_ns);

@@ -81,6 +81,7 @@ impl OwnLoads {
         if is_bpf {
             return self.program(stamp, body, message);
         }
+
         self.companion(kind, stamp, body)
     }
 

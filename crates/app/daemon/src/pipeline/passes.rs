@@ -241,6 +241,7 @@ impl Pipeline {
             classes,
             ..
         } = &mut self.composing;
+
         classes.follow(&generation.plan, recorder, &self.source.engine);
         if let Some(stream) = self.source.engine.stream() {
             for (cpu, position) in batch.given_up {
@@ -287,6 +288,7 @@ impl Pipeline {
         let Some(handover) = self.source.engine.handover() else {
             return;
         };
+
         let untold = self
             .losses_elsewhere()
             .saturating_sub(self.sink.reported_elsewhere);
@@ -294,6 +296,7 @@ impl Pipeline {
             handover.settle(|cpu, position| stream.release_to(cpu, position));
             stream.relieve(|| handover.give_up().map(|handed| handed.from));
         }
+
         handover.live(
             monotonic_ns(),
             self.composing.recorder.operations.len() as u64,

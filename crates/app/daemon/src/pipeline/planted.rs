@@ -33,6 +33,7 @@ fn system_call(name: &str) -> io::Result<()> {
         c"true".as_ptr(),
         std::ptr::null(),
     ];
+
     // SAFETY: all pointers are to texts and lists that end with null; a child would end at once.
     let result = unsafe {
         match name {
@@ -56,6 +57,7 @@ fn system_call(name: &str) -> io::Result<()> {
             _ => return Err(io::ErrorKind::InvalidInput.into()),
         }
     };
+
     match result {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),

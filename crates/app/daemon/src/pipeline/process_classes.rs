@@ -24,6 +24,7 @@ pub(crate) fn follow(plan: &Plan, recorder: &mut Recorder, engine: &Engine) {
             }
         }
     }
+
     for process in recorder.process_classes_gone() {
         engine.forget_process(process);
     }

@@ -63,6 +63,7 @@ impl Workloads {
                 self.told.insert(cgroup);
             }
         }
+
         for cgroup in recorder.cgroups_gone() {
             if self.told.remove(&cgroup) {
                 engine.forget_class(cgroup);

@@ -112,6 +112,7 @@ impl RulesInForce {
             }
             _ => "",
         };
+
         let which = match self.left_out_count {
             1 => "",
             _ => "the first: ",

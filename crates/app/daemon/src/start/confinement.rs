@@ -105,6 +105,7 @@ fn wanted(config: &Config, run_dir: &Path, pins: &[PathBuf]) -> Wanted {
         // The journal gives it its mode and group, but could not make it any more.
         let _ = std::fs::DirBuilder::new().mode(0o700).create(log_dir);
     }
+
     // Without a log, too: a reload may want one.
     writable.push(Writable::Directory(log_dir.to_owned()));
     let own = rustix::process::geteuid().as_raw();
@@ -114,6 +115,7 @@ fn wanted(config: &Config, run_dir: &Path, pins: &[PathBuf]) -> Wanted {
         .iter()
         .map(|dir| directory_of(dir).to_owned())
         .collect();
+
     // What `-e 2` locks is pinned beside the standard directory, whatever the other pins' is.
     let standard = directory_of(Path::new(capture::STANDARD_PIN_DIR));
     file_systems.push(standard.to_owned());
@@ -128,6 +130,7 @@ fn wanted(config: &Config, run_dir: &Path, pins: &[PathBuf]) -> Wanted {
         _ => None,
     };
     let looks_up = matches!(config.name_format, NameFormat::Fqd | NameFormat::Numeric);
+
     Wanted {
         kills: config.confinement == Choice::Strict,
         network: port.is_some() || looks_up,
@@ -143,6 +146,7 @@ fn sockets(config: &Config) -> Vec<PathBuf> {
         Some(MetricsAddress::Unix(path)) => Some(path.clone()),
         _ => None,
     };
+
     // What is wrong with a plugin is said when the plugins are started.
     let plugins = conf::plugins::load(&config.plugins.plugin_dir);
     let plugins = plugins.map(|loaded| loaded.0).unwrap_or_default();
@@ -157,6 +161,7 @@ fn sockets(config: &Config) -> Vec<PathBuf> {
         .collect();
     directories.sort();
     directories.dedup();
+
     directories
 }
 
@@ -176,6 +181,7 @@ fn report(all: &InForce) {
     } else {
         "fail and are recorded"
     };
+
     let landlock = match &all.landlock {
         Some(landlock) => format!(
             "writing in {} places only (Landlock {})",
@@ -184,6 +190,7 @@ fn report(all: &InForce) {
         ),
         None => "writing everywhere".to_owned(),
     };
+
     say!(
         "tarsier: confined to {} capabilities, {} system calls (others {others}), {landlock}",
         all.capabilities.len(),

@@ -145,6 +145,7 @@ impl GoodRules {
             .read_to_end(&mut bytes)
             .with_context(|| format!("cannot read {}", path.display()))?;
         let good = self.parsed(&bytes, since_s);
+
         good.map(Some).with_context(|| path.display().to_string())
     }
 
@@ -167,6 +168,7 @@ impl GoodRules {
         let made_by = &body.made_by;
         let rules: Option<Vec<Rule>> = body.rules.iter().map(KeptRule::rule).collect();
         let files: Option<Vec<RulesFile>> = body.files.iter().map(KeptFile::file).collect();
+
         Ok(Good {
             rules: rules.with_context(|| {
                 format!("tarsier {made_by} kept a rule that this version does not know")
@@ -187,6 +189,7 @@ impl GoodRules {
                 return;
             }
         };
+
         if let Err(error) = write(directory, &self.name, &self.text(set, files)) {
             let path = directory.path().join(&self.name);
             let path = path.display();
@@ -209,6 +212,7 @@ impl GoodRules {
             rules: set.rules.iter().map(KeptRule::of).collect(),
             files,
         };
+
         let body = serde_json::to_vec(&body).unwrap_or_default();
         let mut text = format!("{HEAD}{}\n", blake3::hash(&body).to_hex()).into_bytes();
         text.extend(body);

@@ -42,6 +42,7 @@ impl Instance {
             Mode::from(0o600),
         )
         .with_context(|| format!("cannot open {}", run_dir.join(PID_FILE).display()))?;
+
         let mut file = File::from(file);
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             let mut pid = String::new();
@@ -52,6 +53,7 @@ impl Instance {
                 run_dir.display()
             );
         }
+
         file.set_len(0)
             .and_then(|()| file.rewind())
             .context("pid file")?;

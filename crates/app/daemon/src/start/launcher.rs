@@ -19,12 +19,14 @@ pub(crate) fn start(args: &RunArgs) -> Result<Launcher> {
             )
         });
     }
+
     let config = settings_at_start::file(args);
     let config = if args.command.is_empty() {
         settings_at_start::file_in_force(config, &settings::state_dir(args))
     } else {
         config.to_owned()
     };
+
     let log = args.log_file.as_ref().map(std::path::absolute);
     let log = log.transpose().context("--log-file")?;
     Launcher::start(&config, log.as_deref(), &args.command)
@@ -62,6 +64,7 @@ fn say(ended: &Ended, is_replaced: bool, pipeline: &mut Pipeline) {
     } else {
         (Severity::Alert, "")
     };
+
     pipeline.output().notify(
         severity,
         &format!("the process that starts programs (pid {pid}) has ended{how}{rest}"),

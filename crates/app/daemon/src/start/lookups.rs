@@ -35,11 +35,13 @@ pub(crate) fn set_hashes(lookups: &Lookups, config: &Config, is_kernel: bool) {
     if is_wanted && is_kernel {
         say!("tarsier: exe_hash has no effect: the kernel engine writes the kernel's own records");
     }
+
     let bytes_max = if is_kernel {
         None
     } else {
         config.hashed_bytes_max()
     };
+
     if let Err(error) = lookups.set_hashes(bytes_max) {
         say!("tarsier: exe_hash: no helper that hashes can be started, so events lack digests: {error}");
     }

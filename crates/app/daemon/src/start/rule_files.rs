@@ -63,6 +63,7 @@ fn explain_if_none(paths: &[PathBuf]) {
     } else {
         "there is no"
     };
+
     say!(
         "tarsier: no rules: {none} {RULES_DIR}: {STARTER_REMEDY}; or name other rules with --rules"
     );
@@ -89,6 +90,7 @@ fn read(paths: &[PathBuf], owner: Owner, host: &dyn Host) -> Gathered {
         all.files.extend(found.files);
         merge(&mut all.set, found.set);
     }
+
     all
 }
 
@@ -103,6 +105,7 @@ pub fn report_settings(settings: &Settings, is_kernel: bool) {
         }
         return;
     }
+
     let given = [
         (settings.enabled.is_some_and(|enabled| enabled < 2), "-e"),
         (settings.backlog.is_some(), "-b"),
@@ -113,6 +116,7 @@ pub fn report_settings(settings: &Settings, is_kernel: bool) {
         .filter(|(given, _)| *given)
         .map(|(_, name)| *name)
         .collect();
+
     if !given.is_empty() {
         let given = given.join(", ");
         say!("tarsier: settings of the kernel's own audit, left as they are: {given}");

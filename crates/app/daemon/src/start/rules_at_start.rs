@@ -211,6 +211,7 @@ fn last_good(
     }));
     let mut chosen = Chosen::of(set, generation, RulesOrigin::LastGood, left_out);
     chosen.in_force.good_since_s = Some(good.since_s);
+
     Ok(chosen)
 }
 
@@ -231,6 +232,7 @@ fn fitting(
             why.is_none()
         });
     }
+
     loop {
         let error = match settings.generation(set.rules.clone(), is_kernel, 1) {
             Ok(generation) => return Ok((set, generation, left_out)),
@@ -279,6 +281,7 @@ pub fn examine_start(paths: &[PathBuf], state_dir: &Path) -> (RuleSet, Vec<LeftO
             Vec::new()
         }
     };
+
     let mut left_out: Vec<LeftOut> = unread(&found).collect();
     left_out.extend(found.wrong.iter().map(wrong));
     left_out.extend(cut);

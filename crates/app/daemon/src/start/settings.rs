@@ -101,9 +101,11 @@ impl Sources {
             }
             (Err(error), _) => return Err(error),
         };
+
         if let (Some(file), false) = (file, self.has_command) {
             chosen.take_node_name(file);
         }
+
         Ok(chosen)
     }
 
@@ -128,6 +130,7 @@ impl Sources {
         if let Some(log_file) = &self.log_file {
             config.log_file = std::path::absolute(log_file)?;
         }
+
         if let Some(format) = self.log_format {
             config.log_format = match format {
                 LogFormat::Raw => conf::LogFormat::Raw,
@@ -139,6 +142,7 @@ impl Sources {
                 say!("tarsier: exe_hash has no effect with --log-format raw");
             }
         }
+
         Ok(())
     }
 
@@ -224,6 +228,7 @@ impl Settings {
         if is_kernel {
             refuse_own_fields(&rules)?;
         }
+
         let capabilities = &configured(&self.capabilities, &self.config);
         let mut plan = if is_kernel {
             Plan::for_kernel(&rules, capabilities, number)
@@ -232,6 +237,7 @@ impl Settings {
                 .map_err(|error| too_large(&error, &rules))
                 .context("the rules cannot be planned")?
         };
+
         let needs_processes = self.config.tells_ancestors() || self.config.tells_labels();
         plan.hooks.processes |= !is_kernel && needs_processes;
         let labels = labels(&rules, &self.config.label_keys);
@@ -242,6 +248,7 @@ impl Settings {
         let budgets = budgets(&rules, &self.config.rate_budgets);
         let generation = Generation::new(plan, identities, urgent);
         let generation = generation.with_budgets(budgets).with_labels(labels);
+
         Ok(Arc::new(generation))
     }
 

@@ -64,6 +64,7 @@ pub(crate) fn choose(file: &Path, state: Option<&Directory>) -> Result<Chosen, C
     if wants_none(&right.config) || copy.as_ref().is_some_and(wants_none) {
         conf::load(file, LoadOptions::default())?;
     }
+
     let instead = match copy {
         Some(_) => "the settings that were last in force without an error are in force instead",
         None => "the default is in force instead",

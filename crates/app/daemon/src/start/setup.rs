@@ -381,6 +381,7 @@ fn report_start(pipeline: &mut Pipeline, in_force: &RulesInForce) {
     } else {
         calls_and_operations(plan)
     };
+
     let (rules, log) = (plan.rules.len(), pipeline.output().log_text());
     let engine = pipeline.engine().name();
     say!("tarsier: {rules} rules armed on {place}, engine {engine}; {log}");
@@ -433,12 +434,14 @@ fn kernel_records(prepared: &Prepared<'_>, chosen: &mut Chosen) -> Result<Option
         contexts,
         ..
     } = prepared;
+
     if args.no_kernel_records {
         return Ok(None);
     }
     if !is_kernel {
         return KernelRecords::start(&args.run_dir, contexts);
     }
+
     loop {
         let set = &chosen.set;
         match KernelRecords::start_engine(&args.run_dir, &set.rules, &set.settings, contexts) {

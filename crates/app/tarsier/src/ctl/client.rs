@@ -34,6 +34,7 @@ impl Client {
             errno: None,
             reason: format!("the daemon's answer cannot be read: {error}"),
         })?;
+
         match answer.error {
             Some(reason) => Err(Trouble {
                 errno: None,

@@ -91,6 +91,7 @@ impl SessionOptions {
             run_dir: PathBuf::from(RUN_DIR),
             dialect: Dialect::default(),
         };
+
         loop {
             let next = args.as_slice().first().map(|arg| arg.as_bytes());
             match next {

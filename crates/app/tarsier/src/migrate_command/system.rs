@@ -93,6 +93,7 @@ impl Host for System {
                 Err(error) => return Err(error.into()),
             }
         }
+
         Ok(())
     }
 
@@ -284,6 +285,7 @@ fn put_back(path: &Path, kept: &Path) -> Result<()> {
     if state_of(kept)? == CommandState::Missing {
         return Ok(());
     }
+
     match state_of(path)? {
         CommandState::Others if is_same(path, kept)? => Ok(fs::remove_file(kept)?),
         CommandState::Others => bail!(

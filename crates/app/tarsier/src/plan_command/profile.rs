@@ -108,6 +108,7 @@ fn events_of(log: &Path) -> Result<(f64, u64)> {
     });
     read?.map_err(unreadable)?;
     let (first_ms, last_ms) = counted.range_ms.unwrap_or_default();
+
     match last_ms.saturating_sub(first_ms) {
         0 => bail!(
             "{}: {} events of calls and no time between them: take a log of some minutes",

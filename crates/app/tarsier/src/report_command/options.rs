@@ -318,6 +318,7 @@ fn timeout(word: &mut Words<'_>) -> Result<u64> {
         let message = format!("End of Event Timeout must be a numeric value, was {text}");
         return Err(message.into());
     }
+
     let digits = text
         .find(|c: char| !c.is_ascii_digit())
         .unwrap_or(text.len());

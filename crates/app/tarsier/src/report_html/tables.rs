@@ -85,6 +85,7 @@ fn counts(out: &mut String, count: &Count) {
             );
         }
     }
+
     let _ = write!(out, "<time>{}</time>", range(count.first_ms, count.last_ms));
 }
 

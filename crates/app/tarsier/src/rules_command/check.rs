@@ -108,6 +108,7 @@ fn print(out: &mut impl Write, finding: &Finding) -> Result<()> {
     if let Some(cost) = &finding.cost {
         writeln!(out, "    cost: {cost}")?;
     }
+
     writeln!(out, "    remedy: {}", finding.remedy)?;
     Ok(())
 }

@@ -282,6 +282,7 @@ impl SearchArgs {
         if self.needs_all() || self.reading.follow {
             return None;
         }
+
         let objects = match &self.objects {
             Some(objects) => Some(objects.of_thread()?),
             None => None,
@@ -452,6 +453,7 @@ impl OfEvents {
             EventSummary::of(event, &self.interpreter).write_line(event, out);
             return Taken::Printed;
         }
+
         Taken::Print
     }
 }

@@ -55,6 +55,7 @@ pub(crate) fn verify(log: &Path) -> Result<Verdict> {
     let Some(index) = load(log) else {
         return Ok(Verdict::Unused);
     };
+
     let made = journal::index::make(log).with_context(|| log.display().to_string())?;
     Ok(if made.to_bytes() == index.to_bytes() {
         Verdict::Right

@@ -226,6 +226,7 @@ impl Input {
             take_complete(assembler, &mut take);
             Ok(ControlFlow::Continue(()))
         })?;
+
         Ok(match read {
             ReadEnd::Refused(message) => Err(message),
             ReadEnd::Damaged => Err("tarsier: not all of the logs could be read".to_owned()),

@@ -282,6 +282,7 @@ impl Search {
             timeout_s,
             range: self.options.range,
         };
+
         match ordered::read(&mut self.results, input, reading)? {
             Outcome::Done => Ok(true),
             Outcome::Again(printed) => {
@@ -313,6 +314,7 @@ impl Search {
             |worker, batch| worker.as_mut().map(|worker| work(worker, batch)),
             |made, batch| Ok(put(results, made.unwrap_or_default(), batch)?),
         )?;
+
         self.ended(finished.end)
     }
 

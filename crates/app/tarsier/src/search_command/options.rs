@@ -239,6 +239,7 @@ impl SearchOptions {
         if self.output.format != Format::Default {
             return Err("Multiple output formats, use only 1".to_owned().into());
         }
+
         self.output.format = match word.value()? {
             "raw" => Format::Raw,
             "default" => Format::Default,
@@ -247,6 +248,7 @@ impl SearchOptions {
             "text" => Format::Text,
             name => return Err(format!("Unknown option ({name})").into()),
         };
+
         Ok(())
     }
 }
@@ -461,6 +463,7 @@ fn kinds(text: &str, dialect: Dialect) -> Result<Vec<i32>> {
             number => kinds.push(number),
         }
     }
+
     Ok(kinds)
 }
 

@@ -196,6 +196,7 @@ impl Results {
         };
         let messages = printed.messages.iter().filter(|(of, _)| *of >= again);
         messages.for_each(|(_, message)| report!("{message}"));
+
         if printed.text[start..].is_empty() {
             Ok(())
         } else {

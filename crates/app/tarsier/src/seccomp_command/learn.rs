@@ -450,6 +450,7 @@ fn report(seen: &Observed, path: &Path, since: Option<String>, context: &Context
         unused.len(),
         native.systemd_name()
     );
+
     say_wrapped(&unused);
     Ok(())
 }

@@ -230,6 +230,7 @@ fn kill(tid: u32) {
             let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
             line.trim().parse::<i32>().ok()
         });
+
     let pid = Pid::from_raw(tgid.unwrap_or(tid as i32));
     let pidfd = pid.and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok());
     if let Some(pidfd) = pidfd {

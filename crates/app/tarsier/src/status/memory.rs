@@ -32,11 +32,13 @@ impl Memory {
             kernel: KernelMemory::held_by(&process.join("fdinfo"))?,
             ..Memory::default()
         };
+
         for helper in children(pid)? {
             // One that has just ended takes nothing.
             memory.helpers += anonymous(&helper).unwrap_or_default();
             memory.helper_count += 1;
         }
+
         Ok(memory)
     }
 

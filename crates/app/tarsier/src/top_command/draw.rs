@@ -79,6 +79,7 @@ fn title(model: &Model, around: &Around<'_>) -> Paragraph<'static> {
     if events.seen > events.kept() as u64 {
         text.push_str(&format!(", newest {}", events.kept()));
     }
+
     if model.is_paused {
         text.push_str("  PAUSED");
     }
@@ -262,6 +263,7 @@ fn help(frame: &mut Frame<'_>) {
         width,
         height,
     };
+
     frame.render_widget(Clear, area);
     let text: Vec<Line<'_>> = HELP.iter().map(|line| Line::from(*line)).collect();
     let block = ratatui::widgets::Block::bordered().title(" tarsier top ");

@@ -119,6 +119,7 @@ fn remedy(rule: &Rule, act: &Act, missing: &[&Way], arch: Arch, examined: &Exami
     if has_own && !is_known {
         return "add rules on them, with the arguments that mean the same there".to_owned();
     }
+
     let line = |ways: &[&Way], argument: Option<Argument>| {
         let mut added = rule.clone();
         added.syscalls = SyscallSet::EMPTY;
@@ -135,12 +136,14 @@ fn remedy(rule: &Rule, act: &Act, missing: &[&Way], arch: Arch, examined: &Exami
             .trim()
             .to_owned()
     };
+
     let (narrowed, whole): (Vec<&Way>, Vec<&Way>) =
         missing.iter().partition(|way| way.argument.is_some());
     let mut lines = Vec::new();
     if !whole.is_empty() {
         lines.push(line(&whole, None));
     }
+
     lines.extend(narrowed.iter().map(|way| line(&[way], way.argument)));
     let mut text = format!("add {}", lines.join("; and "));
     let unknown: Vec<String> = missing
@@ -149,9 +152,11 @@ fn remedy(rule: &Rule, act: &Act, missing: &[&Way], arch: Arch, examined: &Exami
         .filter(|(_, nr)| !Dialect::V3.knows_call(arch, *nr))
         .map(|(way, nr)| format!("{} is {nr}", way.call))
         .collect();
+
     if !unknown.is_empty() {
         text.push_str(&format!(" (for auditctl 3: {})", unknown.join(", ")));
     }
+
     text
 }
 

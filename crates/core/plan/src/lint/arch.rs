@@ -19,6 +19,7 @@ pub(super) fn find(examined: &mut Examined<'_>) {
     let Some(compat) = compat.filter(|_| examined.capabilities.compat_entry) else {
         return;
     };
+
     for (i, rule) in examined.rules.iter().enumerate() {
         if rule.list != List::Exit || rule.syscalls.is_all() {
             continue;
@@ -63,6 +64,7 @@ fn twin(examined: &mut Examined<'_>, i: usize, arch: Arch, other: Arch) {
             }
         }
     }
+
     let missing: Vec<&str> = rule
         .syscalls
         .iter()
@@ -70,6 +72,7 @@ fn twin(examined: &mut Examined<'_>, i: usize, arch: Arch, other: Arch) {
         .filter_map(|nr| syscall_name(arch, nr))
         .filter(|name| syscall_number(other, name).is_some_and(|nr| !watched.contains(nr)))
         .collect();
+
     if missing.is_empty() {
         return;
     }
@@ -78,6 +81,7 @@ fn twin(examined: &mut Examined<'_>, i: usize, arch: Arch, other: Arch) {
     } else {
         ("b32", 32)
     };
+
     let message = format!("{width}-bit programs can call {} unseen", some(&missing));
     let remedy = format!("add the same rule with -F arch={bits}");
     examined.found(Lint::OneArch, i, message, remedy);
@@ -95,6 +99,7 @@ fn names_all_that_match(examined: &Examined<'_>, rule: &Rule) -> bool {
             .filter(|(kind, _)| Residual::of(rule, entries, entry, *kind).is_ok())
             .all(|(_, calls)| calls.iter().all(|nr| rule.syscalls.contains(nr)))
     };
+
     rule.conditions.iter().any(|c| c.field == Field::Perm)
         && has_all(Entry::Native)
         && has_all(Entry::Compat)
@@ -136,15 +141,18 @@ fn misread(calls: &SyscallSet, native: Arch, compat: Arch) -> Option<String> {
             let (name, other) = (syscall_name(native, nr)?, syscall_name(compat, nr));
             (other != Some(name)).then_some((name, other))
         });
+
     let meant: Vec<String> = differing
         .map(|(name, other)| match other {
             Some(other) => format!("{name} ({other})"),
             None => format!("{name} (no call)"),
         })
         .collect();
+
     if meant.is_empty() {
         return None;
     }
+
     let meant: Vec<&str> = meant.iter().map(String::as_str).collect();
     Some(format!(
         "no arch=: for 32-bit programs these are other calls: {}",

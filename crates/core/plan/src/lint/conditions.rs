@@ -52,6 +52,7 @@ fn residuals(examined: &Examined<'_>, rule: &Rule) -> Result<Vec<Residual>, Impo
             }
         }
     }
+
     if possible.is_empty() {
         Err(reason)
     } else {

@@ -50,6 +50,7 @@ pub(super) fn of_missing_arch(rule: &Rule, capabilities: &Capabilities) -> Optio
     if after > before {
         cost += &format!(", and every other call pays {after:.0} ns instead of {before:.0}");
     }
+
     let kernel = in_kernel(rule, capabilities, "each call with one of its numbers");
     Some(format!("{cost}; {kernel}"))
 }

@@ -143,6 +143,7 @@ pub fn lint(rules: &[Rule], capabilities: &Capabilities) -> Vec<Finding> {
         entries: capabilities.entries(),
         findings: Vec::new(),
     };
+
     arch::find(&mut examined);
     examined.order();
     conditions::find(&mut examined);
@@ -186,6 +187,7 @@ impl Examined<'_> {
             }
             _ => None,
         };
+
         let source = &self.rules[rule].source;
         self.findings.push(Finding {
             lint,
@@ -270,6 +272,7 @@ impl Examined<'_> {
                 "use the kernel's own audit for this rule, or ask about exe= or uid=".to_owned(),
             );
         }
+
         if let Exactness::NotHonoured(reason) = exactness(rule, self.capabilities) {
             // A rule that no call of this host can match has already been reported.
             if !self.has_found(Lint::NeverMatches, i) {

@@ -65,6 +65,7 @@ fn operations(examined: &Examined<'_>, rule: &Rule) -> BTreeSet<u32> {
                     _ => true,
                 })
         });
+
     let calls = &calls_of(rule, examined.entries);
     let mut names = BTreeSet::new();
     for arch in arches {
@@ -74,6 +75,7 @@ fn operations(examined: &Examined<'_>, rule: &Rule) -> BTreeSet<u32> {
             names.extend(ways.map(|way| way.call));
         }
     }
+
     let does_one = |op: u32| uring_op_calls(op).iter().any(|call| names.contains(call));
     let audited = uring_ops().map(|(op, _)| op);
     audited

@@ -160,6 +160,7 @@ impl Optimiser {
                 home,
             })
             .collect();
+
         Optimiser {
             memory,
             sampler: Sampler::new(rules, entries, effort.seed),
@@ -201,6 +202,7 @@ impl Optimiser {
                 .cloned()
                 .collect()
         };
+
         proof::prove(
             &self.memory,
             &about(&self.exit),
@@ -233,6 +235,7 @@ impl Optimiser {
                 .map(|rule| reloadable(rule, self.memory.entries, Dialect::V3))
                 .collect()
         };
+
         let saving = cost::saving(&change.gone, &change.come);
         self.steps.push(Step {
             kind: change.kind,
@@ -242,6 +245,7 @@ impl Optimiser {
             saving,
             proof,
         });
+
         self.exit = change.exit;
     }
 
@@ -253,12 +257,14 @@ impl Optimiser {
             .filter(|(_, rule)| rule.list != List::Exit)
             .peekable();
         let mut all = Vec::new();
+
         for placed in self.exit {
             while let Some((_, rule)) = others.next_if(|(position, _)| *position < placed.home) {
                 all.push(rule.clone());
             }
             all.push(placed.work.rule.clone());
         }
+
         all.extend(others.map(|(_, rule)| rule.clone()));
         Optimised {
             rules: all,

@@ -56,6 +56,7 @@ impl Price {
         let Some(arch) = entries.arch(Entry::Native) else {
             return Price::NOTHING;
         };
+
         let memory = Memory::new(entries);
         let exit = rules.iter().filter(|rule| rule.list == List::Exit);
         let works: Vec<Rc<Work>> = exit
@@ -90,6 +91,7 @@ impl Price {
                 break;
             }
         }
+
         Price {
             instructions: evaluated + PASSED_INSTRUCTIONS * f64::from(passed),
             ns: EVALUATED_NS * evaluated / evaluation(2.0) + f64::from(unwatched_ns(passed)),
@@ -115,6 +117,7 @@ fn compared(rule: &Rule, arch: Arch) -> (f64, bool) {
         (Field::Arch, Value::Number(value)) => condition.op.holds(arch.audit_arch(), *value),
         _ => false,
     };
+
     match rule
         .conditions
         .iter()

@@ -40,6 +40,7 @@ pub(super) fn prove(
     if !calls.iter().all(alike) {
         return None;
     }
+
     agree(memory, before, after, touched, sampler, samples).then_some(Proof {
         calls: calls.len(),
         samples,
@@ -62,6 +63,7 @@ pub(super) fn prove_apart(
     if !calls.iter().all(is_apart) {
         return None;
     }
+
     let after: Vec<Rc<Work>> = first.iter().chain(rules).cloned().collect();
     agree(memory, rules, &after, &never.calls, sampler, samples).then_some(Proof {
         calls: calls.len(),
@@ -134,6 +136,7 @@ pub(super) fn normal(list: Vec<Item>) -> Vec<Item> {
             .unwrap_or(0);
         ordered.push(rest.remove(first));
     }
+
     ordered
 }
 
@@ -156,6 +159,7 @@ pub(super) fn reduced(list: Vec<Item>) -> Vec<Item> {
             kept.push(item);
         }
     }
+
     let mut i = kept.len();
     while i > 0 {
         i -= 1;
@@ -163,6 +167,7 @@ pub(super) fn reduced(list: Vec<Item>) -> Vec<Item> {
             kept.remove(i);
         }
     }
+
     kept
 }
 

@@ -96,11 +96,13 @@ impl Kinds {
                 }
             })
             .collect();
+
         let mut groups: BTreeMap<CallKind, SyscallSet> = BTreeMap::new();
         for (nr, kind) in (0..).zip(&of) {
             let calls = groups.entry(*kind).or_insert(SyscallSet::EMPTY);
             calls.insert(nr);
         }
+
         Kinds {
             of,
             groups: groups.into_iter().collect(),
@@ -155,6 +157,7 @@ impl Residual {
             }
             return Ok(());
         };
+
         match field {
             Field::Arch => {
                 let arch = entries.arch(entry).map(Arch::audit_arch);
@@ -171,6 +174,7 @@ impl Residual {
             }
             _ => {}
         }
+
         match bounded_fact(condition) {
             Some(fact) => self.bound(fact, condition, value),
             None => {
@@ -194,6 +198,7 @@ impl Residual {
             Field::Success => bounds.narrow(condition.op, if value != 0 { 1 } else { 2 }),
             _ => bounds.narrow(condition.op, value),
         };
+
         if possible {
             Ok(())
         } else {
@@ -263,6 +268,7 @@ impl Bounds {
             }
             Op::BitMask | Op::BitTest => return true,
         };
+
         self.first = self.first.max(first);
         self.last = self.last.min(last);
         self.tidy()
@@ -285,6 +291,7 @@ impl Bounds {
                 return true;
             }
         }
+
         false
     }
 
@@ -350,6 +357,7 @@ fn bounded_fact(condition: &Condition) -> Option<Fact> {
     if matches!(condition.op, Op::BitMask | Op::BitTest) {
         return None;
     }
+
     Some(match condition.field {
         Field::Pid => Fact::Pid,
         Field::Ppid => Fact::Ppid,

@@ -46,6 +46,7 @@ impl Sample {
         let Some(names) = &self.workload else {
             return TaskWorkload::UNKNOWN;
         };
+
         let [unit, slice, container] = names.each_ref().map(|name| {
             name.as_deref()
                 .map_or(WorkloadName::Nothing, WorkloadName::Is)
@@ -72,6 +73,7 @@ impl Sampler {
             paths: Vec::new(),
             numbers: vec![0, 1, 2, 1000, u32::MAX],
         };
+
         for condition in rules.iter().flat_map(|rule| &rule.conditions) {
             match &condition.value {
                 Value::Number(number) => sampler.numbers.extend([
@@ -83,6 +85,7 @@ impl Sampler {
                 Value::Text(_) => {}
             }
         }
+
         sampler.numbers.sort_unstable();
         sampler.numbers.dedup();
         sampler
@@ -97,6 +100,7 @@ impl Sampler {
         if self.identities.object(path).is_some() {
             return;
         }
+
         let object = ObjectId {
             dev: 0x0080_0001,
             ino: 100 + self.paths.len() as u64,
@@ -109,6 +113,7 @@ impl Sampler {
                 ..PathIdentity::default()
             },
         );
+
         self.paths.push((path.to_vec(), object));
     }
 
@@ -142,17 +147,20 @@ impl Sampler {
             }
             nr = (nr + 1) % 2048;
         }
+
         let mut sample = self.anything(nr);
         for condition in rule.into_iter().flat_map(|rule| &rule.conditions) {
             if self.below(8) > 0 {
                 self.satisfy(&mut sample, condition);
             }
         }
+
         let facts = &mut sample.facts;
         let arch = self.entries.arch(facts.entry);
         if arch.is_some_and(|arch| !Kinds::of(arch, self.entries.lists()).returns(nr)) {
             facts.result = None;
         }
+
         sample
     }
 
@@ -190,6 +198,7 @@ impl Sampler {
             are_above_used: true,
             workload: TaskWorkload::UNKNOWN,
         };
+
         let workload = (self.below(4) > 0).then(Default::default);
         Sample {
             facts,
@@ -212,6 +221,7 @@ impl Sampler {
             gid: self.number(),
             rdev: 0,
         };
+
         Name {
             path,
             inode: (self.below(4) > 0).then_some(inode),
@@ -234,6 +244,7 @@ impl Sampler {
                 return;
             }
         };
+
         let value = match condition.op {
             Op::Ne => value.wrapping_add(1 + self.below(2) as u32),
             Op::Lt => value.saturating_sub(1),
@@ -241,6 +252,7 @@ impl Sampler {
             Op::Ge => value.saturating_add(self.below(2) as u32),
             _ => value,
         };
+
         let facts = &mut sample.facts;
         let args = &mut facts.args;
         match condition.field {

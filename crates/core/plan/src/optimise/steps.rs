@@ -85,10 +85,12 @@ impl Optimiser {
                 None => covering,
             });
         }
+
         let Some(others) = others else {
             let description = "never matches: no call can meet its conditions".to_owned();
             return (StepKind::DropNeverMatching, description);
         };
+
         match others.first() {
             Some(&other) => {
                 let at = self.exit[other].work.rule.source.place();
@@ -136,6 +138,7 @@ impl Optimiser {
             earlier.push(at);
             at += 1;
         }
+
         self.steps.len() > steps
     }
 
@@ -156,6 +159,7 @@ impl Optimiser {
             gone[0].source.place(),
             gone[1].source.place()
         );
+
         self.attempt(Change {
             kind: StepKind::Merge,
             description,
@@ -235,10 +239,12 @@ impl Optimiser {
             let differing = |item: &&Item| item.outcome != list[own].outcome;
             passed.extend(earlier.iter().filter(differing).map(|item| item.position));
         }
+
         // Only past rules on the same calls, since otherwise nothing is saved.
         let Some(&target) = passed.range(target..).next() else {
             return;
         };
+
         let mut exit = self.exit.clone();
         let placed = exit.remove(at);
         let rule = placed.work.rule.clone();
@@ -248,6 +254,7 @@ impl Optimiser {
             passed.range(target..).count()
         );
         exit.insert(target, placed);
+
         self.attempt(Change {
             kind: StepKind::HoistNever,
             description,

@@ -127,6 +127,7 @@ impl Memory {
             let is_named = !self.list(rules, call).is_empty();
             sets[usize::from(is_named)].insert(nr);
         }
+
         sets
     }
 
@@ -139,6 +140,7 @@ impl Memory {
                 add(&mut named, &work.calls);
             }
         }
+
         let mut calls = Vec::new();
         for entry in [Entry::Native, Entry::Compat] {
             let Some(arch) = self.entries.arch(entry) else {
@@ -156,6 +158,7 @@ impl Memory {
                 calls.extend(rest.iter().find(|&nr| !named.contains(nr)).map(call));
             }
         }
+
         calls
     }
 }

@@ -31,6 +31,7 @@ pub fn evaluate(rows: &[Row], pages: u32, npages: u32, values: &Values) -> Verdi
         0 => all,
         summary => page_mask(rows, summary, all, values).0,
     };
+
     for i in (0..npages).filter(|i| worth & 1 << i != 0) {
         let page = row((pages + i) as usize).a as u32 as usize;
         let (head, more) = (row(page), row(page + 1));
@@ -65,6 +66,7 @@ pub fn evaluate(rows: &[Row], pages: u32, npages: u32, values: &Values) -> Verdi
             never: head.b & 1 << bit != 0,
         };
     }
+
     if undecided.is_empty() {
         Verdict::NoMatch
     } else {
@@ -128,12 +130,14 @@ fn marks_mask(
             }
         }
     }
+
     let mask = mask & any & (!never | entries[0].b | proven);
     let mut sure = (sure & !never | proven & never) & place.b;
     let several = |mask: u64| mask.count_ones() > 1;
     if seen.is_several && (several(mask & in_order) || several(worth)) {
         sure &= !in_order;
     }
+
     (mask, sure)
 }
 
@@ -143,11 +147,13 @@ fn executable_mask(rows: &[Row], at: usize, never: u64, values: &Values) -> u64 
     let Some(number) = values.fact[Fact::Exe as usize] else {
         return head.b | !never;
     };
+
     let mask_of = |number: u32| range_mask(entries, number);
     let mut possible = vec![number];
     if values.exe_by_name != number {
         possible.extend([values.exe_by_name, 0]);
     }
+
     let masks = possible.into_iter().map(mask_of);
     let (any, all) = masks.fold((0, u64::MAX), |(any, all), mask| (any | mask, all & mask));
     any & !never | all & never
@@ -168,6 +174,7 @@ fn lookup_mask(rows: &[Row], at: usize, values: &Values) -> u64 {
     let Some(value) = values.fact[head.a as u32 as usize] else {
         return head.b;
     };
+
     let entries = entries_of(rows, place);
     let named = |id: u32| {
         entries
@@ -181,6 +188,7 @@ fn lookup_mask(rows: &[Row], at: usize, values: &Values) -> u64 {
             .take(GROUPS_MAX)
             .fold(named(value), |mask, &group| mask | named(group))
     };
+
     match (head.a >> 32) as u32 {
         LOOKUP_RANGES => range_mask(entries, value),
         LOOKUP_BITS => entries.iter().fold(u64::MAX, |mask, entry| {

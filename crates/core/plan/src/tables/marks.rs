@@ -19,11 +19,13 @@ impl Builder {
         if slots == 0 {
             return;
         }
+
         let first = self.rows.len();
         self.rows.resize(first + slots, Row::default());
         for (slot, [a, b]) in taken {
             self.rows[first + slot] = Row { a, b };
         }
+
         self.rows[head] = Row {
             a: first as u64,
             b: slots as u64 - 1,

@@ -39,6 +39,7 @@ fn of_fact(fact: Fact, pages: &[PageRanges]) -> Option<Lookup> {
             changes.push((start, number, met));
         }
     }
+
     changes.sort_unstable();
     let entries = sweep(all, &changes);
     let clears = absent != all || entries.iter().any(|entry| entry.b != all);
@@ -77,5 +78,6 @@ fn sweep(all: u64, changes: &[(u64, usize, bool)]) -> Vec<Row> {
             });
         }
     }
+
     entries
 }

@@ -41,6 +41,7 @@ impl Values {
             groups: facts.groups.to_vec(),
             marks: None,
         };
+
         let mut set = |fact: Fact, value: u32| values.fact[fact as usize] = Some(value);
         set_ids(&mut set, facts);
         set(Fact::Pers, facts.personality);
@@ -48,6 +49,7 @@ impl Values {
             set(Fact::Exit, exit as u32);
             set(Fact::Success, valid);
         }
+
         for (fact, arg) in [Fact::A0, Fact::A1, Fact::A2, Fact::A3]
             .into_iter()
             .zip(facts.args)
@@ -63,6 +65,7 @@ impl Values {
         let is_unix = shape.may_name_socket() && facts.saddr_fam == Some(AF_UNIX);
         values.fact[Fact::SocketName as usize] = Some(is_unix.into());
         let workload = facts.workload;
+
         // The programs know all of a cgroup, or nothing.
         if workload.is_proven() {
             let (unit, made) = (workload.unit, workload.containers.made);
@@ -70,6 +73,7 @@ impl Values {
             values.fact[Fact::Slice as usize] = names.value(Field::Slice, workload.slice);
             values.fact[Fact::Container as usize] = names.value(Field::Container, made);
         }
+
         let value = |field| names.past.value(field, &workload.past, identities);
         values.fact[Fact::Labels as usize] = value(Field::Label);
         values.fact[Fact::Ancestors as usize] = value(Field::AncestorExe);
@@ -115,9 +119,11 @@ fn access(facts: &Facts<'_>, shape: &Shape) -> u32 {
             0
         };
     }
+
     if shape.how == NONE && shape.open_flags == NONE {
         return 0;
     }
+
     let any = abi::PERM_READ | abi::PERM_WRITE;
     facts.open_flags.map_or(any, abi::PermClass::open_bits)
 }

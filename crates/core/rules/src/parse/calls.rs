@@ -18,6 +18,7 @@ pub(super) fn add_names(
     if draft.is_on(List::IoUring) {
         return add_uring_ops(draft, argument);
     }
+
     let refused = [
         (
             List::Task,
@@ -36,9 +37,11 @@ pub(super) fn add_names(
             "Error: syscall auditing cannot be put on exclude list",
         ),
     ];
+
     if let Some((_, message)) = refused.into_iter().find(|row| draft.is_on(row.0)) {
         return Err(Fault::at(argument, message));
     }
+
     let is_arch_unknown = draft.facts.arch.is_none();
     let number = *draft
         .facts
@@ -47,10 +50,12 @@ pub(super) fn add_names(
     for item in items(argument) {
         add_syscall(draft, &item, number)?;
     }
+
     draft.facts.has_syscalls = true;
     if is_arch_unknown && draft.add.is_some() {
         warnings.extend(mismatch_warning(&draft.syscalls, argument, site));
     }
+
     Ok(Next::Go)
 }
 
@@ -60,6 +65,7 @@ fn add_syscall(draft: &mut Draft, item: &Word, audit_arch: u32) -> Result<(), Fa
         draft.syscalls = SyscallSet::ALL;
         return Ok(());
     }
+
     let arch = Arch::from_audit_arch(audit_arch);
     let number = arch
         .and_then(|arch| syscall_number(arch, &text))
@@ -101,6 +107,7 @@ fn add_uring_ops(draft: &mut Draft, argument: &Word) -> Result<Next, Fault> {
         };
         draft.syscalls.insert(op);
     }
+
     draft.facts.has_syscalls = true;
     Ok(Next::Go)
 }
@@ -141,6 +148,7 @@ fn items(argument: &Word) -> Vec<Word> {
     if !argument.bytes.contains(&b',') {
         return vec![argument.clone()];
     }
+
     let mut at = 0;
     let mut items = Vec::new();
     for part in argument.bytes.split(|&byte| byte == b',') {
@@ -149,6 +157,7 @@ fn items(argument: &Word) -> Vec<Word> {
         }
         at += part.len() + 1;
     }
+
     items
 }
 

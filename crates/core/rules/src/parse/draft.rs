@@ -51,10 +51,12 @@ impl Draft {
                 },
             ));
         }
+
         if std::mem::replace(&mut self.has_list, true) {
             let message = "Multiple rule insert/delete operations are not allowed";
             return Err(Fault::at(argument, message));
         }
+
         let verb = match target {
             Target::Append => "Append",
             Target::Prepend => "Add",
@@ -73,10 +75,12 @@ impl Draft {
             warnings.push(Fault::at(argument, message).help("the line has no effect"));
             return Ok(Next::Done);
         };
+
         match target {
             Target::Delete => self.delete = Some((list, action)),
             _ => self.add = Some((target, list, action)),
         }
+
         Ok(Next::Go)
     }
 
@@ -106,6 +110,7 @@ impl Draft {
             let key = argument.part(4, argument.bytes.len());
             return self.add_key(&key, site.dialect, warnings);
         }
+
         let count = self.conditions.len();
         let condition = field::field_pair(
             argument,
@@ -115,6 +120,7 @@ impl Draft {
             site.host,
             site.dialect,
         )?;
+
         warnings.extend(zero_warning(argument, condition.field));
         self.conditions.push((condition, argument.clone()));
         Ok(Next::Go)
@@ -143,6 +149,7 @@ impl Draft {
                 Some(_) => fault,
             });
         }
+
         self.add_key(argument, dialect, warnings)
     }
 
@@ -161,6 +168,7 @@ impl Draft {
                 )),
             );
         }
+
         if key.bytes.contains(&1) {
             let fault = Fault::at(key, format!("key {} has illegal character", key.text()));
             match dialect {
@@ -168,9 +176,11 @@ impl Draft {
                 Dialect::V4 | Dialect::Tarsier => return Err(fault),
             }
         }
+
         if separator > 0 {
             self.keys.push(1);
         }
+
         self.keys.extend_from_slice(&key.bytes);
         Ok(Next::Go)
     }
@@ -180,6 +190,7 @@ impl Draft {
         let Some(list) = self.list().filter(|_| !self.keys.is_empty()) else {
             return Ok(());
         };
+
         let place = words
             .iter()
             .rev()
@@ -194,6 +205,7 @@ impl Draft {
         let condition =
             field::field_pair(&pair, list, count, &mut self.facts, site.host, site.dialect)?;
         self.conditions.push((condition, pair));
+
         Ok(())
     }
 
@@ -214,9 +226,11 @@ impl Draft {
             }
             (None, None) => return Ok(None),
         };
+
         if list != List::Task && !self.facts.has_syscalls {
             self.syscalls = SyscallSet::ALL;
         }
+
         let (conditions, condition_words): (_, Vec<Word>) = self.conditions.into_iter().unzip();
         let rule = Rule {
             list,
@@ -225,6 +239,7 @@ impl Draft {
             conditions,
             source: site.source.clone(),
         };
+
         let host = (target != Target::Delete).then_some(site.host);
         check(&rule, host).map_err(|refusal| {
             let verb = match target {
@@ -239,6 +254,7 @@ impl Draft {
             };
             fault.help(refusal.reason).kind(refusal.kind)
         })?;
+
         Ok(Some(match target {
             Target::Append => Command::Append(rule),
             Target::Prepend => Command::Prepend(rule),

@@ -51,6 +51,7 @@ pub fn parse_line_as(
     if words.first().is_none_or(|word| line[word.start] == b'#') {
         return Parsed::default();
     }
+
     if line.len() >= LINE_LEN_MAX {
         let fault = Fault::line("The line is too long")
             .expected(format!("fewer than {LINE_LEN_MAX} bytes"));
@@ -60,6 +61,7 @@ pub fn parse_line_as(
             ..Parsed::default()
         };
     }
+
     parse_words(
         &words,
         &String::from_utf8_lossy(line),
@@ -109,6 +111,7 @@ fn parse_words(
     } else {
         line.commands
     };
+
     let warnings = line
         .warnings
         .into_iter()
@@ -163,6 +166,7 @@ impl<'a> Line<'a> {
         if let Some(word) = self.words.iter().find(|word| word.bytes.contains(&0)) {
             return Err(Fault::at(word, "A zero byte cannot be part of a rule"));
         }
+
         let mut options = Options::new(self.words);
         let mut is_last = false;
         while !is_last {
@@ -179,17 +183,20 @@ impl<'a> Line<'a> {
                 }
             }
         }
+
         let extra = options.extra.first().copied();
         let unread = if is_last {
             options.rest().first()
         } else {
             None
         };
+
         let unread = unread.filter(|_| !self.has_swallowed_rest());
         if let Some(word) = extra.or(unread) {
             return Err(Fault::at(word, "parameter passed without an option given")
                 .help("words belong to options; a comment needs a line of its own"));
         }
+
         let rule = std::mem::take(&mut self.draft).finish(self.words, self.site)?;
         self.commands.extend(rule);
         Ok(())

@@ -82,6 +82,7 @@ pub(super) fn whole_line(
         }
         _ => return message(argument, count),
     };
+
     Ok((command, Next::Last))
 }
 

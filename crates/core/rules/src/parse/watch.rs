@@ -21,10 +21,12 @@ pub(super) fn watch(
         let message = "watch option can't be given with a syscall";
         return Err(Fault::at(argument, message));
     }
+
     match target {
         Target::Delete => draft.delete = Some((List::Exit, Action::Always)),
         _ => draft.add = Some((target, List::Exit, Action::Always)),
     }
+
     draft.facts.has_syscalls = true;
     check_watch_path(argument, warnings)?;
     if !draft.conditions.is_empty() {
@@ -36,12 +38,14 @@ pub(super) fn watch(
             },
         ));
     }
+
     let mut path = argument.bytes.clone();
     if path.len() > 2 {
         while path.len() > 1 && path.ends_with(b"/") {
             path.pop();
         }
     }
+
     let field = match site.host.path_kind(&path) {
         PathKind::Dir => Field::Dir,
         PathKind::Other | PathKind::Missing => Field::Watch,
@@ -62,6 +66,7 @@ pub(super) fn watch(
         .map(|condition| (is_equal(condition), argument.clone()))
         .collect();
     draft.facts.has_perm = true;
+
     Ok(Next::Go)
 }
 
@@ -73,9 +78,11 @@ fn check_watch_path(argument: &Word, warnings: &mut Vec<Fault>) -> Result<(), Fa
             "The path passed for the watch is too big",
         ));
     }
+
     if path.first() != Some(&b'/') {
         return Err(Fault::at(argument, "The path must start with '/'"));
     }
+
     let trimmed = path.trim_ascii_end();
     let base = trimmed
         .split(|&byte| byte == b'/')
@@ -83,14 +90,17 @@ fn check_watch_path(argument: &Word, warnings: &mut Vec<Fault>) -> Result<(), Fa
     if base.is_some_and(|base| base.len() > 255) {
         return Err(Fault::at(argument, "The base name of the path is too big"));
     }
+
     if path.windows(2).any(|pair| pair == b"..") {
         let message = "Warning - relative path notation is not supported";
         warnings.push(Fault::at(argument, message).help("the path is used as it is written"));
     }
+
     if path.contains(&b'*') || path.contains(&b'?') {
         let message = "Warning - wildcard notation is not supported";
         warnings.push(Fault::at(argument, message).help("the path is used as it is written"));
     }
+
     Ok(())
 }
 
@@ -104,6 +114,7 @@ pub(super) fn permissions(draft: &mut Draft, argument: &Word) -> Result<Next, Fa
         let message = format!("permission {} is too long", argument.text());
         return Err(Fault::at(argument, message).expected("letters of `rwxa`"));
     }
+
     let mut bits = 0;
     for &letter in &argument.bytes {
         let Some(bit) = field::perm_letter(letter) else {
@@ -113,6 +124,7 @@ pub(super) fn permissions(draft: &mut Draft, argument: &Word) -> Result<Next, Fa
         };
         bits |= bit;
     }
+
     set_permissions(draft, argument, bits)?;
     draft.facts.has_perm = true;
     Ok(Next::Go)
@@ -126,6 +138,7 @@ fn set_permissions(draft: &mut Draft, argument: &Word, bits: u32) -> Result<(), 
             is_done = true;
         }
     }
+
     if is_done {
         return Ok(());
     }
@@ -133,17 +146,20 @@ fn set_permissions(draft: &mut Draft, argument: &Word, bits: u32) -> Result<(), 
         let message = "Permissions should be preceeded by other fields";
         return Err(Fault::at(argument, message));
     }
+
     if draft.conditions.len() >= field::CONDITIONS_MAX {
         return Err(Fault::at(
             argument,
             "Too many fields when adding permissions",
         ));
     }
+
     let condition = Condition {
         field: Field::Perm,
         op: Op::Eq,
         value: Value::Number(bits),
     };
     draft.conditions.push((condition, argument.clone()));
+
     Ok(())
 }

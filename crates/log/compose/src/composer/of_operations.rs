@@ -18,6 +18,7 @@ pub(super) fn completed<T: Tally, W: Watcher>(
     let Some(pending) = &completed.of else {
         return Ok(composer.event(cpu, &event, out, live));
     };
+
     let header = event.header();
     composer.host.begin_event(header.uid, header.cgroup_id);
     let call = composer.texts.calls.of(&event);
@@ -27,6 +28,7 @@ pub(super) fn completed<T: Tally, W: Watcher>(
         // The names are those of the pending event; by now they may lead elsewhere.
         composer.resolver.forget()
     }
+
     let selected = Selected {
         task_label: TaskLabel::of(
             &event,
@@ -39,6 +41,7 @@ pub(super) fn completed<T: Tally, W: Watcher>(
         is_unsure: false,
         result_of: Some(pending.stamp),
     };
+
     let (outcome, _) = composer.record(cpu, &event, selected, out, live);
     composer.host.system.end_event();
     Ok(outcome)
@@ -57,21 +60,25 @@ pub(super) fn overdue<T: Tally>(
     let mut count = |outcome| {
         recorded += u64::from(matches!(outcome, Outcome::Recorded | Outcome::Urgent));
     };
+
     for completed_event in composer.operations.left() {
         if let Ok(outcome) = completed(composer, 0, &completed_event, out, None::<&mut ()>) {
             count(outcome);
         }
     }
+
     let at_end = if at_end {
         composer.operations.take_all()
     } else {
         Vec::new()
     };
+
     for frame in at_end {
         if let Ok(event) = Event::parse(&frame) {
             count(composer.event(0, &event, out, None::<&mut ()>));
         }
     }
+
     while let Some(frame) = composer.operations.overdue() {
         let Ok(event) = Event::parse(&frame) else {
             continue;
@@ -85,6 +92,7 @@ pub(super) fn overdue<T: Tally>(
             .recorded(event.header().frame.id, recorded_as);
         count(outcome);
     }
+
     recorded
 }
 

@@ -42,6 +42,7 @@ impl Processes {
         if known.has_ended || known.has_class {
             return None;
         }
+
         known.has_class = true;
         let known = self.known.get(&process)?;
         let exe = known.program.as_deref().and_then(KeptProgram::run_exe);
@@ -91,6 +92,7 @@ impl Processes {
         let Some(before) = known.class else {
             return self.note_class(process, looked);
         };
+
         let are_all_told = before.losses == looked.losses;
         let is_possible = match (before.class, looked.class) {
             (None, _) => true,
@@ -104,6 +106,7 @@ impl Processes {
                 before.may_become(&now) && (is_executed && are_explained || !are_all_told)
             }
         };
+
         is_possible && self.note_class(process, looked)
     }
 

@@ -29,6 +29,7 @@ pub(crate) fn entries(items: &[Item], identities: &Identities) -> Vec<Name> {
             ..Name::default()
         }));
     }
+
     names
 }
 

@@ -56,10 +56,12 @@ impl Reader<'_> {
         if !looks_up(event, index) {
             return None;
         }
+
         let (text, is_kernel_text) = text_of(event, index)?;
         let mut base = Vec::new();
         let dir = event.dir(index).filter(|_| text.first() != Some(&b'/'));
         let is_dirfd_relative = dir.is_some() && arg.dir != plan::NONE;
+
         let base_inode = match &dir {
             Some(dir) => {
                 dir.walked(&mut base);
@@ -72,6 +74,7 @@ impl Reader<'_> {
                 self.directories.cwd_inode
             }
         };
+
         let is_nameless = text.is_empty()
             && (names_descriptor_alone(event, index, self.kernel)
                 || looks_at_descriptor(event) == Some(false));
@@ -86,6 +89,7 @@ impl Reader<'_> {
         if is_no_name && !takes_empty_path(event) || is_nameless {
             return None;
         }
+
         let (name, path) = self.name_and_path(text, &base, is_dirfd_relative);
         let exit = event.exit();
         let is_old_name = arg.use_ == NameUse::Rename && index == 0;
@@ -108,12 +112,14 @@ impl Reader<'_> {
                 && objects::is_unreached(event, text, is_old_name),
             is_barred: is_barred(event, index) || is_refused_at_once(event),
         };
+
         if matches!(
             arg.use_,
             NameUse::Create | NameUse::Delete | NameUse::Rename
         ) {
             found.set_parent(objects::parent(event, index));
         }
+
         Some(found)
     }
 
@@ -128,10 +134,12 @@ impl Reader<'_> {
         if !destination.is_empty() && text.first() != Some(&b'/') {
             return (destination.clone(), destination.clone());
         }
+
         let mut path = Vec::with_capacity(base.len() + text.len() + 2);
         if !base.is_empty() || text.first() == Some(&b'/') {
             text::join(&mut path, base, text);
         }
+
         let mut name = text.to_vec();
         if is_dirfd_relative && !text.is_empty() {
             name.clear();
@@ -141,6 +149,7 @@ impl Reader<'_> {
             }
             name.extend_from_slice(text);
         }
+
         (name, path)
     }
 }

@@ -140,6 +140,7 @@ pub(super) fn collects_names(event: &Event<'_>, kernel: Kernel) -> bool {
     if is_refused_first(event) {
         return false;
     }
+
     match (call_name(event), event.exit()) {
         (Some("openat2"), Some(EINVAL | EFAULT | E2BIG)) => false,
         (Some("newfstatat" | "fstatat64"), _) if kernel.fstatat_takes_descriptor => {
@@ -192,6 +193,7 @@ pub(super) fn may_look_up_more(event: &Event<'_>) -> bool {
     if matches!(event.exit(), Some(EPERM | EBADF | EFAULT)) {
         return false;
     }
+
     match call_name(event) {
         Some("mount") => args[3] & (MS_REMOUNT | MS_BIND | MS_MOVE | CHANGES_KIND) == 0,
         Some("fsconfig") => matches!(args[1] as u32, 1 | 3 | 4 | 6 | 8),

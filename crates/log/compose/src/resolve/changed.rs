@@ -49,16 +49,19 @@ pub(super) fn rename(
         (None, Some(new)) => return items.item(&new, NameType::Unknown, None),
         (None, None) => return,
     };
+
     let (first, second) = if kernel.last_name_first {
         (&new, &old)
     } else {
         (&old, &new)
     };
+
     let flags = match call_name(event) {
         Some("renameat2") => event.header().args[4] & u64::from(u32::MAX),
         _ => 0,
     };
     let is_refused = event.exit() == Some(EINVAL) && are_refused(flags);
+
     // The directory of the old name is looked up before that of the new one.
     let is_lost = is_refused || old.is_barred || new.failed && !items.reaches_directory(&old);
     for arg in [first, second] {
@@ -68,6 +71,7 @@ pub(super) fn rename(
             items.parent(arg);
         }
     }
+
     let exchanges = flags & RENAME_EXCHANGE != 0;
     if let Some(moved) = objects::entry(event, wire::TARSIER_OBJECT_DELETE, 0) {
         return renamed_objects(items, event, &old, &new, moved, exchanges);
@@ -75,12 +79,14 @@ pub(super) fn rename(
     if event.exit() != Some(0) {
         return refused::rename(items, event, &old, &new);
     }
+
     let moved = items.view.inode(&new.path, false);
     let left = items.view.inode(&old.path, false);
     if !exchanges && moved.is_some() && moved == left {
         // Both are names of the same object: rename(2) does nothing.
         return;
     }
+
     items.item(&old, NameType::Delete, moved);
     if exchanges {
         items.item(&new, NameType::Delete, left);
@@ -109,19 +115,23 @@ fn renamed_objects(
     let same = |other: Option<Inode>| {
         moved.map(|inode| (inode.dev, inode.ino)) == other.map(|inode| (inode.dev, inode.ino))
     };
+
     if replaced.is_some_and(same) {
         // Both are names of the same object: rename(2) does nothing.
         return;
     }
+
     items.item(old, NameType::Delete, moved);
     if !done && event.exit().is_some_and(|exit| REFUSED.contains(&exit)) {
         return;
     }
+
     match replaced {
         Some(replaced) => items.item(new, NameType::Delete, replaced),
         None if !done => items.item(new, NameType::Create, None),
         None => {}
     }
+
     if done {
         items.item(new, NameType::Create, moved);
         if exchanges {
@@ -146,6 +156,7 @@ pub(super) fn link(
         Some(old) => leads_nowhere(items, event, old_arg, old),
         None => event.path(0).is_some_and(|text| text.data.is_empty()),
     };
+
     let parent = |items: &mut Items, new: &Arg<'_>| {
         if is_lost {
             // What the link is to lead to is looked up first.
@@ -154,15 +165,19 @@ pub(super) fn link(
             items.parent(new)
         }
     };
+
     if let (true, Some(new)) = (last_first, &new) {
         parent(items, new);
     }
+
     if let Some(old) = old {
         link_source(items, event, old_arg, old);
     }
+
     if let (false, Some(new)) = (last_first, &new) {
         parent(items, new);
     }
+
     let made = objects::entry(event, wire::TARSIER_OBJECT_CREATE, 1);
     if let (Some(new), Some(inode)) = (&new, made) {
         if event.exit().is_some_and(|exit| exit < 0) {

@@ -36,16 +36,19 @@ impl Directories {
         if let Some(root) = event.root() {
             root.walked(&mut self.root);
         }
+
         let header = event.header();
         view.set(header.mnt_ns, header.pid, &self.root);
         let before = event
             .object(wire::TARSIER_OBJECT_CWD, 0)
             .filter(|before| !before.is_incomplete());
+
         if let Some(before) = &before {
             self.cwd_inode = Inode::from_wire(&before.inode);
             self.cwd.clear();
             before.walked(&mut self.cwd);
         }
+
         before.is_some()
     }
 
@@ -69,6 +72,7 @@ impl Directories {
             let target = event.object(wire::TARSIER_OBJECT_TARGET, index)?;
             Some(objects::place(&target).1).filter(|path| !path.is_empty())
         };
+
         // A chroot that no hook has noted: the new root is the task's.
         let root = || event.root().map(|_| self.root.clone());
         let seen = match (call_name(event), place(0).or_else(root), place(1)) {
@@ -78,6 +82,7 @@ impl Directories {
             }
             _ => None,
         };
+
         if let Some(seen) = seen {
             self.cwd = seen;
         }

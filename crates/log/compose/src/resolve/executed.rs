@@ -31,26 +31,31 @@ impl Executed<'_> {
             self.interpreters_between(event);
             return self.missing_interpreter(event, arg);
         };
+
         let image = Inode::from_wire(&file.inode);
         let opened = event.executed_as(wire::TARSIER_EXECUTED_IMAGE);
         let mut image_path = arg.path.clone();
         // The kernel names a file that execveat was given by its descriptor `/dev/fd/N` or `/dev/fd/N/NAME`.
         let by_descriptor = arg.text.strip_prefix(b"/dev/fd/");
         let by_descriptor = by_descriptor.filter(|_| call_name(event) == Some("execveat"));
+
         match by_descriptor {
             Some(rest) => image_path = self.named_by_descriptor(event, rest, &file),
             None if file.interpreter.is_empty() => self.items.item(arg, NameType::Normal, image),
             None => self.first(event, arg),
         }
+
         if !file.interpreter.is_empty() {
             self.interpreters_between(event);
             image_path.clear();
             text::join(&mut image_path, &self.directories.cwd, file.interpreter);
             self.interpreter(file.interpreter, &image_path, image);
         }
+
         if let (Some(opened), Some(item)) = (&opened, self.items.last_mut()) {
             at(item, opened);
         }
+
         self.with_caps();
         if let Some(image) = image {
             self.loader(event, image, &image_path);
@@ -99,6 +104,7 @@ impl Executed<'_> {
             }
             return;
         };
+
         let loader = Inode::from_wire(&opened.inode);
         let name = loader.and_then(|loader| self.interpreters.name_of(view, loader, image, path));
         self.opened(&opened);
@@ -141,6 +147,7 @@ impl Executed<'_> {
         let Some(script) = script.filter(|_| event.exit() == Some(ENOENT)) else {
             return;
         };
+
         let of = script.inode.map(object);
         if let Some(name) = interp::script_interpreter(&mut self.items.view, of, &arg.path) {
             let mut path = Vec::new();
@@ -166,6 +173,7 @@ impl Executed<'_> {
         if let Some(exe) = event.exe().filter(|_| runs) {
             exe.walked(&mut path);
         }
+
         let slash = rest.iter().position(|&byte| byte == b'/');
         let relative = slash.map_or(&b""[..], |slash| &rest[slash + 1..]);
         let name = match (relative, runs) {
@@ -188,6 +196,7 @@ impl Executed<'_> {
             existed: true,
             caps: FileCaps::NONE,
         });
+
         path
     }
 
@@ -216,6 +225,7 @@ fn at(item: &mut Item, opened: &DirPart<'_>) {
     if u32::from(opened.flags) & in_part != 0 {
         return;
     }
+
     let mut path = Vec::new();
     wire::walked_path(
         opened.walk,

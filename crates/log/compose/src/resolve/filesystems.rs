@@ -45,6 +45,7 @@ impl Filesystems {
                 .collect();
             self.read_at_ns = Some(self.system.monotonic_ns());
         }
+
         self.kinds.get(&dev).copied()
     }
 

@@ -18,6 +18,7 @@ pub(super) fn tell(view: &mut View, event: &Event<'_>, args: [&Option<Arg<'_>>; 
             view.know(&arg.path, true, Inode::from_wire(&inode));
         }
     }
+
     for arg in args.into_iter().flatten() {
         // The text that the kernel read, if that is known, may be another one.
         let is_same = event
@@ -83,14 +84,17 @@ fn tell_before(view: &mut View, event: &Event<'_>, arg: &Arg<'_>, after: Option<
     let Some(before) = event.before(arg.index) else {
         return;
     };
+
     if event.has_flag(wire::TARSIER_URING) {
         tell_submitted(view, arg, &before);
     }
+
     let is_gone = matches!(call_name(event), Some("umount" | "umount2"));
     let of = [
         (wire::TARSIER_FOUND_TARGET, true),
         (wire::TARSIER_FOUND_ENTRY, false),
     ];
+
     for (what, follow) in of {
         let inode = |found: &tarsier_found| {
             let inode = if follow { &found.target } else { &found.entry };
@@ -137,17 +141,21 @@ fn tell_one(view: &mut View, event: &Event<'_>, arg: &Arg<'_>, found: &tarsier_f
     if known(wire::TARSIER_FOUND_PARENT) {
         view.know(&arg.directory(), true, inode(&found.parent));
     }
+
     if known(wire::TARSIER_FOUND_DIRECT) {
         view.know_direct(&arg.directory());
     }
+
     // The root directory, and `.`, are directories of their own names.
     let is_own = matches!(text::last_component(arg.text), b"" | b".") && !arg.text.is_empty();
     if is_own && known(wire::TARSIER_FOUND_TARGET) {
         view.know(&arg.directory(), true, inode(&found.target));
     }
+
     if known(wire::TARSIER_FOUND_ABOVE) {
         view.know_above(&arg.path);
     }
+
     // A rename that leaves the old name as it is has looked both names up, so that they are in the cache.
     let is_renamed = arg.use_ == NameUse::Rename && arg.index == 0 && event.exit() == Some(0);
     let is_gone = is_renamed && known(wire::TARSIER_FOUND_NOT_CACHED);
@@ -155,15 +163,18 @@ fn tell_one(view: &mut View, event: &Event<'_>, arg: &Arg<'_>, found: &tarsier_f
         view.know(&arg.path, false, None);
         view.know(&arg.path, true, None);
     }
+
     if refuses_link(event, found) {
         // The kernel stops at the link, and that is what it records.
         view.know(&arg.path, true, inode(&found.entry));
     }
+
     let is_link = known(wire::TARSIER_FOUND_ENTRY) && inode(&found.entry).is_some_and(is_link);
     if is_covered(event, arg) && known(wire::TARSIER_FOUND_COVERED) && !is_link {
         view.know(&arg.path, true, inode(&found.covered));
         return;
     }
+
     if known(wire::TARSIER_FOUND_ENTRY) {
         // Calls that change entries do not go to what is mounted on them.
         let entry = if changes_entries(arg) && known(wire::TARSIER_FOUND_COVERED) {
@@ -173,6 +184,7 @@ fn tell_one(view: &mut View, event: &Event<'_>, arg: &Arg<'_>, found: &tarsier_f
         };
         view.know(&arg.path, false, inode(entry));
     }
+
     if known(wire::TARSIER_FOUND_TARGET) {
         view.know(&arg.path, true, inode(&found.target));
     }

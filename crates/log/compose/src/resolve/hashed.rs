@@ -15,6 +15,7 @@ pub(super) fn of(view: &mut View, items: &[Item], event: &Event<'_>, exe: &[u8])
     let Some(file) = event.exec_file() else {
         return Vec::new();
     };
+
     let mut hashed = Hashed { view, event };
     let image = Inode::from_wire(&file.inode);
     let mut hashes = vec![hashed.file(HashedFile::Exe, exe, image)];
@@ -27,6 +28,7 @@ pub(super) fn of(view: &mut View, items: &[Item], event: &Event<'_>, exe: &[u8])
         };
         hashes.push(hashed.file(HashedFile::Script, path, inode));
     }
+
     hashes
 }
 

@@ -37,11 +37,13 @@ impl Interpreters {
         if let Some(known) = self.known.get(&key) {
             return known.clone();
         }
+
         let name = loader_in(view, image, path);
         let name = name.filter(|name| view.inode(name, true).map(object) == Some(key.1));
         if self.known.len() >= REMEMBERED_MAX {
             self.known.clear();
         }
+
         self.known.insert(key, name.clone());
         name
     }
@@ -78,6 +80,7 @@ pub fn elf_interpreter(head: &[u8]) -> Option<Vec<u8>> {
     if head.get(..4)? != b"\x7fELF" || head.get(5)? != &1 {
         return None;
     }
+
     let is_64 = *head.get(4)? == 2;
     let bytes = |at: usize, len: usize| head.get(at..)?.get(..len);
     let half = |at: usize| Some(u16::from_le_bytes(bytes(at, 2)?.try_into().ok()?));
@@ -88,6 +91,7 @@ pub fn elf_interpreter(head: &[u8]) -> Option<Vec<u8>> {
     } else {
         (word(28)? as usize, half(42)? as usize, half(44)?)
     };
+
     for i in 0..count as usize {
         let entry = table.checked_add(i.checked_mul(size)?)?;
         if word(entry)? != PT_INTERP {
@@ -105,6 +109,7 @@ pub fn elf_interpreter(head: &[u8]) -> Option<Vec<u8>> {
         let name = head.get(offset as usize..end)?;
         return Some(name.split(|&byte| byte == 0).next()?.to_vec());
     }
+
     None
 }
 

@@ -98,11 +98,13 @@ impl Items {
             };
             return (dir.to_vec(), arg.parent_inode.or(arg.base_inode));
         }
+
         let name = if arg.is_dirfd_relative {
             text::parent_text(&arg.name).to_vec()
         } else {
             parent.to_vec()
         };
+
         let known = arg.parent_inode;
         let inode = known.or_else(|| self.view.inode(&arg.directory(), true));
         (name, inode)
@@ -120,6 +122,7 @@ impl Items {
             // The look-up did not reach the last name.
             return self.item(arg, NameType::Unknown, None);
         }
+
         self.list.push(Item {
             name: Some(name),
             path: text::split(&arg.path).0.to_vec(),
@@ -170,6 +173,7 @@ impl Items {
             }
             return;
         }
+
         let inode = match (arg.text.is_empty(), arg.base_inode, told) {
             (true, Some(inode), _) => {
                 let known = self.view.known(&arg.path, true).flatten();
@@ -178,11 +182,13 @@ impl Items {
             (_, _, LookupOutcome::Missing) => None,
             _ => self.view.inode(&arg.path, follow),
         };
+
         let nametype = if inode.is_some() {
             NameType::Normal
         } else {
             NameType::Unknown
         };
+
         self.item(arg, nametype, inode);
         if let (LookupOutcome::There, Some(item)) = (told, self.list.last_mut()) {
             item.existed = true;
@@ -215,10 +221,12 @@ impl Items {
             || is_own(arg.text) && arg.base_inode.map(id) == inode.map(id)
             || inode.is_some() && self.view.inode(&arg.path, follow).map(id) == inode.map(id)
             || objects::ends_so(object, &arg.path);
+
         if !path.is_empty() {
             arg.path = path;
             arg.is_real = true;
         }
+
         if !leads_there {
             arg.name = if arg.is_real {
                 arg.path.clone()
@@ -226,6 +234,7 @@ impl Items {
                 Vec::new()
             };
         }
+
         inode
     }
 }

@@ -37,11 +37,13 @@ impl Matched<'_> {
             .map(|item| self.name(item, &evidence))
             .collect();
         let mut reached: Vec<Name> = Vec::new();
+
         for (item, name) in items.iter().zip(&mut names) {
             let target = self.behind_link(item, name);
             name.is_path_moot |= target.is_some() || self.follows_link(item);
             reached.extend(target);
         }
+
         if shape.kind == ShapeKind::Open {
             let file = event.file(0).filter(|_| opened_by_name(event));
             let mut opened = file.map(|file| self.file(&file, &evidence));
@@ -51,6 +53,7 @@ impl Matched<'_> {
             }
             reached.extend(opened);
         }
+
         if let Some(mut directory) = opened::passed_directory(items, event, shape) {
             directory.inode = self.view.inode(&directory.path, true);
             let name = self.name(&directory, &evidence);
@@ -59,17 +62,20 @@ impl Matched<'_> {
                 ..name
             });
         }
+
         reached.extend(event.executed().map(|(_, file)| self.executed(&file)));
         if evidence.may_have_replaced() {
             let made = items.iter().zip(&names);
             let made = made.filter(|(item, _)| item.nametype == NameType::Create);
             reached.extend(made.map(|(_, name)| replaced(name)));
         }
+
         for index in [0, 1] {
             if shape.paths[index].is_some() {
                 reached.extend(self.without_text(event, index as u8));
             }
         }
+
         let is_lost = |item: &Item| item.inode.is_none() && item.path.starts_with(b"/proc/");
         let is_unknown = |(item, name): (&Item, &Name)| {
             let is_seen = item.is_real || name.is_proven();
@@ -83,6 +89,7 @@ impl Matched<'_> {
         if is_missing || items.iter().zip(&names).any(is_unknown) {
             reached.push(Name::unknown());
         }
+
         names.extend(reached);
         names
     }
@@ -96,6 +103,7 @@ impl Matched<'_> {
             is_there && name.place == Proven::Later
         };
         let mut seen: Vec<&[u8]> = Vec::new();
+
         for name in names.iter().filter(is_asked) {
             // The view puts the root directory of the process before it.
             let path = name.path.strip_prefix(self.root);
@@ -106,6 +114,7 @@ impl Matched<'_> {
                 objects.extend(self.view.directories_above(path));
             }
         }
+
         objects
     }
 
@@ -118,6 +127,7 @@ impl Matched<'_> {
             true => Some([self.root, &item.path].concat()),
             false => self.canonical(item, is_proven),
         };
+
         Name {
             // Where a link that cannot be resolved now leads is known without it; in another mount namespace, paths lead
             // elsewhere.
@@ -147,6 +157,7 @@ impl Matched<'_> {
         } else {
             self.in_real_directory(&item.with_dots, is_proven)
         };
+
         with_dots.or_else(|| self.in_real_directory(&item.path, is_proven))
     }
 
@@ -156,6 +167,7 @@ impl Matched<'_> {
         if matches!(last, b"." | b"..") {
             return self.view.real_path(path, is_proven);
         }
+
         let mut real = self.view.real_path(dir, is_proven)?;
         if !last.is_empty() {
             if real.last() != Some(&b'/') {
@@ -163,6 +175,7 @@ impl Matched<'_> {
             }
             real.extend_from_slice(last);
         }
+
         Some(real)
     }
 
@@ -189,11 +202,13 @@ impl Matched<'_> {
         if name.path.is_empty() {
             return None;
         }
+
         let entry = self.view.known(&item.path, false).flatten();
         let is_plain = entry.is_some_and(|entry| !is_link(entry));
         if is_plain && self.view.is_direct(text::split(&item.path).0) {
             return None;
         }
+
         let path = self.view.real_path(&item.path, name.is_proven())?;
         (path != name.path).then(|| Name {
             path,
@@ -246,6 +261,7 @@ impl Matched<'_> {
         if !is_lost || !was_read || text_of(event, index).is_some() {
             return None;
         }
+
         let role = |role| event.object(role, index);
         let object =
             role(wire::TARSIER_OBJECT_TARGET).or_else(|| role(wire::TARSIER_OBJECT_OPENED));
@@ -253,6 +269,7 @@ impl Matched<'_> {
             let is_opened = index == 0 && event.file(0).is_some();
             return (!is_opened).then(Name::unknown);
         };
+
         let (inode, path) = super::objects::place(&object);
         Some(Name {
             is_unknown: path.is_empty() && inode.is_none(),

@@ -102,25 +102,31 @@ impl Resolver {
         let Some(cwd) = event.cwd().filter(|_| collects_names(event, self.kernel)) else {
             return;
         };
+
         let is_before = self.directories.take(event, &cwd, &mut self.items.view);
         let moved = moves_directory(event) && !is_before;
         if moved {
             self.directories.moved_to(event, shape);
         }
+
         self.paths(event, shape);
         if shape.kind == ShapeKind::Open && shape.paths[0].is_none() {
             opened::by_handle(&mut self.items, event);
         }
+
         of_mounts::add(&mut self.items, &self.directories, event);
         if shape.fd != plan::NONE && event.exit() != Some(EBADF) {
             reached::by_descriptor(&mut self.items, event);
         }
+
         if shape.may_name_socket() {
             sockets::add(&mut self.items, &self.directories, event);
         }
+
         if event.exit() == Some(0) {
             self.directories.seen_from_new_root(event);
         }
+
         if moved {
             // The former directory is not known; no CWD record is better than a wrong one.
             self.directories.cwd.clear();
@@ -170,6 +176,7 @@ impl Resolver {
         let first = shape.paths[0].and_then(|arg| reader.arg(event, 0, arg));
         let second = shape.paths[1].and_then(|arg| reader.arg(event, 1, arg));
         found::tell(&mut self.items.view, event, [&first, &second]);
+
         match (shape.paths[0], shape.paths[1]) {
             (Some(old), Some(_)) if old.use_ == NameUse::Rename => {
                 changed::rename(&mut self.items, kernel, event, first, second)
@@ -202,6 +209,7 @@ impl Resolver {
         } else {
             arg.use_
         };
+
         match use_ {
             NameUse::Open => opened::add(items, kernel, (event, shape), &mut found, succeeded),
             NameUse::Exec => {

@@ -23,6 +23,7 @@ pub(super) fn with_path<'a>(opened: ObjectPart<'a>, file: Option<DirPart<'a>>) -
     if !opened.walk.is_empty() {
         return opened;
     }
+
     match file.filter(|file| id(&file.inode).is_some() && id(&file.inode) == id(&opened.inode)) {
         Some(file) => ObjectPart {
             walk: file.walk,
@@ -76,6 +77,7 @@ pub(super) fn is_unreached(event: &Event<'_>, text: &[u8], is_renamed: bool) -> 
             .iter()
             .any(|role| event.object(*role, index).is_some())
     };
+
     // The kernel does not search the directory for these names.
     let is_special = matches!(super::text::last_component(text), b"" | b"." | b"..");
     let is_telling = |exit: i64| on_the_way.contains(&exit) && (!is_renamed || exit == EINVAL);

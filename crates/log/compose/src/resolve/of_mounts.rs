@@ -151,6 +151,7 @@ impl<'e> Mounted<'_, 'e> {
         let of_kind = self
             .text(KIND)
             .and_then(|kind| self.items.view.needs_device(kind));
+
         let is_looked_up = match (self.event.exit(), of_kind) {
             // These come before the device.
             (Some(EPERM | ENODEV), _) | (_, Some(false)) => false,
@@ -158,6 +159,7 @@ impl<'e> Mounted<'_, 'e> {
             (Some(ENOENT), None) => is_device || is_missing,
             (_, None) => is_device,
         };
+
         if is_looked_up {
             self.items.looked_up(&arg, true, LookupOutcome::Nothing);
         }

@@ -35,6 +35,7 @@ pub(super) fn add(
         .object(wire::TARSIER_OBJECT_OPENED, 0)
         .filter(|_| succeeded)
         .map(|opened| objects::with_path(opened, event.file(0)));
+
     if let Some(opened) = opened {
         if creates && (opened.is_created() || !kernel.opens_first) {
             arg.parent_inode = objects::parent(event, 0).0;
@@ -51,6 +52,7 @@ pub(super) fn add(
         };
         return items.item(arg, nametype, inode);
     }
+
     let file = event.file(0).filter(|_| succeeded && opened_by_name(event));
     let is_made = file
         .as_ref()
@@ -58,6 +60,7 @@ pub(super) fn add(
     if creates && (is_made || !kernel.opens_first) {
         items.parent(arg);
     }
+
     match file.as_ref().and_then(|file| Inode::from_wire(&file.inode)) {
         Some(inode) => {
             let nametype = if is_made {
@@ -107,6 +110,7 @@ fn not_opened(items: &mut Items, kernel: Kernel, event: &Event<'_>, arg: &Arg<'_
         _ => LookupOutcome::by(event),
     };
     let mut is_there = || items.view.inode(&arg.path, !stops_at_link).is_some();
+
     // A name that ends with '/' cannot be made: open_last_lookups(), fs/namei.c. Nor does it lead to a file, as none does
     // that goes on behind one.
     let goes_on = [&b"/"[..], b"/.", b"/.."]
@@ -120,10 +124,12 @@ fn not_opened(items: &mut Items, kernel: Kernel, event: &Event<'_>, arg: &Arg<'_
     if is_no_file {
         return items.item(arg, NameType::Unknown, None);
     }
+
     let may_make = creates && !arg.is_barred && !matches!(told, LookupOutcome::Missing);
     if may_make && !is_there() {
         return not_made(items, kernel, event, arg);
     }
+
     items.looked_up(arg, !stops_at_link, told);
 }
 
@@ -153,6 +159,7 @@ fn through_link(items: &mut Items, arg: &Arg<'_>) {
         existed: true,
         ..Item::default()
     };
+
     let entry = Item {
         nametype: NameType::Create,
         ..Item::default()

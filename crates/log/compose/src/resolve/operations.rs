@@ -35,10 +35,12 @@ pub(super) fn opened_by_name(event: &Event<'_>) -> bool {
     let Some(file) = file else {
         return true;
     };
+
     let before = event.before(0).unwrap_or_default();
     if before.known & wire::TARSIER_FOUND_TARGET != 0 {
         return (before.target.ino, before.target.dev) == (file.inode.ino, file.inode.dev);
     }
+
     let is_created = u32::from(file.flags) & wire::TARSIER_PART_CREATED != 0;
     let last = |path: &[u8]| path.rsplit(|&byte| byte == b'/').next().map(<[u8]>::to_vec);
     let mut path = Vec::new();

@@ -59,12 +59,14 @@ impl<'e, 'f> Evidence<'e, 'f> {
                 NameUse::Create | NameUse::Delete | NameUse::Rename
             )
         };
+
         let path = self.event.path(index as u8);
         let is_empty = path.is_some_and(|path| path.data.is_empty());
         let parts = [
             self.event.found(index as u8),
             self.event.before(index as u8),
         ];
+
         self.event.exit() == Some(ENOENT)
             && self.shape.paths[index].is_some_and(changes)
             && !is_empty
@@ -82,6 +84,7 @@ impl<'e, 'f> Evidence<'e, 'f> {
             EISDIR if ends_in_slash => open_flags(self.event, self.shape) & O_CREAT == 0,
             _ => !ON_THE_WAY.contains(&error) && !is_refused_at_once(self.event),
         };
+
         let has_failed = self
             .event
             .exit()
@@ -219,11 +222,13 @@ impl<'e, 'f> Evidence<'e, 'f> {
             }
             (true, _) => Proven::Later,
         };
+
         let place = if file.is_incomplete() || self.event.is_above_cut() {
             Proven::Later
         } else {
             object
         };
+
         (object, place)
     }
 }

@@ -26,10 +26,12 @@ pub(super) fn add(items: &mut Items, event: &Event<'_>, name: &[u8]) {
         }
         return;
     }
+
     if let Some(inode) = objects::entry(event, wire::TARSIER_OBJECT_CREATE, 0) {
         items.hide_one();
         return items.push(item(name, NameType::Create, inode));
     }
+
     let opened = event.file(0).filter(|_| exit >= 0);
     let inode = opened.and_then(|file| Inode::from_wire(&file.inode));
     match exit {

@@ -19,6 +19,7 @@ pub(super) fn by_path(items: &mut Items, event: &Event<'_>, arg: PathArg, mut fo
         Some("quotactl") => items.named(&found),
         _ => {}
     }
+
     match event.object(wire::TARSIER_OBJECT_TARGET, found.index) {
         Some(target) => {
             let inode = items.agree(&mut found, &target, follow);
@@ -33,11 +34,13 @@ pub(super) fn by_path(items: &mut Items, event: &Event<'_>, arg: PathArg, mut fo
             items.looked_up(&found, follow, told);
         }
     }
+
     if is_nameless {
         if let Some(item) = items.last_mut() {
             item.name = None;
         }
     }
+
     let is_unmount = matches!(call_name(event), Some("umount" | "umount2" | "oldumount"));
     if let Some(item) = items.last_mut().filter(|item| is_unmount && item.existed) {
         // For umount, audit does not read the file capabilities: AUDIT_INODE_NOEVAL.
@@ -58,6 +61,7 @@ pub(super) fn by_descriptor(items: &mut Items, event: &Event<'_>) {
         }
         (None, None) => return,
     };
+
     items.push(Item {
         name: None,
         is_real: target.is_some() && !path.is_empty(),

@@ -28,6 +28,7 @@ pub(super) fn left_entry(
     if !arg.failed {
         return Some(found::entry_before(event, arg.index));
     }
+
     let is_found = match event.exit()? {
         // Only rmdir(2) gets this far with a '/' behind the name.
         EISDIR | ENOTDIR => !ends_in_slash(arg) || removes_directory(event),
@@ -35,9 +36,11 @@ pub(super) fn left_entry(
         EACCES => may_search(event, arg.index),
         _ => false,
     };
+
     if !is_found || is_special(arg) || arg.is_kernel_text {
         return None;
     }
+
     items.view.inode(&arg.path, false).map(Some)
 }
 
@@ -55,6 +58,7 @@ pub(super) fn has_tried_to_make(event: &Event<'_>, arg: &Arg<'_>) -> bool {
         Some(ENOSPC | EDQUOT | EMLINK) => true,
         _ => false,
     };
+
     is_tried && !arg.is_barred && !is_special(arg) && !arg.is_kernel_text
 }
 
@@ -107,6 +111,7 @@ fn is_refused_for_old(event: &Event<'_>) -> bool {
     let Some(found) = event.found(0) else {
         return true;
     };
+
     let fsuid = event.header().fsuid;
     match event.exit() {
         Some(EACCES) => found.known & wire::TARSIER_FOUND_WRITABLE == 0,

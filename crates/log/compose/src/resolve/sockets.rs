@@ -82,10 +82,12 @@ pub(super) fn add(items: &mut Items, directories: &Directories, event: &Event<'_
     let Some(use_) = AddressUse::of(event).filter(|use_| use_.may_look_up(event.exit())) else {
         return;
     };
+
     let mut paths: Vec<&[u8]> = event.message_addresses().filter_map(path_of).collect();
     if paths.is_empty() {
         paths.extend(event.sockaddr().and_then(path_of));
     }
+
     let is_single = paths.len() == 1;
     let mut added: Vec<&[u8]> = Vec::new();
     for path in paths {
@@ -110,9 +112,11 @@ fn add_one(
     if use_ == AddressUse::Bound {
         arg.use_ = NameUse::Create;
     }
+
     if is_single {
         found::tell_inner(&mut items.view, event, &arg);
     }
+
     match use_ {
         AddressUse::Bound => {
             items.parent(&arg);
@@ -135,10 +139,12 @@ pub(super) fn has_unknown(event: &Event<'_>, shape: &Shape) -> bool {
     if !AddressUse::of(event).is_some_and(|use_| use_.may_look_up(event.exit())) {
         return false;
     }
+
     let is_lost = |part: Part<'_>| part.is_unreadable() || part.is_cut();
     if event.message_addresses().any(is_lost) {
         return true;
     }
+
     // What is in memory now is not what the kernel used, if that is not the address of a UNIX socket. Of the messages of
     // a socketcall(2), one is known.
     let has_several =

@@ -9,6 +9,7 @@ pub(super) fn join(out: &mut Vec<u8>, dir: &[u8], path: &[u8]) {
     } else {
         [dir, path]
     };
+
     for component in parts
         .iter()
         .flat_map(|part| part.split(|&byte| byte == b'/'))
@@ -28,6 +29,7 @@ pub(super) fn join(out: &mut Vec<u8>, dir: &[u8], path: &[u8]) {
             }
         }
     }
+
     if out.len() == start {
         out.push(b'/');
     }

@@ -86,6 +86,7 @@ impl View {
         if self.is_located {
             return;
         }
+
         self.is_located = true;
         let pid = self.pid;
         let prefix = self.prefix.get_or_insert_with(Vec::new);
@@ -95,6 +96,7 @@ impl View {
         } else {
             self.prefix = None;
         }
+
         let prefix = self.prefix.as_deref().unwrap_or_default();
         self.system.seen_by(pid, prefix);
     }
@@ -244,6 +246,7 @@ impl View {
         if path.first() != Some(&b'/') || path.contains(&0) {
             return None;
         }
+
         self.locate_process();
         let prefix = self.prefix.as_ref()?;
         let path = if self.is_foreign {
@@ -252,6 +255,7 @@ impl View {
         } else {
             self.for_others(path)
         };
+
         self.path.clear();
         self.path.extend_from_slice(prefix);
         self.path.extend_from_slice(&path);
@@ -272,6 +276,7 @@ fn parse_caps(value: &[u8]) -> Option<FileCaps> {
     let set = |i: usize| -> Option<u64> {
         Some(u64::from(word(i)?) | u64::from(word(i + 2).unwrap_or(0)) << 32)
     };
+
     Some(FileCaps::Known {
         permitted: set(1)?,
         inheritable: set(2)?,

@@ -111,6 +111,7 @@ fn times(text: &[u8]) -> (u32, u32) {
             None => (time, time),
         });
     }
+
     range.unwrap_or((0, u32::MAX))
 }
 

@@ -90,13 +90,16 @@ impl Body for DaemonAction<'_> {
             put::text(out, " state=");
             put::text(out, state);
         }
+
         put::field(out, " auid=", self.auid);
         if let Some(uid) = self.uid {
             put::field(out, " uid=", uid);
         }
+
         if let Some(ses) = self.ses {
             put::field(out, " ses=", ses);
         }
+
         put::field(out, " pid=", self.pid);
         put::label(out, " subj=", self.subj);
         write_extra(out, self.extra);

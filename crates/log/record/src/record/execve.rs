@@ -67,6 +67,7 @@ impl<'a> Execve<'a> {
                 room -= window.write_piece(out, room);
             }
         }
+
         if self.cut_bytes > 0 {
             put::text(out, " cut_bytes=");
             put::decimal(out, self.cut_bytes);
@@ -117,6 +118,7 @@ impl<'a> Window<'a> {
         if !self.more {
             return;
         }
+
         let free = EXECVE_RECORD_MAX - (self.read - self.written);
         let fresh = &self.arg[self.read..][..free.min(self.arg.len() - self.read)];
         if fresh.len() == free {
@@ -133,6 +135,7 @@ impl<'a> Window<'a> {
                 };
             }
         }
+
         self.read += fresh.len();
         let held = self.read - self.written;
         self.text_len = if self.hex { held * 2 } else { held + 2 };
@@ -151,6 +154,7 @@ impl<'a> Window<'a> {
             (false, true) => &held[..room / 2],
             (false, false) => &held[..room - 2],
         };
+
         if self.hex {
             put::hex_bytes(out, piece);
             self.text_len -= piece.len() * 2;
@@ -158,6 +162,7 @@ impl<'a> Window<'a> {
             put::quoted(out, piece);
             self.text_len -= piece.len();
         }
+
         self.written += piece.len();
         out.len() - start
     }
@@ -170,6 +175,7 @@ impl<'a> Window<'a> {
             put::text(out, "_len=");
             put::decimal(out, self.shown_len as u64);
         }
+
         put::text(out, " a");
         put::decimal(out, number);
         if in_pieces {
@@ -178,6 +184,7 @@ impl<'a> Window<'a> {
             out.push(b']');
             self.pieces += 1;
         }
+
         out.push(b'=');
     }
 }

@@ -156,6 +156,7 @@ impl Body for ObjPid<'_> {
             put::text(out, name);
             put::signed(out, (value as i32).into());
         }
+
         put::label(out, " obj=", self.obj);
         put::text(out, " ocomm=");
         put::untrusted(out, self.ocomm);

@@ -162,6 +162,7 @@ impl Body for PathItem<'_> {
             put::text(out, " rdev=");
             put::device(out, inode.rdev);
         }
+
         put::label(out, " obj=", self.obj);
         put::text(out, " nametype=");
         put::text(out, self.nametype.name());

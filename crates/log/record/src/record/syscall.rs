@@ -127,9 +127,11 @@ impl Syscall<'_> {
             put::text(out, " per=");
             put::hex(out, self.personality.into(), 0);
         }
+
         if let Some(exit) = self.exit {
             write_result(out, is_success(exit), exit);
         }
+
         let [a0, a1, a2, a3] = self.a;
         put::text(out, " a0=");
         put::hex(out, a0, 0);
@@ -197,6 +199,7 @@ impl Body for Syscall<'_> {
         if has_others || has_blank(self.tty) || self.subj.is_some_and(has_blank) {
             return None;
         }
+
         Some([
             self.arch,
             self.nr as u32,
@@ -341,14 +344,17 @@ impl Body for UringOp<'_> {
         if let Some((success, exit)) = self.result {
             write_result(out, success, exit);
         }
+
         write_items(out, self.items, self.is_cut);
         if self.is_pending {
             put::text(out, " pending=yes");
         }
+
         if let Some(stamp) = self.result_of {
             put::text(out, " result_of=");
             stamp.write_id(out);
         }
+
         put::field(out, " ppid=", self.ppid);
         put::field(out, " pid=", self.pid);
         put::field(out, " uid=", self.uid);
@@ -359,6 +365,7 @@ impl Body for UringOp<'_> {
         put::field(out, " egid=", self.egid);
         put::field(out, " sgid=", self.sgid);
         put::field(out, " fsgid=", self.fsgid);
+
         if let Some(doer) = self.doer {
             put::field(out, " auid=", doer.auid);
             put::field(out, " ses=", doer.ses);
@@ -367,6 +374,7 @@ impl Body for UringOp<'_> {
             put::text(out, " exe=");
             put::untrusted_or_null(out, doer.exe);
         }
+
         put::label(out, " subj=", self.subj);
         put::text(out, " key=");
         put::untrusted_or_null(out, self.key);

@@ -56,10 +56,12 @@ fn label(name: &[u8]) -> Option<Label> {
     if name == b"cut_bytes" {
         return Some(Label::CutBytes);
     }
+
     let name = name.strip_prefix(b"a")?;
     if let Some(arg) = name.strip_suffix(b"_len") {
         return number(arg, 10).map(Label::Length);
     }
+
     if let Some(name) = name.strip_suffix(b"]") {
         let open = name.iter().position(|&byte| byte == b'[')?;
         return Some(Label::Piece(
@@ -67,6 +69,7 @@ fn label(name: &[u8]) -> Option<Label> {
             number(&name[open + 1..], 10)?,
         ));
     }
+
     number(name, 10).map(Label::Whole)
 }
 
@@ -108,6 +111,7 @@ impl ArgvBuilder {
                 Label::Piece(arg, piece) => self.piece(place, arg, piece, field.value)?,
             }
         }
+
         Ok(())
     }
 
@@ -136,6 +140,7 @@ impl ArgvBuilder {
         if arg == self.done + 1 && self.pieces > 0 {
             self.finish();
         }
+
         if arg == self.done {
             Ok(())
         } else {
@@ -153,6 +158,7 @@ impl ArgvBuilder {
                 found: arg,
             });
         }
+
         self.bytes(place, value)?;
         self.pieces += 1;
         let characters = if value.starts_with(b"\"") {
@@ -160,6 +166,7 @@ impl ArgvBuilder {
         } else {
             value.len()
         } as u64;
+
         if let Some(awaited) = self.awaited {
             let awaited = awaited.saturating_sub(characters);
             self.awaited = Some(awaited);
@@ -167,6 +174,7 @@ impl ArgvBuilder {
                 self.finish();
             }
         }
+
         Ok(())
     }
 
@@ -181,6 +189,7 @@ impl ArgvBuilder {
         if self.args.len() + value.len() > ARGV_BYTES_MAX {
             return Err(ArgvError::TooLong);
         }
+
         match value {
             [b'"', inner @ .., b'"'] => self.args.extend_from_slice(inner),
             digits
@@ -191,6 +200,7 @@ impl ArgvBuilder {
             }
             _ => return Err(ArgvError::Value(place)),
         }
+
         Ok(())
     }
 }

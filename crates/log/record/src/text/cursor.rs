@@ -169,6 +169,7 @@ impl<'a> Cursor<'a> {
             self.at += len + 1;
             return Ok(&left[..len]);
         }
+
         let digits = self.token(error.expected)?;
         if !is_hex(digits) {
             return Err(error);

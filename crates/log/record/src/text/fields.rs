@@ -43,6 +43,7 @@ impl<'a> Iterator for Fields<'a> {
         if self.rest.is_empty() {
             return None;
         }
+
         let blanks = self.rest.iter().take_while(|&&byte| byte == b' ').count();
         let text = &self.rest[blanks..];
         let mark = memchr::memchr2(b' ', b'=', text).unwrap_or(text.len());
@@ -52,12 +53,14 @@ impl<'a> Iterator for Fields<'a> {
         } else {
             (&text[..0], 0)
         };
+
         let end = match has_value {
             true if is_phrase(name) => value_at + phrase_len(&text[value_at..]),
             true => value_at + value_len(&text[value_at..]),
             false => mark,
         };
         self.rest = &text[end..];
+
         Some(Field {
             blanks,
             name,
@@ -79,6 +82,7 @@ fn phrase_len(text: &[u8]) -> usize {
     if matches!(text, [b'"' | b'\'', ..]) {
         return end;
     }
+
     loop {
         let blanks = text[end..].iter().take_while(|&&byte| byte == b' ').count();
         let word = &text[end + blanks..];

@@ -66,6 +66,7 @@ pub fn parse_line(line: &[u8]) -> Result<Record<'_>, TextError> {
     } else {
         None
     };
+
     cursor.literal("type=")?;
     let type_name = cursor.token("the name of a record type")?;
     cursor.literal(" msg=")?;
@@ -73,6 +74,7 @@ pub fn parse_line(line: &[u8]) -> Result<Record<'_>, TextError> {
     let (body, body_at) = cursor.rest();
     let has_blank = text[..body_at].ends_with(b" ");
     let kind = RecordType::from_name(type_name);
+
     Ok(Record {
         node,
         type_name,
@@ -114,12 +116,14 @@ fn stamp_id(cursor: &mut Cursor<'_>) -> Result<Stamp, TextError> {
         cursor.at(),
         cursor.number(10, "three digits of milliseconds")?,
     );
+
     if cursor.at() - digits_at != 3 {
         return Err(TextError {
             at: digits_at,
             expected: "three digits of milliseconds",
         });
     }
+
     cursor.literal(":")?;
     let serial = cursor.number(10, "the serial of the event")?;
     Ok(Stamp { sec, msec, serial })
@@ -145,6 +149,7 @@ impl<'a> Record<'a> {
             out.extend_from_slice(node);
             out.push(b' ');
         }
+
         put::text(out, "type=");
         out.extend_from_slice(self.type_name);
         put::text(out, " msg=");
@@ -152,6 +157,7 @@ impl<'a> Record<'a> {
         if !self.has_blank {
             out.pop();
         }
+
         write_fields(out, self.fields());
         if let Some(interpretations) = self.interpretations {
             out.push(SEPARATOR);
@@ -175,10 +181,12 @@ pub(crate) fn leading_number(text: &[u8]) -> Option<u32> {
     if !digits.first()?.is_ascii_digit() {
         return None;
     }
+
     let mut value = 0_u32;
     for digit in digits.iter().take_while(|byte| byte.is_ascii_digit()) {
         value = value.wrapping_mul(10).wrapping_add(u32::from(digit - b'0'));
     }
+
     Some(if digits.len() < text.len() {
         value.wrapping_neg()
     } else {

@@ -38,6 +38,7 @@ impl<'a> Typed<'a> {
         let Some(kind) = record.kind else {
             return Ok(None);
         };
+
         let mut cursor = Cursor::new(record.body, record.body_at);
         let c = &mut cursor;
         let typed = match kind {
@@ -101,6 +102,7 @@ impl<'a> Typed<'a> {
             kind if is_of_daemon(kind) => Typed::DaemonAction(daemon_action(c, kind)?),
             _ => return Ok(None),
         };
+
         cursor.end()?;
         Ok(Some(typed))
     }
@@ -197,18 +199,21 @@ fn syscall<'a>(c: &mut Cursor<'a>, scratch: &mut Scratch<'a>) -> Result<Syscall<
     } else {
         0
     };
+
     let exit = match result(c)? {
         Some((success, exit)) if is_success(exit) != success => {
             return Err(c.error("success= that agrees with exit="));
         }
         result => result.map(|(_, exit)| exit),
     };
+
     let a = [
         hex(c, " a0=")?,
         hex(c, " a1=")?,
         hex(c, " a2=")?,
         hex(c, " a3=")?,
     ];
+
     Ok(Syscall {
         arch,
         nr,
@@ -317,6 +322,7 @@ fn path_item<'a>(c: &mut Cursor<'a>, scratch: &mut Scratch<'a>) -> Result<PathIt
     } else {
         None
     };
+
     let obj = label(c, " obj=")?;
     c.literal(" nametype=")?;
     let expected = "NORMAL, PARENT, DELETE, CREATE or UNKNOWN";
@@ -337,6 +343,7 @@ fn path_item<'a>(c: &mut Cursor<'a>, scratch: &mut Scratch<'a>) -> Result<PathIt
             rootid: signed(c, " cap_frootid=")?,
         }
     };
+
     Ok(PathItem {
         item,
         name,
@@ -457,6 +464,7 @@ fn daemon_action<'a>(c: &mut Cursor<'a>, kind: RecordType) -> Result<DaemonActio
     } else {
         None
     };
+
     let auid = decimal(c, " auid=")?;
     let uid = if c.skip(" uid=") {
         Some(c.number(10, "a user id")?)
@@ -468,6 +476,7 @@ fn daemon_action<'a>(c: &mut Cursor<'a>, kind: RecordType) -> Result<DaemonActio
     } else {
         None
     };
+
     let pid = decimal(c, " pid=")?;
     let subj = daemon_label(c)?;
     Ok(DaemonAction {

@@ -29,6 +29,7 @@ impl<'a> CgroupFrame<'a> {
         if kind != FrameKind::Cgroup {
             return Err(WireError::Kind(frame.kind));
         }
+
         let header: tarsier_cgroup = read(bytes)?;
         let at = size_of::<tarsier_cgroup>();
         let name = bytes[at..].get(..header.len as usize);
@@ -36,11 +37,13 @@ impl<'a> CgroupFrame<'a> {
         let Some(name) = name else {
             return Err(WireError::PartBounds { part: 0, at });
         };
+
         let is_name = !name.is_empty() && !name.iter().any(|byte| matches!(byte, b'/' | 0));
         let flags = u32::from(header.flags);
         if !is_name || flags & !(TARSIER_CGROUP_REMOVED | TARSIER_CGROUP_OF_ROOT) != 0 {
             return Err(WireError::Cgroup(header.flags));
         }
+
         Ok(CgroupFrame {
             id: header.id,
             parent: header.parent,

@@ -111,12 +111,14 @@ pub fn frame_kind(bytes: &[u8]) -> Result<(FrameKind, tarsier_frame), WireError>
     if frame.version as u32 != TARSIER_WIRE_VERSION {
         return Err(WireError::Version(frame.version));
     }
+
     if frame.size as usize != bytes.len() || !frame.size.is_multiple_of(8) {
         return Err(WireError::Size {
             said: frame.size,
             have: bytes.len(),
         });
     }
+
     match frame.kind as u32 {
         TARSIER_FRAME_EVENT => Ok((FrameKind::Event, frame)),
         TARSIER_FRAME_CHUNK => Ok((FrameKind::Chunk, frame)),
@@ -482,6 +484,7 @@ impl<'a> Chunk<'a> {
         if kind != FrameKind::Chunk {
             return Err(WireError::Kind(frame.kind));
         }
+
         let header: tarsier_chunk = read(bytes)?;
         let body = &bytes[size_of::<tarsier_chunk>()..];
         let len = header.len as usize;
@@ -492,6 +495,7 @@ impl<'a> Chunk<'a> {
                 at,
             });
         }
+
         Ok(Chunk {
             frame,
             seq: header.seq,

@@ -134,6 +134,7 @@ impl<'a> Part<'a> {
         if self.tag != TARSIER_PART_OBJECT {
             return None;
         }
+
         let (object, rest) = tarsier_object::read_from_prefix(self.data).ok()?;
         let (name, walk) = rest.split_at_checked(object.name_len as usize)?;
         Some(ObjectPart {
@@ -256,6 +257,7 @@ impl<'a> Iterator for Parts<'a> {
         if padded > body.len() {
             return None;
         }
+
         self.rest = &body[padded..];
         Some(Part {
             tag: head.tag.into(),

@@ -16,13 +16,16 @@ pub fn walked_path(data: &[u8], flags: u8, out: &mut Vec<u8>) {
     let names = data
         .rsplit(|&byte| byte == 0)
         .filter(|name| !name.is_empty());
+
     for name in names.take(WALK_DEPTH_MAX) {
         out.push(b'/');
         out.extend_from_slice(name);
     }
+
     if out.len() == start {
         out.push(b'/');
     }
+
     if tarsier_part_flags::from(flags) & TARSIER_PART_DELETED != 0 {
         out.extend_from_slice(b" (deleted)");
     }

@@ -67,6 +67,7 @@ impl<'a> ProcessFrame<'a> {
         if kind != FrameKind::Process {
             return Err(WireError::Kind(frame.kind));
         }
+
         let header: tarsier_process = read(bytes)?;
         let parts = &bytes[size_of::<tarsier_process>()..];
         check_parts(parts, header.parts)?;
@@ -84,6 +85,7 @@ impl<'a> ProcessFrame<'a> {
             script: part(TARSIER_PART_PATH),
             cwd: part(TARSIER_PART_CWD),
         };
+
         let maker = ProcessId {
             pid: header.maker,
             start_ns: header.maker_start_ns,
@@ -97,6 +99,7 @@ impl<'a> ProcessFrame<'a> {
             TARSIER_PROCESS_KERNEL => ProcessChange::Kernel(maker),
             other => return Err(WireError::Process(other)),
         };
+
         Ok(ProcessFrame {
             process: ProcessId {
                 pid: header.pid,

@@ -271,6 +271,7 @@ fn socket(facts: &Facts<'_>, out: &mut Object) {
             "netlink" => family,
             _ => family_number(facts).map_or(family, |number| number.to_string()),
         });
+
     if let Some(Value::Object(data)) = out
         .get_mut("auditd")
         .and_then(|auditd| auditd.get_mut("data"))

@@ -341,6 +341,7 @@ fn network(facts: &Facts<'_>, out: &mut Object) {
         Bind => (objects::FROM_PEER, 0, "Unknown"),
         _ => (objects::PEERS, 0, "Unknown"),
     };
+
     super::apply(table, facts, out);
     put(out, "connection_info.direction_id", direction.into());
     put(out, "connection_info.direction", caption.into());

@@ -218,6 +218,7 @@ impl Line<'_, '_, '_> {
         if !is_own || !value.iter().any(needs_quotes) {
             return self.out.extend_from_slice(value);
         }
+
         self.out.push(b'"');
         for &byte in value {
             if byte == b'"' {
@@ -225,6 +226,7 @@ impl Line<'_, '_, '_> {
             }
             self.out.push(byte);
         }
+
         self.out.push(b'"');
     }
 

@@ -23,12 +23,14 @@ impl<'e> OnDemand<'e> {
             dialect,
             fields: OnceCell::new(),
         };
+
         if !has_plain_type(made.record.text) {
             made.kind = made
                 .fields
                 .get_or_init(|| RecordFields::read(&made.record, dialect))
                 .kind;
         }
+
         made
     }
 }

@@ -110,6 +110,7 @@ fn configuration(finder: &mut Finder<'_, '_>, kind: i32) {
         _ if operation.starts_with(b"remove_rule") => Some("deleted-audit-rule"),
         _ => None,
     };
+
     match action {
         Some(action) => {
             finder.act(action);
@@ -142,9 +143,11 @@ fn login(finder: &mut Finder<'_, '_>, kind: i32) {
     if !finder.subject(b"old-auid", 0) {
         finder.cursor.rewind();
     }
+
     if !finder.object(b"auid", 0) {
         finder.cursor.rewind();
     }
+
     finder.normal.object.thing = Thing::UserSession;
     finder.session(0);
     finder.result(0);

@@ -89,6 +89,7 @@ impl<R: Read> Blocks<R> {
                 Err(error) => return Err(error),
             }
         }
+
         Ok(())
     }
 

@@ -64,6 +64,7 @@ pub(super) fn first(who: &Interpreter, context: &Context<'_>, value: &[u8]) -> M
     let Some(call) = context.call(who.dialect) else {
         return hex(value);
     };
+
     match call {
         "rt_sigaction" => plain::signal(value, 16, who.dialect),
         "readlinkat" | "mkdirat" | "mknodat" | "fchownat" | "futimesat" | "fchmodat"
@@ -116,6 +117,7 @@ pub(super) fn second(who: &Interpreter, context: &Context<'_>, value: &[u8]) -> 
     let Some(call) = context.call(who.dialect) else {
         return hex(value);
     };
+
     match call {
         "fchmod" | "chmod" | "creat" | "mkdir" => plain::mode_short(value, 16),
         "chown" | "chown32" => who.names.uid(value, 16),
@@ -163,6 +165,7 @@ pub(super) fn third(who: &Interpreter, context: &Context<'_>, value: &[u8]) -> M
     let Some(call) = context.call(who.dialect) else {
         return hex(value);
     };
+
     match call {
         "getsockopt" | "setsockopt" => socket_option(context.a1, value),
         "openat" | "open_by_handle_at" => flags::open(value, 16),

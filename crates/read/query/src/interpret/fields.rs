@@ -41,6 +41,7 @@ impl<'e> Interpretations<'e> {
         if let Some(address) = self.address() {
             return (name == b"saddr" && nth == 0).then_some(address);
         }
+
         let text = self.text;
         let mut ends = memchr::memchr_iter(b'=', text).filter(|end| {
             let start = end.checked_sub(name.len());
@@ -49,6 +50,7 @@ impl<'e> Interpretations<'e> {
                     && is_lower_case_of(name, &text[start..*end])
             })
         });
+
         let value = &text[ends.nth(nth)? + 1..];
         Some(&value[..near(b' ', value).unwrap_or(value.len())])
     }
@@ -91,6 +93,7 @@ fn words(text: &[u8]) -> impl Iterator<Item = (&[u8], Option<usize>)> {
         rest = rest.get(end + 1..).unwrap_or_default();
         Some((word, equals))
     });
+
     each.filter(|(word, _)| !word.is_empty())
 }
 

@@ -39,11 +39,13 @@ pub(super) fn mode(value: &[u8], base: u32) -> Meaning {
         None => format!("{:03o}", (mode & FILE_TYPE) >> 12),
     };
     let mut text = kind;
+
     for (bit, name) in [(SET_UID, ",suid"), (SET_GID, ",sgid"), (STICKY, ",sticky")] {
         if mode & bit != 0 {
             text += name;
         }
     }
+
     Ok(format!("{text},{:03o}", mode & 0o777).into())
 }
 

@@ -181,6 +181,7 @@ impl SectionRecord<'_, '_> {
             let is_known = name != b"unset" && !name.starts_with(b"unknown(");
             is_known.then(|| name.into_boxed_slice())
         };
+
         let acct = || self.field(b"acct").filter(|acct| **acct != *b"(unknown)");
         let group = || self.field(b"grp");
         acct().or_else(group).or_else(|| name(b"id")).or_else(|| {
@@ -260,6 +261,7 @@ impl SectionRecord<'_, '_> {
         let from = memchr::memmem::find(text, b"op=")? + b"op=".len();
         let rest = text[from..].split(|byte| *byte == b'\'').next()?;
         let rest = rest.strip_prefix(b"\"").unwrap_or(rest);
+
         let end = match memchr::memchr2(b'=', b'"', rest) {
             // The word before `=` is the name of the next field.
             Some(at) if rest[at] == b'=' => memchr::memrchr(b' ', &rest[..at]).unwrap_or(at),

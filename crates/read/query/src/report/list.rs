@@ -175,6 +175,7 @@ impl List {
         let program = Word::Text(exe.unwrap_or(b"?").into());
         let comm = Word::Text(facts.comm.as_deref().unwrap_or(b"?").to_vec());
         let user = Word::Text(self.user(event, facts.ids.auid));
+
         match self.request.kind {
             Kind::Config => vec![kind, self.plain(user), success, serial],
             Kind::Auth | Kind::Login => self.authentication(event, facts),

@@ -84,10 +84,12 @@ impl Names {
         if self.dialect == Dialect::Own {
             return event.name_of(field);
         }
+
         let names = event.names()?;
         if names.starts_with(b"SADDR=") {
             return None;
         }
+
         names.split(|byte| *byte == b' ').find_map(|word| {
             let end = memchr::memchr(b'=', word)?;
             word[..end]

@@ -316,6 +316,7 @@ impl Part {
                 places: &self.places,
             });
         }
+
         self.places.clear();
     }
 }
@@ -346,6 +347,7 @@ fn line_at(text: &[u8], at: usize, dialect: Dialect) -> (usize, Option<(usize, u
         }
         found => (found, None),
     };
+
     let end = newline.map_or(text.len(), |newline| at + newline);
     let names = match separator {
         None if !dialect.is_compat() => without_separator(&text[at..end])

@@ -124,6 +124,7 @@ impl Summary {
                 self.texts[0].add(text, self.place);
             }
         };
+
         match self.request.kind {
             Kind::Pid => self.numbers.add(facts.ids.pid),
             Kind::Host => add(facts.host.as_deref()),
@@ -301,6 +302,7 @@ impl Summary {
             };
             rows.push((hits, name));
         }
+
         self.write_rows(rows, true, out);
     }
 

@@ -63,6 +63,7 @@ impl Serials {
             self.has_unfollowed = true;
             return;
         }
+
         let mut run = Run::default();
         run.add(serial, time_ms);
         runs.insert(node.into(), run);
@@ -135,10 +136,12 @@ impl Run {
         if serial > last {
             return;
         }
+
         self.missing.remove(&first);
         if first < serial {
             self.missing.insert(first, (serial - 1, time_ms));
         }
+
         if serial < last {
             self.missing.insert(serial + 1, (last, time_ms));
         }
@@ -159,6 +162,7 @@ impl Silences {
         else {
             return;
         };
+
         self.longest.push(Silence {
             from_ms,
             to_ms: time_ms,

@@ -163,6 +163,7 @@ impl Processes {
             node: node.into(),
             ..Process::default()
         };
+
         self.entries.insert(number, Entry { process, parent });
         if let Some(pids) = self.by_pid.get_mut(node) {
             pids.insert(pid, number);

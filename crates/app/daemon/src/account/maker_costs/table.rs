@@ -118,6 +118,7 @@ impl MakerTable {
         if self.rows.len() < NAMES_MAX {
             return None;
         }
+
         loop {
             let mut noted = self.ranks.peek_mut()?;
             let Reverse((rank, place)) = *noted;

@@ -253,6 +253,7 @@ fn write_losses(out: &mut String, s: &Status) {
             .collect::<Vec<_>>()
     };
     let suppressed = own(&s.suppressed_by_rule);
+
     for (name, what, label, counts) in [
         ("events_lost_total", "lost", "cause", own(&s.lost)),
         ("events_lost_by_cpu_total", "lost", "cpu", by_cpu),
