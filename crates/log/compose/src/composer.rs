@@ -311,6 +311,7 @@ impl<T: Tally> Composer<T> {
             return Err(Outcome::Excluded);
         }
 
+        // The budget of a rule counts by the event's time, not the daemon's: a backlog is not taken for a burst.
         let second = event.header().frame.time_ns / NS_PER_S;
         let budget = generation.budgets.get(&rule);
         if budget.is_some_and(|&rate| !self.costs.admits(number, rule, second, rate)) {
@@ -358,12 +359,16 @@ impl<T: Tally> Composer<T> {
     /// Finds the names of an event and the rule that selects it; `None` before the first rule set.
     fn decide(&mut self, event: &Event<'_>, shape: &Shape) -> Option<(Arc<Generation>, Decision)> {
         self.resolver.resolve(event, shape);
+
+        // An event of rules that nobody knows any more is recorded rather than dropped: what is not known is not a no.
         let Some(known) = self.generations.of(event.header().generation) else {
             let generation = self.generations.in_place_of_unknown()?;
             return Some((generation, Decision::Record(wire::TARSIER_NO_RULE)));
         };
 
         let generation = Arc::clone(&known.generation);
+
+        // The programs left these undecided, so their class is told them after the pass.
         let mut path = None;
         if generation.asks_cgroup(event) {
             let cgroup = event.header().cgroup_id;
@@ -399,6 +404,7 @@ impl<T: Tally> Composer<T> {
             }
         };
 
+        // Exclude rules come after the decision, as in the kernel: a dropped event costs no look-up of a label.
         let task_label = TaskLabel::of(event, &generation, self.host.labels, &*self.host.system);
         self.admit(&generation, rule, event, &task_label)?;
         if is_unsure {
@@ -443,6 +449,8 @@ impl<T: Tally> Composer<T> {
         live: Option<&mut W>,
     ) -> Outcome {
         let header = event.header();
+
+        // Everything that is looked up until the end counts against the time of one event.
         self.host.begin_event(header.uid, header.cgroup_id);
         let outcome = self.compose(cpu, event, out, live);
         self.host.system.end_event();
@@ -460,6 +468,7 @@ impl<T: Tally> Composer<T> {
         match self.judge(event, &call.shape) {
             Ok(selected) => self.record(cpu, event, selected, out, live).0,
             Err(outcome) => {
+                // Its arguments came before it in the ring, and nobody else takes them out.
                 self.chunks.take(cpu, event);
                 outcome
             }
@@ -480,11 +489,15 @@ impl<T: Tally> Composer<T> {
         let (generation, rule) = (&*selected.generation, selected.rule);
         let rules = &generation.plan.rules;
         let key = rules.get(rule as usize).and_then(Rule::key);
+
+        // A serial number is taken only for what is recorded, so that numbers in the log have no gaps of their own making.
         let unix_ns = self.host.unix_ns(event.header().frame.time_ns);
         let stamp = Stamp::from_unix_ns(unix_ns, self.serials.next());
+
         let is_cut = event.has_flag(wire::TARSIER_TRUNCATED) || arguments.cut_bytes > 0;
         self.incomplete.cut += u64::from(is_cut);
         self.incomplete.unsure += u64::from(selected.is_unsure);
+
         let before = out.len();
         let beside = self.beside(event, generation.labels.get(&rule));
         let exe = event.exe().map(|part| self.texts.exe.of(&part));
@@ -523,6 +536,7 @@ impl<T: Tally> Composer<T> {
             });
         }
 
+        // Behind the lines: what is counted is what is in the log.
         self.chunks.reuse(arguments.bytes);
         self.programs.extend(event.program());
         self.rate.count(&out[before..]);

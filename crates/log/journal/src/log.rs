@@ -112,6 +112,7 @@ impl Journal {
             return Ok(Committed::default());
         }
 
+        // Written, then acknowledged, then sealed and synced: a seal covers only what is in the file.
         let result = self.write_pending();
         let committed = self.stream.commit();
         self.seal_tick();
@@ -120,6 +121,7 @@ impl Journal {
             self.check_space();
         }
 
+        // A failed write is returned after the sync, so that what was written before it is durable all the same.
         result.map(|()| committed)
     }
 
@@ -134,6 +136,8 @@ impl Journal {
         let mut rotated_for_room = false;
         while self.current.is_open() && !self.stream.pending().is_empty() {
             let at = situation(&self.config, &self.current);
+
+            // Up to the event that reaches the size limit: the rest goes to the next file.
             let upto = match self.responses.bytes_until_size_action(at) {
                 Some(bytes) => self.stream.pending().cut_at_or_after(bytes),
                 None => self.stream.pending().bytes().len(),
@@ -172,6 +176,8 @@ impl Journal {
         self.counters.records += attempt.batch.records;
         self.durability.note_written(attempt.batch.records);
         self.responses.note_written(attempt.stored_bytes);
+
+        // What was written before a failure counts as written, and the rest stays in the buffer.
         let Err(source) = attempt.result else {
             self.responses.write_succeeded();
             return Ok(());
@@ -179,6 +185,8 @@ impl Journal {
 
         self.counters.write_errors += 1;
         let at = situation(&self.config, &self.current);
+
+        // auditd.conf says what follows (disk_full_action, disk_error_action); rotation may free space for another attempt.
         let response = self.responses.write_failed(&source, at);
         self.perform(response);
         Err(WriteError {
@@ -235,6 +243,7 @@ impl Journal {
             return Ok(None);
         };
 
+        // A file leaves with its last seal written, its syncs finished or under way, and nothing else at work on it.
         self.current.check_seal_written()?;
         self.durability.wait_for_rotated();
         self.sync_before_leaving();
@@ -245,6 +254,8 @@ impl Journal {
         let rotated = self.current.rotate(&file, keep, &self.config.log_group)?;
         self.responses.note_rotation();
         self.counters.rotations += 1;
+
+        // The new name must survive a crash before the next write does.
         if self.config.flush.is_durable() {
             self.durability.sync_dir(self.current.path());
         }
@@ -300,6 +311,7 @@ impl Journal {
     /// Writes and syncs what is left and closes the file. What could not be written is counted as
     /// lost. Returns the counts and the actions that were not taken yet.
     pub fn close(mut self) -> (Counters, Vec<Action>) {
+        // Synced before the seal is closed, which says that the file is whole.
         let _ = self.sync();
         self.finish_compression();
         self.close_seal();
@@ -350,6 +362,8 @@ impl Journal {
     /// Commits, and waits until what was written is durable, whatever the flush mode.
     pub fn sync(&mut self) -> Result<Committed, WriteError> {
         let result = self.commit();
+
+        // Even after a failed commit: what was written before is made durable.
         if self.durable() < self.written() {
             self.request_sync();
         }
