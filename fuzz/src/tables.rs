@@ -220,7 +220,11 @@ impl Choices<'_> {
                 at: self.of(&[None, Some(&b""[..])]),
             },
             open_flags,
-            saddr_fam: Some(self.word()).filter(|_| shape.sockaddr != NONE),
+            saddr_fam: {
+                // Taken in any case, so that seeds go on meaning what they do.
+                let family = self.word();
+                (shape.sockaddr != NONE).then_some(family)
+            },
             names: &[],
             above: &[],
             are_above_used: true,

@@ -62,9 +62,6 @@ const SHARED_NAMES: &str = " \
     Store Stream Subject Summary System Table Target Test Told Totals Tree Trouble Value Verdict \
     Waiting Walk Wanted Window Word Words Writer Written";
 
-/// Directories in which conditions may be filters for now.
-const FILTERS: [&str; 2] = ["crates/", "fuzz/"];
-
 /// Fails with an error that names every place where the code breaks a rule.
 pub(crate) fn check(root: &Path) -> Result<()> {
     let sources = source::all(root)?;
@@ -74,10 +71,8 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     offences.extend(impls::offences(&sources));
     let mut names = names::offences(&sources);
     names.retain(|each| !SHARED_NAMES.split(' ').any(|name| each.place == name));
-    let mut filters = dialect::offences(&sources);
-    filters.retain(|each| !FILTERS.iter().any(|dir| each.place.starts_with(dir)));
     offences.extend(names);
-    offences.extend(filters);
+    offences.extend(dialect::offences(&sources));
     offences.extend(versions::offences(&sources));
     offences.extend(arrows::offences(root)?);
     offences.extend(rust_version::offences(root)?);

@@ -6,7 +6,13 @@ use crate::{by_name, by_number, Arch};
 /// The name of call `number`, as audit's own tools print it (`pread`, not `pread64`). Calls of x32 have the names of
 /// their 64-bit twins.
 pub fn syscall_name(arch: Arch, number: u32) -> Option<&'static str> {
-    let twin = || twin_of_x32(number).filter(|_| arch == Arch::X86_64);
+    let twin = || {
+        if arch == Arch::X86_64 {
+            twin_of_x32(number)
+        } else {
+            None
+        }
+    };
     by_number(numbers(arch), number).or_else(|| by_number(numbers(arch), twin()?))
 }
 

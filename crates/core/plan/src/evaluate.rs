@@ -429,7 +429,8 @@ fn all(each: impl Iterator<Item = Option<bool>>) -> Option<bool> {
 fn some_name(names: &[Name], holds: impl Fn(&Name) -> Option<bool>) -> Option<bool> {
     let mut result = Some(false);
     for name in names {
-        match holds(name).filter(|_| !name.is_unknown) {
+        let outcome = if name.is_unknown { None } else { holds(name) };
+        match outcome {
             Some(true) if name.is_possible => result = None,
             Some(true) => return Some(true),
             None => result = None,
@@ -462,7 +463,11 @@ fn object_of(name: &Name, excludes: bool) -> Option<Inode> {
 
 /// The same, with the owner that the call found.
 fn owned_object_of(name: &Name, excludes: bool) -> Option<Inode> {
-    object_of(name, excludes).filter(|_| !name.is_owner_changed)
+    if !name.is_owner_changed {
+        object_of(name, excludes)
+    } else {
+        None
+    }
 }
 
 /// A condition with a number on the object of a name.

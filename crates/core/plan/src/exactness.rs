@@ -116,10 +116,11 @@ fn task_exactness(rule: &Rule) -> Exactness {
 
 fn needs_missing_entry(rule: &Rule, capabilities: &Capabilities) -> bool {
     let native = Some(capabilities.arch);
-    let compat = capabilities
-        .arch
-        .compat()
-        .filter(|_| capabilities.compat_entry);
+    let compat = if capabilities.compat_entry {
+        capabilities.arch.compat()
+    } else {
+        None
+    };
     let is_possible = |condition: &Condition| {
         let rules::Value::Number(value) = condition.value else {
             return false;

@@ -251,7 +251,11 @@ impl Plan {
             return None;
         }
         let row = self.call_row(entry, nr).gate & !tables::GATE_LATER;
-        Gate::at(&self.rows, row).filter(|_| row != 0)
+        if row != 0 {
+            Gate::at(&self.rows, row)
+        } else {
+            None
+        }
     }
 
     /// The rules that the first stage left undecided, given the candidate list, pages and masks of an

@@ -85,9 +85,9 @@ fn level(label: &[u8], field: Field) -> &[u8] {
 fn profiles(label: &[u8]) -> impl Iterator<Item = &[u8]> {
     let label = label.strip_prefix(b"=").unwrap_or(label);
     let mode = label.windows(2).rposition(|two| two == b" (");
-    let names = match mode.filter(|_| label.ends_with(b")")) {
-        Some(mode) => &label[..mode],
-        None => label,
+    let names = match mode {
+        Some(mode) if label.ends_with(b")") => &label[..mode],
+        _ => label,
     };
     let mut rest = Some(names);
     std::iter::from_fn(move || {

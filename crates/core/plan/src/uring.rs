@@ -28,7 +28,8 @@ pub(crate) fn opcode_bits(operations: impl Iterator<Item = u32>) -> [u64; OPERAT
     let mut bits = [0; OPERATIONS / 64];
     for op in operations {
         let opcode = uring_opcode(op);
-        for opcode in [Some(opcode), large.filter(|_| opcode != op)] {
+        let other = if opcode == op { None } else { large };
+        for opcode in [Some(opcode), other] {
             let Some(opcode) = opcode else { continue };
             bits[opcode as usize / 64] |= 1 << (opcode % 64);
         }

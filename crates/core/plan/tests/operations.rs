@@ -77,7 +77,7 @@ proptest! {
                 nr: *op,
                 result: Some(call.result.unwrap_or(0)),
                 open_flags: flag_arg,
-                saddr_fam: call.saddr_fam.filter(|_| shape.sockaddr != plan::NONE),
+                saddr_fam: if shape.sockaddr == plan::NONE { None } else { call.saddr_fam },
                 names: match shape.names() {
                     CallNames::Always => call.names,
                     CallNames::OfSocket if call.saddr_fam == Some(1) => call.names,

@@ -159,7 +159,11 @@ pub(crate) fn field_pair(
     }
 
     let own = Field::from_own_name(&name.text());
-    let known = own.filter(|_| dialect == Dialect::Tarsier);
+    let known = if dialect == Dialect::Tarsier {
+        own
+    } else {
+        None
+    };
     let Some(field) = known.or_else(|| Field::from_name(&name.text())) else {
         let unknown = unknown_field(&name, "-F unknown field:");
         return Err(match own {
@@ -488,9 +492,10 @@ fn fs_type(pair: &Pair<'_>, dialect: Dialect) -> Result<u32, Fault> {
     let text = pair.text().to_ascii_lowercase();
     let number = if pair.is_number(false) {
         Some(pair.number()).filter(|&number| number != u32::MAX)
-    } else {
+    } else if dialect != Dialect::V3 || matches!(text.as_str(), "tracefs" | "debugfs") {
         abi::fs_type_number(&text)
-            .filter(|_| dialect != Dialect::V3 || matches!(text.as_str(), "tracefs" | "debugfs"))
+    } else {
+        None
     };
 
     number.ok_or_else(|| {

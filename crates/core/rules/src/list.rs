@@ -215,7 +215,12 @@ impl Listing<'_> {
 
         let is_exact =
             || Arch::from_bits(bits, self.style.host).map(Arch::audit_arch) == Some(number);
-        let name = match arch_name(number).filter(|_| is_known_arch(number)) {
+        let known_name = if is_known_arch(number) {
+            arch_name(number)
+        } else {
+            None
+        };
+        let name = match known_name {
             None => format!("0x{number:X}"),
             Some(name) if self.style.is_interpreted => name.to_owned(),
             Some(name) if self.style.is_reloadable && !is_exact() => name.to_owned(),

@@ -158,7 +158,7 @@ impl RuleSet {
     /// # Errors
     /// The rule to add exists already, the rule to delete does not exist, or `-e 2` came before.
     pub fn run(&mut self, source: &Source, command: Command) -> Result<(), RuleError> {
-        if let Some(what) = changed_by(&command).filter(|_| self.is_immutable()) {
+        if let (Some(what), true) = (changed_by(&command), self.is_immutable()) {
             let message = format!("Error sending {what} request (Operation not permitted)");
             let mut error = RuleError::whole(source, String::new(), ErrorKind::Locked, &message);
             error.help =

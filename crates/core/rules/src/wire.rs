@@ -184,11 +184,12 @@ pub fn from_kernel(bytes: &[u8]) -> Result<Rule, WireError> {
         let number = word(VALUES_AT + index);
         let value = if field.is_text() {
             let len = number as usize;
-            let fits = len <= TEXT_LEN_MAX;
-            let (text, left) = texts
-                .split_at_checked(len)
-                .filter(|_| fits)
-                .ok_or(WireError::Text { index, len: number })?;
+            let parts = if len <= TEXT_LEN_MAX {
+                texts.split_at_checked(len)
+            } else {
+                None
+            };
+            let (text, left) = parts.ok_or(WireError::Text { index, len: number })?;
             texts = left;
             Value::Text(text.to_vec())
         } else {

@@ -147,7 +147,7 @@ fn begin(state_file: &Path, never_enabled: bool) -> Result<Begun, TakeOverError>
         return Err(TakeOverError::AnotherDaemon { pid: status.pid });
     }
 
-    if let Some((_, _, loaded)) = leftover.as_ref().filter(|_| status.enabled != LOCKED) {
+    if let (Some((_, _, loaded)), true) = (leftover.as_ref(), status.enabled != LOCKED) {
         rules::unload(&mut socket, loaded)?;
     }
     Ok(Begun {

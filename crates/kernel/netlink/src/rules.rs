@@ -249,7 +249,8 @@ mod tests {
             mut new in list(),
             shared in proptest::collection::vec(any::<prop::sample::Index>(), 0..5),
         ) {
-            for index in shared.iter().filter(|_| !old.is_empty()) {
+            let shared = if old.is_empty() { &[][..] } else { &shared[..] };
+            for index in shared {
                 let rule = index.get(&old).clone();
                 if !new.contains(&rule) {
                     new.insert(index.index(new.len() + 1), rule);

@@ -166,8 +166,10 @@ impl Cgroups {
     /// runtimes describe. A container inside another one has no names, because whoever runs there may choose its id.
     fn names(&mut self, path: &[u8], system: &dyn System) -> Option<ContainerNames> {
         let workload = Workload::of(path);
-        let is_outermost = workload.outer.is_none();
-        let container = workload.container.filter(|_| is_outermost)?;
+        if workload.outer.is_some() {
+            return None;
+        }
+        let container = workload.container?;
         if container.id.len() != ID_DIGITS {
             // That of LXC or systemd-nspawn is its name.
             return None;

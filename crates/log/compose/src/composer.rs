@@ -211,7 +211,11 @@ impl<T: Tally> Composer<T> {
     pub fn class(&mut self, cgroup: u64, names: &WorkloadNames) -> Option<WorkloadClass> {
         let path = self.host.cgroup_path(cgroup)?;
         let is_known = !path.is_cut && !self.host.cgroups().is_removed(cgroup);
-        names.class(&path.place()).filter(|_| is_known)
+        if is_known {
+            names.class(&path.place())
+        } else {
+            None
+        }
     }
 
     /// Ids of the root and of all cgroups that are known and not removed.
@@ -379,7 +383,7 @@ impl<T: Tally> Composer<T> {
         }
 
         let mut past = None;
-        if let Some(process) = event.process().filter(|_| generation.asks_past(event)) {
+        if let (Some(process), true) = (event.process(), generation.asks_past(event)) {
             if self.asked.processes.last() != Some(&process) {
                 self.asked.processes.push(process);
             }
@@ -427,8 +431,16 @@ impl<T: Tally> Composer<T> {
             self.processes.label(process, labels);
         }
 
-        let labelled = process.filter(|_| self.encoder.tells_labels());
-        let process = process.filter(|_| self.encoder.tells_workload());
+        let labelled = if self.encoder.tells_labels() {
+            process
+        } else {
+            None
+        };
+        let process = if self.encoder.tells_workload() {
+            process
+        } else {
+            None
+        };
         Beside {
             workload: self.workload(event),
             process: process.map(|process| ProcessBeside {

@@ -134,7 +134,7 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((&first, after)) = rest.split_first() {
-        let digits = after.get(..3).filter(|_| first == b'\\');
+        let digits = if first == b'\\' { after.get(..3) } else { None };
         let octal = digits.and_then(|digits| std::str::from_utf8(digits).ok());
         match octal.and_then(|octal| u8::from_str_radix(octal, 8).ok()) {
             Some(byte) => {

@@ -127,9 +127,14 @@ impl Records<'_, '_> {
             && !self.excludes(RecordType::EXECVE)
         {
             let cut_bytes = self.arguments.cut_bytes;
+            let argc = if cut_bytes > 0 {
+                self.arguments.argc
+            } else {
+                None
+            };
             self.writer.execve(&Execve {
                 args: &self.arguments.bytes,
-                argc: self.arguments.argc.filter(|_| cut_bytes > 0),
+                argc,
                 cut_bytes,
             });
         }
@@ -222,7 +227,7 @@ impl Records<'_, '_> {
 
         // openat2(2) refuses a structure shorter than its first version before it reads it.
         let has_how = header.args[3] >= OPEN_HOW_SIZE_VER0;
-        if let Some([flags, mode, resolve]) = event.open_how().filter(|_| has_how) {
+        if let (Some([flags, mode, resolve]), true) = (event.open_how(), has_how) {
             let used = event.opened();
             let used = used.filter(|[used, known]| flags as u32 & known != *used);
             self.put(&Openat2 {

@@ -219,8 +219,12 @@ fn decide(
     // A call that fails before it finds an object has not reached its directory either, as the kernel sees it.
     let is_there = |name: &Name| name.inode.is_some() || name.existed;
     let has_reached = names.iter().any(is_there);
-    let above = event.above().filter(|_| has_reached);
-    let mut above: Vec<ObjectId> = above.map(|(ino, dev)| ObjectId { dev, ino }).collect();
+    let mut above: Vec<ObjectId> = if has_reached {
+        let above = event.above();
+        above.map(|(ino, dev)| ObjectId { dev, ino }).collect()
+    } else {
+        Vec::new()
+    };
     let are_above_used = names.iter().all(|name| name.place == Proven::InCall);
     let on_directory = |rule: &Rule| {
         let mut fields = rule.conditions.iter().map(|condition| condition.field);

@@ -47,7 +47,7 @@ pub(super) fn find(examined: &mut Examined<'_>) {
         rules.iter().map(|rule| Watch::of(rule, examined)).collect();
     let mut reported = HashSet::new();
     for (i, (rule, watch)) in rules.iter().zip(&watches).enumerate() {
-        let Some(Watch { arch, base, .. }) = watch.as_ref().filter(|_| names_calls(rule)) else {
+        let (Some(Watch { arch, base, .. }), true) = (watch.as_ref(), names_calls(rule)) else {
             continue;
         };
         let acts: Vec<&Act> = acts_of(rule, *arch, examined).collect();
@@ -106,7 +106,7 @@ fn means(way: &Way, on_arguments: &[&Condition]) -> bool {
 fn is_an_act(call: &str, on_arguments: &[&Condition]) -> bool {
     let mut ways = ACTS.iter().flat_map(|act| act.ways);
     ways.any(|way| {
-        let argument = way.argument.filter(|_| way.call == call);
+        let argument = if way.call == call { way.argument } else { None };
         argument.is_some_and(|argument| on_arguments.iter().all(|c| is_argument(c, argument)))
     })
 }

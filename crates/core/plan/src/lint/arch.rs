@@ -16,7 +16,7 @@ pub(super) fn find(examined: &mut Examined<'_>) {
         examined.capabilities.arch,
         examined.capabilities.arch.compat(),
     );
-    let Some(compat) = compat.filter(|_| examined.capabilities.compat_entry) else {
+    let (Some(compat), true) = (compat, examined.capabilities.compat_entry) else {
         return;
     };
 

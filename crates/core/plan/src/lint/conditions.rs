@@ -20,7 +20,7 @@ pub(super) fn find(examined: &mut Examined<'_>) {
             }
             Ok(residuals) => {
                 let unset = residuals.iter().any(Residual::takes_unset_auid);
-                if let Some(text) = lower_bound(rule).filter(|_| unset) {
+                if let (Some(text), true) = (lower_bound(rule), unset) {
                     let message = format!(
                         "{text} also holds for programs that nobody logged in for: \
                          unset is 4294967295"

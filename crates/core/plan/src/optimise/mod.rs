@@ -182,14 +182,16 @@ impl Optimiser {
 
     /// Makes a change if it is shown to be equivalent and not to cost any call more. Returns whether it was made.
     fn attempt(&mut self, change: Change) -> bool {
-        let proof = self.prove(&change);
-        let proof = proof.filter(|_| !self.costs_more(&change));
-        let Some(proof) = proof else {
-            self.refused += 1;
-            return false;
-        };
-        self.make(change, proof);
-        true
+        match self.prove(&change) {
+            Some(proof) if !self.costs_more(&change) => {
+                self.make(change, proof);
+                true
+            }
+            _ => {
+                self.refused += 1;
+                false
+            }
+        }
     }
 
     /// Shows, if it can, that the change selects the same events.

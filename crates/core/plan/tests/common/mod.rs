@@ -122,7 +122,7 @@ pub(crate) fn marks_at(facts: &Facts<'_>, marks: &Marks) -> Option<Seen> {
             .filter(|path| !path.is_empty())?;
         let mut is_above = false;
         let hits = &mut seen.hits;
-        while let Some(dir) = parent(path).filter(|_| path != "/") {
+        while let (Some(dir), true) = (parent(path), path != "/") {
             let last = path.rsplit('/').next().unwrap_or_default().as_bytes();
             let here = if is_above {
                 directory(path)
@@ -497,14 +497,14 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
                     personality,
                     exe,
                     open_flags,
-                    saddr_fam: family.filter(|_| shape.sockaddr != NONE),
+                    saddr_fam: if shape.sockaddr == NONE { None } else { family },
                     names: &[],
                     above: &[],
                     are_above_used: true,
                     workload,
                 };
                 let are_there = collects_names(shape.names(), &facts);
-                let names: Vec<Name> = names.into_iter().filter(|_| are_there).collect();
+                let names: Vec<Name> = if are_there { names } else { Vec::new() };
                 Event {
                     facts,
                     groups,

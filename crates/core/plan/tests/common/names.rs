@@ -14,7 +14,7 @@ pub(super) fn above(names: &[Name]) -> Vec<ObjectId> {
     let mut objects = Vec::new();
     for name in names.iter().filter(|name| name.inode.is_some()) {
         let mut path = std::str::from_utf8(&name.path).unwrap_or_default();
-        while let Some(dir) = parent(path).filter(|_| path != "/") {
+        while let (Some(dir), true) = (parent(path), path != "/") {
             objects.extend(directory(dir));
             path = dir;
         }

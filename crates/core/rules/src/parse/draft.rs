@@ -187,7 +187,7 @@ impl Draft {
 
     /// Makes the keys the last condition, with the same checks as any other `-F` pair.
     fn finish_keys(&mut self, words: &[Word], site: Site<'_>) -> Result<(), Fault> {
-        let Some(list) = self.list().filter(|_| !self.keys.is_empty()) else {
+        let (Some(list), true) = (self.list(), !self.keys.is_empty()) else {
             return Ok(());
         };
 

@@ -191,7 +191,11 @@ impl<'a> Line<'a> {
             None
         };
 
-        let unread = unread.filter(|_| !self.has_swallowed_rest());
+        let unread = if !self.has_swallowed_rest() {
+            unread
+        } else {
+            None
+        };
         if let Some(word) = extra.or(unread) {
             return Err(Fault::at(word, "parameter passed without an option given")
                 .help("words belong to options; a comment needs a line of its own"));

@@ -138,12 +138,12 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
     while let Some((&first, after)) = rest.split_first() {
         let digit = |at: usize| rest.get(at).filter(|d| (b'0'..=b'7').contains(d));
         let octal = || Some((digit(1)?, digit(2)?, digit(3)?));
-        match octal().filter(|_| first == b'\\') {
-            Some((a, b, c)) => {
+        match octal() {
+            Some((a, b, c)) if first == b'\\' => {
                 bytes.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
                 rest = &rest[4..];
             }
-            None => {
+            _ => {
                 bytes.push(first);
                 rest = after;
             }

@@ -323,7 +323,11 @@ impl System for Remote {
         let asker = event.asker(path, within.unwrap_or_default().map(|_| DIGESTS));
         drop(event);
         let mut hashes = self.hashes();
-        let bytes_max = hashes.bytes_max.filter(|_| within.is_ok() && is_path(path));
+        let bytes_max = if within.is_ok() && is_path(path) {
+            hashes.bytes_max
+        } else {
+            None
+        };
         let before_ns = kernel::monotonic_ns();
         let found = bytes_max.map(|bytes_max| {
             let question = Question::Digests(DigestQuestion::of(file, bytes_max));

@@ -130,7 +130,7 @@ impl<'a> Access<'a> {
 
     /// The device of the object's file system, as the kernel has it.
     pub(crate) fn device(&mut self, object: &OwnedFd, stat: &Statx) -> u32 {
-        if let Some((mount, dev)) = self.last.filter(|_| has_mount(stat)) {
+        if let (Some((mount, dev)), true) = (self.last, has_mount(stat)) {
             if mount == stat.stx_mnt_id {
                 return dev;
             }
@@ -314,9 +314,10 @@ fn root_of_process(path: &[u8]) -> Option<usize> {
 fn process_of(path: &[u8]) -> Option<u32> {
     let rest = path.strip_prefix(b"/proc/")?;
     let name = rest.split(|&byte| byte == b'/').next()?;
-    let is_number = name.iter().all(u8::is_ascii_digit);
-    let number = std::str::from_utf8(name).ok().filter(|_| is_number)?;
-    number.parse().ok()
+    if !name.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    std::str::from_utf8(name).ok()?.parse().ok()
 }
 
 /// The object at `path`, or that there is none, if the kernel knows from its cache of names

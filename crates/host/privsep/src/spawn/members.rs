@@ -109,7 +109,9 @@ impl Members {
         let pid = member.pid();
         let (child, status) = member.into_ended();
         self.news.push(Ended { pid, status });
-        self.parting.extend(child.filter(|_| status.is_none()));
+        if status.is_none() {
+            self.parting.extend(child);
+        }
         if pid.is_none() {
             self.next_start = Instant::now() + PACE_AFTER_FAILURE;
         }

@@ -59,7 +59,11 @@ impl Reader<'_> {
 
         let (text, is_kernel_text) = text_of(event, index)?;
         let mut base = Vec::new();
-        let dir = event.dir(index).filter(|_| text.first() != Some(&b'/'));
+        let dir = if text.first() != Some(&b'/') {
+            event.dir(index)
+        } else {
+            None
+        };
         let is_dirfd_relative = dir.is_some() && arg.dir != plan::NONE;
 
         let base_inode = match &dir {

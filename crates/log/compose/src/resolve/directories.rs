@@ -60,7 +60,7 @@ impl Directories {
             Some("chdir") => event.cwd(),
             _ => event.root(),
         };
-        if let Some(destination) = destination.filter(|_| shape.paths[0].is_some()) {
+        if let (Some(destination), true) = (destination, shape.paths[0].is_some()) {
             destination.walked(&mut self.destination);
         }
     }

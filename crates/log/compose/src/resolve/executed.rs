@@ -22,7 +22,7 @@ pub(super) struct Executed<'r> {
 impl Executed<'_> {
     /// Adds the items of an execve of `arg`.
     pub(super) fn add(&mut self, event: &Event<'_>, arg: &Arg<'_>, succeeded: bool) {
-        let file = event.exec_file().filter(|_| succeeded);
+        let file = if succeeded { event.exec_file() } else { None };
         let Some(file) = file else {
             if arg.text.is_empty() && !arg.is_dirfd_relative {
                 return self.items.named(arg);
@@ -37,7 +37,11 @@ impl Executed<'_> {
         let mut image_path = arg.path.clone();
         // The kernel names a file that execveat was given by its descriptor `/dev/fd/N` or `/dev/fd/N/NAME`.
         let by_descriptor = arg.text.strip_prefix(b"/dev/fd/");
-        let by_descriptor = by_descriptor.filter(|_| call_name(event) == Some("execveat"));
+        let by_descriptor = if call_name(event) == Some("execveat") {
+            by_descriptor
+        } else {
+            None
+        };
 
         match by_descriptor {
             Some(rest) => image_path = self.named_by_descriptor(event, rest, &file),
@@ -144,7 +148,7 @@ impl Executed<'_> {
     fn missing_interpreter(&mut self, event: &Event<'_>, arg: &Arg<'_>) {
         const ENOENT: i64 = -2;
         let script = self.items.list().last().filter(|item| item.existed);
-        let Some(script) = script.filter(|_| event.exit() == Some(ENOENT)) else {
+        let (Some(script), true) = (script, event.exit() == Some(ENOENT)) else {
             return;
         };
 
@@ -170,7 +174,7 @@ impl Executed<'_> {
         let mut path = Vec::new();
         let runs = file.interpreter.is_empty();
         let script = event.executed_as(0);
-        if let Some(exe) = event.exe().filter(|_| runs) {
+        if let (Some(exe), true) = (event.exe(), runs) {
             exe.walked(&mut path);
         }
 

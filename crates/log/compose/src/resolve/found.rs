@@ -12,7 +12,7 @@ use record::wire::{self, tarsier_found, tarsier_inode, Event};
 /// Tells `view` what the paths of `args` led to. A path that is relative to a directory which the call itself changed
 /// was looked up from another one, and is left out.
 pub(super) fn tell(view: &mut View, event: &Event<'_>, args: [&Option<Arg<'_>>; 2]) {
-    if let Some(arg) = args[0].as_ref().filter(|_| moves_directory(event)) {
+    if let (Some(arg), true) = (args[0].as_ref(), moves_directory(event)) {
         // The new directory is the current one.
         if let ("chdir", Some(inode)) = (call_name(event).unwrap_or_default(), event.cwd_inode()) {
             view.know(&arg.path, true, Inode::from_wire(&inode));
@@ -63,7 +63,11 @@ fn refuses_link(event: &Event<'_>, found: &tarsier_found) -> bool {
 pub(super) fn entry_before(event: &Event<'_>, index: u8) -> Option<Inode> {
     let before = event.before(index)?;
     let is_known = before.known & wire::TARSIER_FOUND_ENTRY != 0;
-    Inode::from_wire(&before.entry).filter(|_| is_known)
+    if is_known {
+        Inode::from_wire(&before.entry)
+    } else {
+        None
+    }
 }
 
 /// The object of the call's descriptor as it was when the call began; `now` is that object when the call was over.
@@ -98,7 +102,11 @@ fn tell_before(view: &mut View, event: &Event<'_>, arg: &Arg<'_>, after: Option<
     for (what, follow) in of {
         let inode = |found: &tarsier_found| {
             let inode = if follow { &found.target } else { &found.entry };
-            Inode::from_wire(inode).filter(|_| found.known & what != 0)
+            if found.known & what != 0 {
+                Inode::from_wire(inode)
+            } else {
+                None
+            }
         };
         let (was, is) = (inode(&before), after.and_then(inode));
         let is_it = is_gone || is_covered(event, arg) || is.is_none() || is_same(was, is);

@@ -41,7 +41,11 @@ impl Hashed<'_, '_> {
     fn file(&mut self, file: HashedFile, path: &[u8], inode: Option<Inode>) -> FileHash {
         let is_script = file == HashedFile::Script;
         // Without a current directory, the event has not been resolved.
-        let known = inode.filter(|_| self.event.cwd().is_some() && !(is_script && path.is_empty()));
+        let known = if self.event.cwd().is_some() && !(is_script && path.is_empty()) {
+            inode
+        } else {
+            None
+        };
         let digests = match known {
             Some(inode) => self.digests(file, path, object(inode)),
             None => Digests::none(NoDigest::Gone),

@@ -45,7 +45,11 @@ impl Matched<'_> {
         }
 
         if shape.kind == ShapeKind::Open {
-            let file = event.file(0).filter(|_| opened_by_name(event));
+            let file = if opened_by_name(event) {
+                event.file(0)
+            } else {
+                None
+            };
             let mut opened = file.map(|file| self.file(&file, &evidence));
             if let Some(opened) = &mut opened {
                 let is_it = |name: &&Name| opened.inode == name.inode && opened.path == name.path;

@@ -99,7 +99,7 @@ impl Resolver {
     /// Finds the items of `event`, whose call has this shape.
     pub(crate) fn resolve(&mut self, event: &Event<'_>, shape: &Shape) {
         self.forget();
-        let Some(cwd) = event.cwd().filter(|_| collects_names(event, self.kernel)) else {
+        let (Some(cwd), true) = (event.cwd(), collects_names(event, self.kernel)) else {
             return;
         };
 
@@ -192,7 +192,7 @@ impl Resolver {
                 for (arg, found) in both {
                     // The second of two paths is looked up only if the first led to an object.
                     let leads = self.items.list().last().is_none_or(|item| item.existed);
-                    if let (Some(arg), Some(found)) = (arg, found.filter(|_| leads)) {
+                    if let (Some(arg), Some(found), true) = (arg, found, leads) {
                         self.single(event, shape, arg, found);
                     }
                 }

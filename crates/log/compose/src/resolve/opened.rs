@@ -31,10 +31,12 @@ pub(super) fn add(
 ) {
     let flags = open_flags(event, shape);
     let creates = flags & O_CREAT != 0;
-    let opened = event
-        .object(wire::TARSIER_OBJECT_OPENED, 0)
-        .filter(|_| succeeded)
-        .map(|opened| objects::with_path(opened, event.file(0)));
+    let object = if succeeded {
+        event.object(wire::TARSIER_OBJECT_OPENED, 0)
+    } else {
+        None
+    };
+    let opened = object.map(|opened| objects::with_path(opened, event.file(0)));
 
     if let Some(opened) = opened {
         if creates && (opened.is_created() || !kernel.opens_first) {
@@ -53,7 +55,11 @@ pub(super) fn add(
         return items.item(arg, nametype, inode);
     }
 
-    let file = event.file(0).filter(|_| succeeded && opened_by_name(event));
+    let file = if succeeded && opened_by_name(event) {
+        event.file(0)
+    } else {
+        None
+    };
     let is_made = file
         .as_ref()
         .is_some_and(|f| u32::from(f.flags) & wire::TARSIER_PART_CREATED != 0);
@@ -74,7 +80,8 @@ pub(super) fn add(
             // An open with O_EXCL fails before audit notes the object.
             let is_passed = matches!(LookupOutcome::by(event), LookupOutcome::Missing)
                 || event.exit() == Some(EEXIST);
-            let inode = items.view.inode(&arg.path, true).filter(|_| !is_passed);
+            let found = items.view.inode(&arg.path, true);
+            let inode = if is_passed { None } else { found };
             if let Some(inode) = inode {
                 items.item(arg, NameType::Normal, Some(inode));
             }

@@ -32,7 +32,7 @@ pub(super) fn add(items: &mut Items, event: &Event<'_>, name: &[u8]) {
         return items.push(item(name, NameType::Create, inode));
     }
 
-    let opened = event.file(0).filter(|_| exit >= 0);
+    let opened = if exit >= 0 { event.file(0) } else { None };
     let inode = opened.and_then(|file| Inode::from_wire(&file.inode));
     match exit {
         ENOENT if event.header().args[1] & O_CREAT == 0 => {

@@ -162,7 +162,10 @@ fn family_of(part: &Part<'_>) -> Option<u16> {
 /// `sun_path` of an address, up to its NUL; `None` for other families, unnamed and abstract addresses.
 fn path_of<'a>(part: Part<'a>) -> Option<&'a [u8]> {
     let is_unix = !part.is_unreadable() && family_of(&part) == Some(AF_UNIX);
-    let path = part.data.get(2..).filter(|_| is_unix)?;
+    if !is_unix {
+        return None;
+    }
+    let path = part.data.get(2..)?;
     let end = path.iter().position(|&byte| byte == 0);
     let path = &path[..end.unwrap_or(path.len())];
     (!path.is_empty()).then_some(path)

@@ -109,7 +109,11 @@ impl Current {
         if let Some(writer) = &mut self.compact {
             writer.begin_segment();
         }
-        let file = self.file.as_ref().filter(|_| self.size_bytes > 0);
+        let file = if self.size_bytes > 0 {
+            self.file.as_ref()
+        } else {
+            None
+        };
         Ok(file.is_some_and(|file| recover::is_compact(file).is_ok_and(|is| is != wants)))
     }
 

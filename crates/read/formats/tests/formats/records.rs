@@ -223,10 +223,11 @@ fn lost(sample: &Sample, json: &Value, format: &str) -> Vec<String> {
             other => other.to_string(),
         };
         let is_register = name.len() == 2 && name.starts_with('a');
-        let bare = text
-            .strip_prefix("0x")
-            .filter(|_| is_register)
-            .unwrap_or(&text);
+        let bare = if is_register {
+            text.strip_prefix("0x").unwrap_or(&text)
+        } else {
+            &text
+        };
         // `(enforcing=0)`: the parentheses are of the sentence around it.
         let bare = if name.starts_with('(') {
             bare.trim_end_matches([')', ','])

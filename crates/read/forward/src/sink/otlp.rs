@@ -284,9 +284,9 @@ fn record(batch: &Batch, message: &Message, is_structured: bool, now_ns: u64, ou
     varint(number, out);
     text(3, name.as_bytes(), out);
 
-    let value = match object.filter(|_| is_structured) {
-        Some(object) => any_value(&object),
-        None => {
+    let value = match object {
+        Some(object) if is_structured => any_value(&object),
+        _ => {
             let mut value = Vec::with_capacity(body.len() + 8);
             match std::str::from_utf8(body) {
                 Ok(_) if message.kind != Kind::Seal => text(1, body, &mut value),

@@ -210,7 +210,7 @@ fn holds(path: &Path, start: u64, bytes: &[u8]) -> io::Result<bool> {
 
 /// Cuts the last file and its seal to what belongs together: what is behind has not arrived whole.
 fn trim_last(rebuilt: &mut Rebuilt) -> io::Result<()> {
-    let Some(last) = rebuilt.logs.last().filter(|_| rebuilt.has_seals) else {
+    let (Some(last), true) = (rebuilt.logs.last(), rebuilt.has_seals) else {
         return Ok(());
     };
 

@@ -383,7 +383,11 @@ impl Sink for Nats {
 
         let answer = parse(&reply)?;
         // An answer with an error has a sequence, too: 0.
-        let stored = answer["seq"].as_u64().filter(|_| answer["error"].is_null());
+        let stored = if answer["error"].is_null() {
+            answer["seq"].as_u64()
+        } else {
+            None
+        };
         if let Some(sequence) = stored {
             state.insert(SEQUENCE.into(), sequence.to_string());
             return Ok(Receipt {
