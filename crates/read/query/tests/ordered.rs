@@ -280,7 +280,7 @@ fn by_pieces(log: &[u8], filter: &Filter, range: TimeRange, piece_bytes: usize) 
                 found.print(view.time(), Vec::new());
             };
             let next = part.events(&log[place(start)?.min(end)..end], reading, each)?;
-            extent.append(next)?;
+            extent.append(next, reading.dialect)?;
             order.add(found, &mut output).expect("memory is written");
         }
         Ok(())

@@ -73,7 +73,7 @@ fn parts(
     }
     let mut extent = Extent::default();
     for next in extents.into_iter().rev() {
-        extent.append(next)?;
+        extent.append(next, request.dialect)?;
     }
     let mut out = Vec::new();
     let first = extent.first_record.unwrap_or((0, 0));
@@ -168,5 +168,17 @@ fn times_of_neighbours_that_descend_are_read_in_parts() {
                 "{kind:?} {places:?}"
             );
         }
+    }
+}
+
+#[test]
+fn with_compat_parts_between_which_times_go_back_are_refused() {
+    let text = log().concat();
+    let range = TimeRange::default();
+    let back = text.len()
+        - include_bytes!("../../../log/record/tests/corpus/10-net-saddrfam.raw.log").len();
+    for (dialect, is_refused) in [(Dialect::Compat, true), (Dialect::Own, false)] {
+        let request = request(Kind::File, dialect, range);
+        assert_eq!(parts(&text, &[back], &request, range).is_err(), is_refused);
     }
 }

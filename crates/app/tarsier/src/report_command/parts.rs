@@ -86,7 +86,7 @@ pub(super) fn summary(
     extents.sort_unstable_by_key(|(number, _)| *number);
     let mut extent = Extent::default();
     for (_, next) in extents {
-        if extent.append(next).is_err() {
+        if extent.append(next, dialect).is_err() {
             return Ok(None);
         }
     }

@@ -70,7 +70,7 @@ fn gather(results: &mut Results, queue: &Queue<'_>, reading: Reading) -> Result<
         };
 
         // A piece is in order by itself; whether it belongs behind the others shows only here.
-        if extent.append(next).is_err() {
+        if extent.append(next, reading.dialect).is_err() {
             return Ok(Outcome::Again(order.count()));
         }
         order.add(found, results)?;

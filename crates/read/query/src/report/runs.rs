@@ -88,8 +88,14 @@ impl Extent {
     /// Adds the part that follows in the log.
     ///
     /// # Errors
-    /// An event may have records in both.
-    pub fn append(&mut self, next: Extent) -> Result<(), NotOrdered> {
+    /// An event may have records in both; or with `--compat`, times go back from one to the other.
+    pub fn append(&mut self, next: Extent, dialect: Dialect) -> Result<(), NotOrdered> {
+        // With `--compat`, events come in the order of their times, on which ties depend.
+        let least = next.first.iter().copied().chain(next.least_behind).min();
+        if dialect.is_compat() && least.is_some_and(|least| self.most >= Some(least)) {
+            return Err(NotOrdered);
+        }
+
         let is_behind = next
             .least_behind
             .is_none_or(|least| Some(least) > self.most);
