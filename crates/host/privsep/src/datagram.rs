@@ -38,7 +38,7 @@ pub(crate) fn send(socket: impl AsFd, message: &[u8], flags: SendFlags) -> Resul
 /// Receives a datagram and returns its length, which is 0 at the end of the connection.
 ///
 /// # Errors
-/// Those of recv(2), and `MSGSIZE` for a datagram that is longer than the buffer.
+/// The errors of recv(2), and `MSGSIZE` for a datagram that is longer than the buffer.
 pub(crate) fn receive(
     socket: impl AsFd,
     buffer: &mut [u8],

@@ -178,7 +178,7 @@ impl<'a> RulesChosen<'a> {
         let (pins, inherited) =
             takeover::inherit(&args.run_dir, wanted.as_deref(), &settings.config)?;
 
-        // Confined before anything is read that others may have written: events, and what they name.
+        // Confined before the rings are read: frames have what callers chose.
         let state_dir = settings.sources.good.directory().map(|state| state.path());
         settings.confinement =
             Confinement::begin(&settings.config, &args.run_dir, state_dir, &pin_dirs);
