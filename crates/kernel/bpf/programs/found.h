@@ -102,6 +102,14 @@ static __always_inline bool find_take_text(struct work *w, __u32 i)
 	return true;
 }
 
+/* Adds the directories above an entry and itself; false if they are not all there. */
+__noinline int found_above(struct work *w, __u64 dentry_at)
+{
+	struct walk walk = { .w = w, .shown = (struct dentry *)dentry_at };
+
+	return w && dentry_at && part_above(w, &walk);
+}
+
 /*
  * Adds the directories above what was found, if `reached` is known of it: where a mount shows a
  * directory that a rule names, the path does not tell. The last name is in a directory of its own where
@@ -111,20 +119,12 @@ static __always_inline void find_directories(struct work *w, __u32 reached)
 {
 	struct find *f = &w->find;
 	struct dentry *found = (struct dentry *)f->dentry;
-	__u64 above[2] = { f->dir, f->dentry };
-	__u32 i, missing = 0;
+	bool is_elsewhere;
 
 	if (!(event_of(w)->flags & TARSIER_UNDECIDED) || !(f->found.known & reached))
 		return;
-	if (f->dir == f->dentry || f->dir == (__u64)READ(found, d_parent))
-		above[0] = 0;
-	for (i = 0; i < 2; i++) {
-		struct walk walk = { .w = w, .shown = (struct dentry *)above[i] };
-
-		if (above[i] && !part_above(w, &walk))
-			missing = 1;
-	}
-	if (!missing)
+	is_elsewhere = f->dir && f->dir != f->dentry && f->dir != (__u64)READ(found, d_parent);
+	if (found_above(w, f->dentry) && (!is_elsewhere || found_above(w, f->dir)))
 		f->found.known |= TARSIER_FOUND_ABOVE;
 }
 

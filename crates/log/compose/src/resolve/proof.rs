@@ -280,3 +280,56 @@ fn is_same(inode: Option<Inode>, other: &tarsier_inode) -> bool {
 fn is_cut(object: &ObjectPart<'_>) -> bool {
     object.is_incomplete() && !object.walk.is_empty()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_frame::TestFrame;
+    use zerocopy::IntoBytes;
+
+    /// Whether a call on the path `/d/x` that fails so may have found something, of which the programs have found this.
+    fn may_have_found(call: &str, flags: u64, exit: i64, known: u32) -> bool {
+        let found = tarsier_found {
+            known,
+            ..tarsier_found::default()
+        };
+        let mut frame = TestFrame::of_named_call(call);
+        (frame.header.exit, frame.header.args[1]) = (exit, flags);
+        let frame = frame.part(wire::TARSIER_PART_PATH, 0, b"/d/x").part(
+            wire::TARSIER_PART_FOUND,
+            0,
+            found.as_bytes(),
+        );
+        let bytes = frame.bytes();
+        let event = Event::parse(&bytes).expect("a frame");
+        Evidence::of(&event, &plan::shape_of_name(call)).may_have_found(0)
+    }
+
+    const EACCES: i64 = -13;
+    const ENOENT: i64 = -2;
+
+    #[test]
+    fn a_failed_call_may_have_found_what_nothing_tells_of() {
+        const PARENT: u32 = wire::TARSIER_FOUND_PARENT;
+        for call in ["creat", "truncate", "chown", "mkdir", "unlink"] {
+            assert!(may_have_found(call, 0, EACCES, PARENT), "{call}");
+            assert!(!may_have_found(call, 0, ENOENT, PARENT), "{call}");
+            let none = PARENT | wire::TARSIER_FOUND_NO_ENTRY;
+            assert!(!may_have_found(call, 0, EACCES, none), "{call}");
+        }
+        let entry = PARENT | wire::TARSIER_FOUND_ENTRY;
+        assert!(!may_have_found("unlink", 0, EACCES, entry));
+        assert!(may_have_found("chown", 0, EACCES, entry), "it is a link");
+        assert!(!may_have_found("lchown", 0, EACCES, entry));
+    }
+
+    #[test]
+    fn only_calls_that_open_have_flags_of_open() {
+        let flags = |call: &str| {
+            let bytes = TestFrame::of_named_call(call).bytes();
+            let event = Event::parse(&bytes).expect("a frame");
+            open_flags(&event, &plan::shape_of_name(call))
+        };
+        assert_eq!((flags("creat"), flags("truncate")), (O_CREAT, 0));
+    }
+}
