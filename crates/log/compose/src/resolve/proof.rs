@@ -302,7 +302,7 @@ mod tests {
         );
         let bytes = frame.bytes();
         let event = Event::parse(&bytes).expect("a frame");
-        Evidence::of(&event, &plan::shape_of_name(call)).may_have_found(0)
+        Evidence::of(&event, &abi::call(call).shape).may_have_found(0)
     }
 
     const EACCES: i64 = -13;
@@ -328,7 +328,7 @@ mod tests {
         let flags = |call: &str| {
             let bytes = TestFrame::of_named_call(call).bytes();
             let event = Event::parse(&bytes).expect("a frame");
-            open_flags(&event, &plan::shape_of_name(call))
+            open_flags(&event, &abi::call(call).shape)
         };
         assert_eq!((flags("creat"), flags("truncate")), (O_CREAT, 0));
     }
