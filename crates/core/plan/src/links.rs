@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn what_makes_links_is_watched_while_a_rule_on_a_path_may_miss_one() {
-        const RULE: &str = "-a always,exit -F arch=b64 -S unlink -F path=/etc/conf";
+        const RULE: &str = "-a always,exit -F arch=b64 -S unlinkat -F path=/etc/conf";
         const LINK: (Entry, u32) = (Entry::Native, 86);
         const LINKAT: (Entry, u32) = (Entry::Native, 265);
         const OPERATION: (Entry, u32) = (Entry::Uring, 39);
@@ -120,7 +120,7 @@ mod tests {
             (Vec::new(), false),
             "hooks see objects"
         );
-        let opens = RULE.replace("unlink", "openat");
+        let opens = RULE.replace("unlinkat", "openat");
         assert_eq!(watched(&opens, true, false).0, []);
         let below = RULE.replace("path=/etc/conf", "dir=/etc");
         assert_eq!(watched(&below, true, false).0, []);

@@ -67,7 +67,7 @@ fn may_have_changed(path: &[u8], object: ObjectId, event: &Event<'_>, system: &d
     let now = system.inode(&path, false);
     let links = system.hard_links(&path);
     let is_it = now.is_some_and(|now| (now.dev, now.ino) == (object.dev, object.ino));
-    let Some(links) = links.filter(|_| is_it) else {
+    let (Some(links), true) = (links, is_it) else {
         return true;
     };
 
