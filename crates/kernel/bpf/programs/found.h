@@ -131,8 +131,6 @@ static __always_inline void find_directories(struct work *w, __u32 reached)
 /* Adds what path argument `i` leads to. */
 __noinline int find_path(struct work *w, __u32 i)
 {
-	struct table *table;
-
 	if (!w)
 		return 0;
 	i &= 1;
@@ -140,8 +138,7 @@ __noinline int find_path(struct work *w, __u32 i)
 		return 0;
 	find_text_of(w, i, !i && w->spec.flags & SPEC_REMOVES && !w->ret, true);
 	find_directories(w, TARSIER_FOUND_TARGET | TARSIER_FOUND_PARENT);
-	table = this_table();
-	if (table && may_remove_link(table, w, i))
+	if (may_remove_link(w, i))
 		w->find.found.known |= TARSIER_FOUND_OTHER_LINKS;
 	part_found(w, i, 0, &w->find.found);
 	if (event_of(w)->flags & TARSIER_UNDECIDED && w->find.found.known & TARSIER_FOUND_TARGET)
