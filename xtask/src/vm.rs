@@ -178,10 +178,20 @@ impl Ground {
             programs.push((PathBuf::from(slowdisk::MKFS), slowdisk::PROGRAM));
         }
         let packages = guest.packages()?;
+        let policy = match guest {
+            Guest::Amd64 if request.extent().needs_selinux() => Some(Guest::policy()?),
+            _ => None,
+        };
 
         Ok(Ok(Ground {
             guest,
-            initramfs: image::build(guest, &packages, programs, &kernels, [&source_root(), &dir])?,
+            initramfs: image::build(
+                &packages,
+                programs,
+                &kernels,
+                policy.as_deref(),
+                [&source_root(), &dir],
+            )?,
             dir,
             kernels,
             newest: newest.unwrap_or_default(),

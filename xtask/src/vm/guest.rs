@@ -162,6 +162,12 @@ impl Guest {
         Ok(path)
     }
 
+    /// The root directory that has Debian's policy of SELinux, built, and its programs.
+    pub(super) fn policy() -> Result<PathBuf> {
+        let script = source_root().join("scripts/selinux");
+        output_of(&mut Command::new(script)).map(|path| path.trim_end().into())
+    }
+
     /// Path of the program of `tests/workload`. It makes calls that arm64 does not have.
     pub(super) fn workload(self) -> Result<Option<PathBuf>> {
         match self {
@@ -216,7 +222,7 @@ impl Guest {
 
 /// Directories with the guest's programs.
 pub(super) struct Packages {
-    guest: Guest,
+    pub(super) guest: Guest,
     /// Root directory of Debian's base system.
     pub(super) system: PathBuf,
     /// Root directory of Debian's audit programs.

@@ -40,16 +40,31 @@ const FILE_SYSTEM_PEERS: [(&str, &str); 5] = [
     ("usr/sbin/rpc.nfsd", "sbin/rpc.nfsd"),
 ];
 
+/// Programs that label files and show labels, below the directory of `scripts/selinux`.
+const SELINUX_PROGRAMS: [&str; 5] = [
+    "sbin/setfiles",
+    "usr/sbin/getfilecon",
+    "usr/sbin/setfilecon",
+    "usr/sbin/getenforce",
+    "usr/sbin/setenforce",
+];
+/// Directories of SELinux's policy that the guest gets.
+const SELINUX_POLICY: [&str; 2] = [
+    "etc/selinux/default/policy",
+    "etc/selinux/default/contexts/files",
+];
+
 /// Makes the initramfs below `dir` and returns its path. `source` is the root of the source tree;
 /// `more` are further programs of this system that the guest gets, with their places there; of `kernels` it gets the
-/// modules.
+/// modules; `policy` is the directory of `scripts/selinux`, for machines with SELinux.
 pub(super) fn build(
-    guest: Guest,
     packages: &Packages,
     more: Vec<(PathBuf, &str)>,
     kernels: &[Kernel],
+    policy: Option<&Path>,
     [source, dir]: [&Path; 2],
 ) -> Result<PathBuf> {
+    let guest = packages.guest;
     let root = dir.join("root");
     if root.exists() {
         fs::remove_dir_all(&root).with_context(|| format!("removing {}", root.display()))?;
@@ -93,6 +108,11 @@ pub(super) fn build(
         programs.push((workload, "bin/workload"));
     }
     programs.extend(more);
+    if let Some(policy) = policy {
+        programs.extend(SELINUX_PROGRAMS.map(|place| (policy.join(place), place)));
+        programs.push((packages.system.join("usr/bin/runcon"), "usr/bin/runcon"));
+        install_policy(policy, &root)?;
+    }
     for (file, to) in programs {
         install(&file, &root.join(to))?;
         linked.push(file);
@@ -121,6 +141,18 @@ fn install_samples(audit: &Path, root: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Copies the policy of SELinux, with the labels of files.
+fn install_policy(policy: &Path, root: &Path) -> Result<()> {
+    for place in SELINUX_POLICY {
+        for file in files_of(&policy.join(place))? {
+            let name = file.file_name().unwrap_or_default();
+            install(&file, &root.join(place).join(name))?;
+        }
+    }
+    let settings = Path::new("etc/selinux/config");
+    install(&policy.join(settings), &root.join(settings))
 }
 
 /// Copies the kernels' modules to `lib/modules/RELEASE`.

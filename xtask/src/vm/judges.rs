@@ -76,7 +76,7 @@ const NAMED: [Test; 8] = [
 ];
 
 /// All tests but [`NAMED`], in the order in which a machine runs them.
-pub(super) const TESTS: [Test; 28] = [
+pub(super) const TESTS: [Test; 29] = [
     Test {
         name: "no-ebpf",
         kind: MachineKind::Usual,
@@ -189,6 +189,15 @@ pub(super) const TESTS: [Test; 28] = [
             Ok(fs::read_to_string(dir.join("report"))?
                 .trim_end()
                 .to_owned())
+        },
+    },
+    Test {
+        name: "labels",
+        kind: MachineKind::Usual,
+        seconds: 60,
+        check: |dir| {
+            let said = fs::read_to_string(dir.join("report"))?;
+            Ok(said.trim_end().to_owned())
         },
     },
     // The last one on its machine, since it leaves audit locked.

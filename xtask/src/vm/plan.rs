@@ -49,7 +49,7 @@ struct PlanLine {
 /// The tests of `make test`: about 14 minutes on two processors, for one old kernel, the reference and the newest. What
 /// hardly depends on the kernel, and comparisons that are exact to the instruction, run on the reference only; techniques
 /// of evasion there and on the host's own kernel.
-const USUAL: [PlanLine; 6] = [
+const USUAL: [PlanLine; 7] = [
     PlanLine {
         roles: &[Role::TooOld],
         variants: &["stock"],
@@ -94,6 +94,7 @@ const USUAL: [PlanLine; 6] = [
             "locked",
         ],
     },
+    OF_SELINUX,
     PlanLine {
         roles: &[Role::Newest],
         variants: &["stock"],
@@ -105,7 +106,7 @@ const USUAL: [PlanLine; 6] = [
 
 /// The tests of `make test` with `TARSIER_LONG_TESTS`: about 35 minutes. What a killed daemon leaves depends on the
 /// kernel, so that runs on the newest; full disks and power cuts do not depend on it.
-const LONG: [PlanLine; 9] = [
+const LONG: [PlanLine; 10] = [
     PlanLine {
         roles: &[Role::TooOld],
         variants: &["stock"],
@@ -172,12 +173,13 @@ const LONG: [PlanLine; 9] = [
             "floods",
         ],
     },
+    OF_SELINUX,
     OLD_ON_ARM64,
     OF_ARM64,
 ];
 
 /// The tests of every series that the suites have.
-const MATRIX: [PlanLine; 8] = [
+const MATRIX: [PlanLine; 9] = [
     PlanLine {
         roles: &[Role::TooOld],
         variants: &["stock"],
@@ -226,6 +228,7 @@ const MATRIX: [PlanLine; 8] = [
         tests: &["floods", "polled-icount"],
     },
     OF_VARIANTS,
+    OF_SELINUX,
     OF_ARM64,
 ];
 
@@ -251,6 +254,13 @@ const OF_MANY_PROCESSORS: PlanLine = PlanLine {
     roles: &[Role::Reference],
     variants: &["possible-128"],
     tests: &["evade"],
+};
+
+/// The tests of labels. Others would be the same as without SELinux.
+const OF_SELINUX: PlanLine = PlanLine {
+    roles: &[Role::Reference, Role::Newest],
+    variants: &["selinux"],
+    tests: &["labels"],
 };
 
 const OLD_ON_ARM64: PlanLine = PlanLine {
@@ -350,6 +360,17 @@ impl Extent<'_> {
             Extent::Named(tests, _) if !tests.is_empty() => tests.to_vec(),
             _ => TESTS.iter().collect(),
         }
+    }
+
+    /// Whether a machine with SELinux is among the requested ones, on whichever kernel.
+    pub(super) fn needs_selinux(&self) -> bool {
+        let roles = [Role::Old, Role::Reference, Role::Later, Role::Newest];
+        let mut variants = VARIANTS.into_iter().filter(|each| each.has_selinux());
+        variants.any(|variant| {
+            let tests = self.tests();
+            let has = |test: &&Test| roles.iter().any(|role| self.has(*role, variant, test));
+            tests.iter().any(has)
+        })
     }
 
     /// Whether a test runs on a kernel with this role in a machine of this variant.

@@ -71,7 +71,7 @@ const VOLUNTARY: &Variant = &Variant {
 
 /// All variants. Linux 6.13 brought lazy preemption; 7.0 left only full and lazy on x86. `no-lsm`, and variants
 /// with a number of processors after the model, run only when named.
-pub(super) const VARIANTS: [&Variant; 18] = [
+pub(super) const VARIANTS: [&Variant; 19] = [
     STOCK,
     ARM64,
     FULL,
@@ -156,6 +156,13 @@ pub(super) const VARIANTS: [&Variant; 18] = [
         evidence: &["bpf_lsm=no"],
         ..*STOCK
     },
+    // SELinux labels tasks and files, and lets everything happen. `tests/vm/init` loads Debian's policy.
+    &Variant {
+        name: "selinux",
+        kernel_arguments: "security=selinux guest_selinux=permissive",
+        evidence: &["selinux=permissive", "labels=yes"],
+        ..*STOCK
+    },
     &Variant {
         name: "cpus-1",
         processors: "1",
@@ -201,6 +208,11 @@ impl Variant {
 
     pub(super) fn is_plain(&self) -> bool {
         self.name == Variant::plain(self.guest).name
+    }
+
+    /// Whether the guest needs the policy of SELinux.
+    pub(super) fn has_selinux(&self) -> bool {
+        self.kernel_arguments.contains("guest_selinux=")
     }
 
     /// Whether kernels of a series have this variant.
