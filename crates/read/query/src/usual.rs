@@ -127,6 +127,25 @@ impl UsualCall {
     }
 }
 
+/// Interpretations of a SYSCALL record without those of the call, which stand first.
+pub(crate) fn caller_names(names: &[u8]) -> &[u8] {
+    let behind = |names: &[u8], name: &[u8]| {
+        let end = names.starts_with(name).then(|| memchr(b' ', names));
+        end.flatten().map_or(0, |end| end + 1)
+    };
+    let names = &names[behind(names, b"ARCH=")..];
+    &names[behind(names, b"SYSCALL=")..]
+}
+
+/// Index in the text of a PATH record at which device, mode and owner of the file begin, which many files share.
+pub(crate) fn owner_at(text: &[u8]) -> Option<usize> {
+    let number = behind(text, body(text)?, b"item=")?;
+    let name = behind(text, next_field(text, number)?, b"name=")?;
+    let inode = behind(text, next_field(text, name)?, b"inode=")?;
+    let at = next_field(text, inode)?;
+    text[at..].starts_with(b"dev=").then_some(at)
+}
+
 /// Index behind `name`, if it stands at `at`, and does not begin a text with fields of its own.
 fn behind(text: &[u8], at: usize, name: &[u8]) -> Option<usize> {
     let rest = text[at..].strip_prefix(name)?;

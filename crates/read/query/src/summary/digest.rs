@@ -5,7 +5,7 @@ use super::tree::Count;
 use super::{keys, labels, word_of, DAEMON_ABORT, DAEMON_END, DAEMON_ERR, DAEMON_START};
 use crate::memo::{Key, Memo};
 use crate::row::{call_name, Row};
-use crate::usual::UsualCall;
+use crate::usual::{caller_names, UsualCall};
 use crate::EventView;
 
 /// A text of [`Digests`].
@@ -155,7 +155,7 @@ impl Digester {
         let names = record.names.map(|(start, end)| &event.text[start..end]);
         let key: Key<'_> = [
             &event.text[record.start + call.caller_at..record.end],
-            without_call(names.unwrap_or_default()),
+            caller_names(names.unwrap_or_default()),
         ];
         let slot = self.callers.place(key);
         let known = self.callers.get(slot, key);
@@ -184,16 +184,6 @@ impl Digester {
 }
 
 const EXECVE: i32 = 1309;
-
-/// Interpretations of SYSCALL without those of the call, which stand first.
-fn without_call(names: &[u8]) -> &[u8] {
-    let after = |names: &'_ [u8], name: &[u8]| {
-        let end = names.starts_with(name).then(|| memchr::memchr(b' ', names));
-        end.flatten().map_or(0, |end| end + 1)
-    };
-    let names = &names[after(names, b"ARCH=")..];
-    &names[after(names, b"SYSCALL=")..]
-}
 
 fn time_ms(event: EventView<'_>) -> u64 {
     let (sec, msec, _) = event.time();

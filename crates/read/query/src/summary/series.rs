@@ -204,13 +204,14 @@ mod tests {
 
     #[test]
     fn others_have_what_the_shown_labels_have_not() {
-        let mut series = Series::default();
+        let (mut series, mut labels) = (Series::default(), LabelIds::default());
+        let all = labels.of(b"all");
         for label in 0..3 * LABELS_MAX {
             let label = label.to_string();
-            series.add(label.len(), false, label.as_bytes());
-            series.add(label.len(), false, b"all");
+            series.add(label.len(), false, labels.of(label.as_bytes()));
+            series.add(label.len(), false, all);
         }
-        let rows = series.rows(1);
+        let rows = series.rows(1, &labels);
         assert_eq!(&*rows.rows[0].label, b"all");
         assert_eq!(rows.rows[0].sum[0], 3 * LABELS_MAX as u64);
         let others = rows.others.expect("others");
@@ -221,11 +222,12 @@ mod tests {
     #[test]
     fn rescaling_loses_no_event() {
         let (from, mut series) = (Scale::at(1001), Series::default());
+        let mut labels = LabelIds::default();
         for bucket in 0..BUCKETS_MAX {
-            series.add(bucket, bucket % 2 == 0, b"a");
+            series.add(bucket, bucket % 2 == 0, labels.of(b"a"));
         }
         let to = from.fitted(17, 1240);
         series.rescale(from, to);
-        assert_eq!(series.rows(1).rows[0].sum, [240, 120]);
+        assert_eq!(series.rows(1, &labels).rows[0].sum, [240, 120]);
     }
 }
