@@ -11,6 +11,7 @@ use crate::usual::{caller_names, UsualCall};
 use crate::{kind, time, Dialect};
 use abi::record_type as kinds;
 use std::io::Write;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Further columns.
@@ -129,7 +130,7 @@ impl Columns {
         }
         let call = UsualCall::of_event(event.view())?;
         let record = event.records().next()?;
-        call.caller(record.text)?;
+        let places = call.caller(record.text)?;
 
         let name = call_name(&call, record.names, interpreter);
         // Such a call stands for several others, by its first argument.
@@ -139,20 +140,25 @@ impl Columns {
         Some(KnownCall {
             name,
             is_success: call.is_success,
-            caller: self.caller(event, &call, interpreter)?,
+            caller: self.caller(event, call.caller_at..places.key(), interpreter)?,
         })
     }
 
-    /// The cells about who made a call.
+    /// The cells about who made a call, which stands in its record at `at`, before the key of the rule.
     fn caller(
         &mut self,
         event: &Event,
-        call: &UsualCall,
+        at: Range<usize>,
         interpreter: &Interpreter,
     ) -> Option<Arc<CallerCells>> {
         let record = event.records().next()?;
         let names = caller_names(record.names.unwrap_or_default());
-        let key: Key<'_> = [&record.text[call.caller_at..], names];
+        let end = if self.extra.keys {
+            record.text.len()
+        } else {
+            at.end
+        };
+        let key: Key<'_> = [&record.text[at.start..end], names];
         let slot = self.callers.place(key);
         if let Some(cells) = self.callers.get(slot, key) {
             return Some(Arc::clone(cells));
