@@ -8,26 +8,26 @@ const SLOTS: usize = 2048;
 const KEY_BYTES_MAX: usize = 1024;
 
 /// Two texts by which a value is kept.
-pub(crate) type Key<'k> = [&'k [u8]; 2];
+pub(crate) type MemoKey<'k> = [&'k [u8]; 2];
 
 /// A table in which a new value takes the place of an older one, so that its memory is bounded and stays in a
 /// processor's cache. Its hashes have a seed of each run: a log cannot foresee them.
 #[derive(Debug)]
 pub(crate) struct Memo<T> {
-    slots: Vec<Option<Slot<T>>>,
+    slots: Vec<Option<MemoEntry<T>>>,
     seed: foldhash::fast::RandomState,
 }
 
 #[derive(Debug)]
-struct Slot<T> {
+struct MemoEntry<T> {
     /// Both texts of the key, and the length of the first.
     bytes: Box<[u8]>,
     first_bytes: usize,
     value: T,
 }
 
-impl<T> Slot<T> {
-    fn has(&self, [first, second]: Key<'_>) -> bool {
+impl<T> MemoEntry<T> {
+    fn has(&self, [first, second]: MemoKey<'_>) -> bool {
         self.first_bytes == first.len()
             && self.bytes.len() == first.len() + second.len()
             && self.bytes[..first.len()] == *first
@@ -46,7 +46,7 @@ impl<T> Default for Memo<T> {
 
 impl<T> Memo<T> {
     /// Where a key stands.
-    pub(crate) fn place(&self, [first, second]: Key<'_>) -> usize {
+    pub(crate) fn place(&self, [first, second]: MemoKey<'_>) -> usize {
         let mut hasher = self.seed.build_hasher();
         hasher.write(first);
         hasher.write(second);
@@ -54,13 +54,18 @@ impl<T> Memo<T> {
     }
 
     /// The value of the key, which stands at `place`.
-    pub(crate) fn get(&mut self, place: usize, key: Key<'_>) -> Option<&mut T> {
+    pub(crate) fn get(&mut self, place: usize, key: MemoKey<'_>) -> Option<&mut T> {
         let slot = self.slots.get_mut(place)?.as_mut()?;
         slot.has(key).then_some(&mut slot.value)
     }
 
     /// Keeps a value at `place`. Returns the one that has to go for it, which may be itself.
-    pub(crate) fn put(&mut self, place: usize, [first, second]: Key<'_>, value: T) -> Option<T> {
+    pub(crate) fn put(
+        &mut self,
+        place: usize,
+        [first, second]: MemoKey<'_>,
+        value: T,
+    ) -> Option<T> {
         if first.len() + second.len() > KEY_BYTES_MAX {
             return Some(value);
         }
@@ -68,7 +73,7 @@ impl<T> Memo<T> {
             self.slots.resize_with(SLOTS, || None);
         }
 
-        let slot = Slot {
+        let slot = MemoEntry {
             bytes: [first, second].concat().into(),
             first_bytes: first.len(),
             value,

@@ -65,7 +65,7 @@ impl UsualCall {
     /// Reads the text of a SYSCALL record (kernel/auditsc.c, `audit_log_exit`).
     pub(crate) fn of(text: &[u8]) -> Option<UsualCall> {
         let start = body(text)?;
-        let mut rest = Rest(&text[start..]);
+        let mut rest = RestOfRecord(&text[start..]);
         let arch = rest.number(b"arch=", 16)?;
         let number = rest.number(b"syscall=", 10)?;
         // The personality is written unless it is Linux's own.
@@ -159,9 +159,9 @@ fn next_field(text: &[u8], place: usize) -> Option<usize> {
 }
 
 /// What is left of a record.
-struct Rest<'e>(&'e [u8]);
+struct RestOfRecord<'e>(&'e [u8]);
 
-impl<'e> Rest<'e> {
+impl<'e> RestOfRecord<'e> {
     /// The value of the field that comes next, which has a blank behind it.
     fn value(&mut self, name: &[u8]) -> Option<&'e [u8]> {
         let rest = self.0.strip_prefix(name)?;

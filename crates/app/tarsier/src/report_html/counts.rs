@@ -13,20 +13,20 @@ use query::{Assembler, Dialect, EventView};
 
 /// What a page shows of the events.
 #[derive(Default)]
-pub(super) struct Counted {
+pub(super) struct PageCounts {
     pub(super) summary: Summary,
     pub(super) overview: Overview,
 }
 
 /// Digests of events that come one after the other, and their part of the overview.
-struct Piece {
+struct CountedPiece {
     digests: Digests,
     overview: Overview,
 }
 
-impl Piece {
-    fn begin(digester: &mut Digester) -> Piece {
-        Piece {
+impl CountedPiece {
+    fn begin(digester: &mut Digester) -> CountedPiece {
+        CountedPiece {
             digests: digester.begin(),
             overview: Overview::default(),
         }
@@ -38,7 +38,7 @@ impl Piece {
     }
 
     /// Ends the piece: many events of a program are one row.
-    fn end(mut self) -> Piece {
+    fn end(mut self) -> CountedPiece {
         for (node, exe, count) in self.digests.programs() {
             self.overview.add_program(node, exe, count.into());
         }
@@ -46,8 +46,8 @@ impl Piece {
     }
 }
 
-impl Counted {
-    fn take(&mut self, piece: Piece) -> Result<()> {
+impl PageCounts {
+    fn take(&mut self, piece: CountedPiece) -> Result<()> {
         self.summary.count_all(&piece.digests);
         self.overview.merge(piece.overview);
         Ok(())
@@ -62,7 +62,7 @@ pub(super) fn in_order(
     input: &Input,
     options: &PageOptions,
     defaults: &Defaults,
-) -> Result<Option<Counted>> {
+) -> Result<Option<PageCounts>> {
     let Some(files) = plain_files(input)? else {
         return Ok(None);
     };
@@ -72,9 +72,9 @@ pub(super) fn in_order(
         range: options.range,
     };
 
-    let mut counted = Counted::default();
+    let mut counted = PageCounts::default();
     let look = |digester: &mut Digester, text: &[u8], part: &mut Part| {
-        let mut piece = Piece::begin(digester);
+        let mut piece = CountedPiece::begin(digester);
         let extent = part.events(text, reading, |event| piece.add(event, digester))?;
         Ok((piece.end(), extent))
     };
@@ -93,15 +93,15 @@ pub(super) fn in_any_order(
     input: &Input,
     options: &PageOptions,
     defaults: &Defaults,
-) -> Result<Result<Counted, String>> {
+) -> Result<Result<PageCounts, String>> {
     let assembler = Assembler::new(Dialect::Own, defaults.whole_s, options.range);
-    let mut counted = Counted::default();
+    let mut counted = PageCounts::default();
     let read = pipeline::run(
         input,
         assembler,
         Digester::default,
         |digester, batch| {
-            let mut piece = Piece::begin(digester);
+            let mut piece = CountedPiece::begin(digester);
             batch.events().for_each(|event| piece.add(event, digester));
             piece.end()
         },

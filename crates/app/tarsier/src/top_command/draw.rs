@@ -1,7 +1,7 @@
 //! The screen of `tarsier top`.
 
 use super::events::{View, VIEWS};
-use super::model::{Model, Records, Sort, RATE_MS};
+use super::model::{Model, RecordsShown, Sort, RATE_MS};
 use journal::seal::time_text;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -241,7 +241,7 @@ fn right(text: String, style: Style) -> Cell<'static> {
 }
 
 /// The records of an event, in place of a table.
-fn records(frame: &mut Frame<'_>, area: Rect, records: &Records) {
+fn records(frame: &mut Frame<'_>, area: Rect, records: &RecordsShown) {
     let title = format!(
         "{} UTC, event {}",
         date_time(records.time_ms),
@@ -252,7 +252,7 @@ fn records(frame: &mut Frame<'_>, area: Rect, records: &Records) {
     let text: Vec<Line<'_>> = std::iter::once(title)
         .chain(shown.map(|line| Line::from(line.as_str())))
         .collect();
-    // Records are longer than any screen is wide.
+    // RecordsShown are longer than any screen is wide.
     frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: false }), area);
 }
 

@@ -52,7 +52,7 @@ struct Level {
 
 /// The records of an event, which Enter chose.
 #[derive(Debug)]
-pub(super) struct Records {
+pub(super) struct RecordsShown {
     pub(super) time_ms: u64,
     pub(super) serial: u64,
     /// Lines of text.
@@ -98,7 +98,7 @@ pub(super) struct Model {
     pub(super) is_typing: bool,
     pub(super) filter: String,
     /// The records that are shown in place of a table.
-    pub(super) records: Option<Records>,
+    pub(super) records: Option<RecordsShown>,
     /// Lines of the table, as of the last [`Model::refresh`].
     pub(super) lines: Vec<Line>,
     /// Events that the table counts.
@@ -245,7 +245,7 @@ impl Model {
             let search = format!("tarsier search -a {}", item.serial);
             vec![format!("These records are not kept any more: {search}")]
         };
-        self.records = Some(Records {
+        self.records = Some(RecordsShown {
             time_ms: item.time_ms,
             serial: item.serial,
             lines: item.records().unwrap_or_else(not_kept),

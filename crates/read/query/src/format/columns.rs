@@ -6,7 +6,7 @@ use super::normal::{Finder, Normal};
 use super::on_demand::OnDemand;
 use crate::event::{Event, Record};
 use crate::interpret::{Context, FieldType, Interpretations, Interpreter, Machine};
-use crate::memo::{Key, Memo};
+use crate::memo::{Memo, MemoKey};
 use crate::usual::{caller_names, UsualCall};
 use crate::{kind, time, Dialect};
 use abi::record_type as kinds;
@@ -158,7 +158,7 @@ impl Columns {
         } else {
             at.end
         };
-        let key: Key<'_> = [&record.text[at.start..end], names];
+        let key: MemoKey<'_> = [&record.text[at.start..end], names];
         let slot = self.callers.place(key);
         if let Some(cells) = self.callers.get(slot, key) {
             return Some(Arc::clone(cells));

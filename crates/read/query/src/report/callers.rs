@@ -11,7 +11,7 @@ use crate::Dialect;
 
 /// What every call of a caller counts for.
 #[derive(Debug)]
-pub(super) struct Caller {
+pub(super) struct CallerCounts {
     texts: Vec<(Column, Box<[u8]>)>,
     pid: Option<i32>,
     hits: u64,
@@ -20,7 +20,7 @@ pub(super) struct Caller {
 }
 
 /// Callers that have not been counted.
-pub(super) type Callers = Memo<Caller>;
+pub(super) type Callers = Memo<CallerCounts>;
 
 impl Summary {
     /// Whether the counts of this report are by who made a call and by files.
@@ -92,7 +92,7 @@ impl Summary {
     }
 
     /// What the first record of an event counts for.
-    fn caller(&mut self, event: EventView<'_>) -> Caller {
+    fn caller(&mut self, event: EventView<'_>) -> CallerCounts {
         let alone = EventView {
             places: &event.places[..1],
             ..event
@@ -114,7 +114,7 @@ impl Summary {
         }
 
         let has_pid = matches!(self.request.kind, Kind::Main | Kind::Pid);
-        Caller {
+        CallerCounts {
             texts,
             pid: (has_pid && facts.ids.pid != -1).then_some(facts.ids.pid),
             hits: 1,
@@ -129,7 +129,7 @@ impl Summary {
         }
     }
 
-    fn count_caller(&mut self, caller: Caller) {
+    fn count_caller(&mut self, caller: CallerCounts) {
         let mut place = caller.first;
         for (column, text) in &caller.texts {
             // Several texts of a report on one thing come one after the other.

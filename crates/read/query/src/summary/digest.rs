@@ -3,7 +3,7 @@
 
 use super::tree::Count;
 use super::{keys, labels, word_of, DAEMON_ABORT, DAEMON_END, DAEMON_ERR, DAEMON_START};
-use crate::memo::{Key, Memo};
+use crate::memo::{Memo, MemoKey};
 use crate::row::{call_name, Row};
 use crate::usual::{caller_names, UsualCall};
 use crate::EventView;
@@ -19,7 +19,7 @@ pub(super) struct Span {
 #[derive(Debug, Default)]
 pub struct Digests {
     pub(super) events: Vec<Digest>,
-    pub(super) callers: Vec<Caller>,
+    pub(super) callers: Vec<DigestCaller>,
     texts: Vec<u8>,
     lists: Vec<Span>,
 }
@@ -43,7 +43,7 @@ pub(super) struct Digest {
 
 /// Who acted, on which rule's behalf: the same for many events.
 #[derive(Debug)]
-pub(super) struct Caller {
+pub(super) struct DigestCaller {
     pub(super) pid: i32,
     pub(super) ppid: i32,
     pub(super) node: Option<Span>,
@@ -60,14 +60,14 @@ pub(super) struct Caller {
 /// Makes digests. Remembers who acted in earlier events.
 #[derive(Debug, Default)]
 pub struct Digester {
-    callers: Memo<Known>,
+    callers: Memo<KnownCaller>,
     /// Number of [`Digests`] that were begun.
     begun: u64,
 }
 
 /// A caller of an earlier event.
 #[derive(Debug)]
-struct Known {
+struct KnownCaller {
     node: Option<Box<[u8]>>,
     text: CallerText,
     /// Where it stands in which digests.
@@ -153,7 +153,7 @@ impl Digester {
     fn caller(&mut self, event: EventView<'_>, call: &UsualCall, digests: &mut Digests) -> u32 {
         let record = event.places[0];
         let names = record.names.map(|(start, end)| &event.text[start..end]);
-        let key: Key<'_> = [
+        let key: MemoKey<'_> = [
             &event.text[record.start + call.caller_at..record.end],
             caller_names(names.unwrap_or_default()),
         ];
@@ -172,7 +172,7 @@ impl Digester {
         };
         let text = CallerText::of(&Row::of(alone));
         let number = digests.caller(&text, event.node);
-        let known = Known {
+        let known = KnownCaller {
             node: event.node.map(Into::into),
             text,
             place: (self.begun, number),
@@ -231,7 +231,7 @@ impl Digests {
             self.lists.push(span);
         }
 
-        let caller = Caller {
+        let caller = DigestCaller {
             pid: text.pid,
             ppid: text.ppid,
             node: node.map(|node| self.text(node)),

@@ -18,7 +18,7 @@ pub use tree::{Count, Line, Lines as TableLines};
 use crate::facts::Facts;
 use crate::walk::find_from;
 use crate::Event;
-use digest::{Caller, Digest};
+use digest::{Digest, DigestCaller};
 pub(crate) use gaps::Serials;
 use gaps::Silences;
 use ids::LabelIds;
@@ -152,7 +152,7 @@ struct CallerLabels {
 }
 
 impl CallerLabels {
-    fn of(caller: &Caller, digests: &Digests, labels: &mut LabelIds) -> CallerLabels {
+    fn of(caller: &DigestCaller, digests: &Digests, labels: &mut LabelIds) -> CallerLabels {
         let program = caller
             .exe
             .map_or(&b"(no program)"[..], |exe| digests.get(exe));
@@ -222,7 +222,7 @@ impl Summary {
         &mut self,
         digests: &Digests,
         digest: &Digest,
-        caller: &Caller,
+        caller: &DigestCaller,
         known: &mut CallerLabels,
     ) {
         let node = caller.node.map_or(&b""[..], |node| digests.get(node));
