@@ -1,6 +1,7 @@
 //! Words for what records and calls say was done.
 
 use super::thing::Thing;
+use abi::Verb;
 
 /// Actions by record type.
 #[rustfmt::skip]
@@ -189,48 +190,74 @@ impl Deed {
 /// Action of the call with this name.
 pub(super) fn of_call(call: &[u8]) -> Option<Deed> {
     let call = std::str::from_utf8(call).ok()?.to_ascii_lowercase();
-    Some(match call.as_str() {
-        "access" | "faccessat" | "faccessat2" | "fstat" | "lstat" | "newfstatat" | "stat"
-        | "stat64" | "statx" => Deed::Stat,
-        "chmod" | "fchmod" | "fchmodat" | "fchmodat2" => Deed::Permissions,
-        "chown" | "fchown" | "fchownat" | "fchownat2" | "lchown" => Deed::Owner,
-        "finit_module" | "init_module" => Deed::LoadModule,
-        "delete_module" => Deed::UnloadModule,
-        "fremovexattr" | "fsetxattr" | "lremovexattr" | "lsetxattr" | "mount_setattr"
-        | "removexattr" | "setxattr" => Deed::Attributes,
-        "mkdir" | "mkdirat" => Deed::MakeDirectory,
-        "fsconfig" | "fsmount" | "fsopen" | "fspick" | "mount" | "move_mount" => Deed::Mount,
-        "fstatfs" | "statfs" | "statmount" => Deed::StatFs,
-        "creat" | "fallocate" | "ftruncate" | "memfd_create" | "memfd_secret" | "open"
-        | "open_by_handle_at" | "openat" | "openat2" | "pidfd_getfd" | "readlink"
-        | "readlinkat" | "truncate" => Deed::Open,
-        "rename" | "renameat" | "renameat2" => Deed::Rename,
-        "rmdir" | "unlink" | "unlinkat" => Deed::Delete,
-        "symlink" | "symlinkat" => Deed::Link,
-        "umount" | "umount2" => Deed::Unmount,
-        "futimesat" | "utime" | "utimensat" | "utimes" => Deed::Time,
-        "execve" | "execveat" => Deed::Execute,
-        "accept" | "accept4" => Deed::Socket("accepted-connection-from"),
-        "bind" => Deed::Socket("bound-socket"),
-        "connect" => Deed::Socket("connected-to"),
-        "recvfrom" | "recvmsg" => Deed::Socket("received-from"),
-        "sendmsg" | "sendto" => Deed::Socket("sent-to"),
-        "kill" | "tgkill" | "tkill" => Deed::Kill,
-        "setegid" | "seteuid" | "setfsgid" | "setfsuid" | "setgid" | "setregid" | "setresgid"
-        | "setresuid" | "setreuid" | "setuid" => Deed::Identity,
-        "adjtimex" | "clock_settime" | "clock_settime64" | "settimeofday" | "stime" => {
-            Deed::SystemTime
-        }
-        "mknod" | "mknodat" => Deed::MakeDevice,
-        "setdomainname" | "sethostname" => Deed::SystemName,
-        "brk" | "map_shadow_stack" | "mmap" => Deed::Memory,
-        "sched_setattr" | "sched_setparam" | "sched_setscheduler" => Deed::Scheduler,
-        "landlock_add_rule"
-        | "landlock_create_ruleset"
-        | "landlock_restrict_self"
-        | "lsm_set_self_attr"
-        | "mseal" => Deed::Security,
-        _ => return None,
+    let row = abi::call(&call);
+    if row.is_wordless {
+        return None;
+    }
+    of_verb(row.verb?)
+}
+
+/// Action of what a call does, if auparse has a word for it.
+fn of_verb(verb: Verb) -> Option<Deed> {
+    Some(match verb {
+        Verb::Delete => Deed::Delete,
+        Verb::Rename => Deed::Rename,
+        Verb::MakeDirectory => Deed::MakeDirectory,
+        Verb::MakeNode => Deed::MakeDevice,
+        Verb::Symlink => Deed::Link,
+        Verb::Open
+        | Verb::Create
+        | Verb::ReadLink
+        | Verb::Truncate
+        | Verb::Allocate
+        | Verb::MakeMemoryFile
+        | Verb::TakeDescriptor => Deed::Open,
+        Verb::Execute => Deed::Execute,
+        Verb::SetMode => Deed::Permissions,
+        Verb::SetOwner => Deed::Owner,
+        Verb::SetXattr | Verb::RemoveXattr | Verb::SetMountAttributes => Deed::Attributes,
+        Verb::SetTimes => Deed::Time,
+        Verb::Stat | Verb::CheckAccess => Deed::Stat,
+        Verb::StatFileSystem => Deed::StatFs,
+        Verb::Mount | Verb::MoveMount | Verb::PrepareMount => Deed::Mount,
+        Verb::Unmount => Deed::Unmount,
+        Verb::LoadModule => Deed::LoadModule,
+        Verb::UnloadModule => Deed::UnloadModule,
+        Verb::SetClock => Deed::SystemTime,
+        Verb::SetHostName => Deed::SystemName,
+        Verb::Signal => Deed::Kill,
+        Verb::SetUser | Verb::SetGroup => Deed::Identity,
+        Verb::MapMemory => Deed::Memory,
+        Verb::Schedule => Deed::Scheduler,
+        Verb::Confine => Deed::Security,
+        Verb::Bind => Deed::Socket("bound-socket"),
+        Verb::Connect => Deed::Socket("connected-to"),
+        Verb::Accept => Deed::Socket("accepted-connection-from"),
+        Verb::Send => Deed::Socket("sent-to"),
+        Verb::Receive => Deed::Socket("received-from"),
+        Verb::Link
+        | Verb::ChangeDirectory
+        | Verb::ChangeRoot
+        | Verb::PivotRoot
+        | Verb::ListDirectory
+        | Verb::GetXattr
+        | Verb::ListXattr
+        | Verb::SetQuota
+        | Verb::OpenMount
+        | Verb::Swap
+        | Verb::LoadKernel
+        | Verb::UseBpf
+        | Verb::UseKeys
+        | Verb::Fork
+        | Verb::Exit
+        | Verb::Trace
+        | Verb::ReadMemory
+        | Verb::WriteMemory
+        | Verb::SetGroups
+        | Verb::SetCapabilities
+        | Verb::SetLimit
+        | Verb::MakeSocket
+        | Verb::Listen => return None,
     })
 }
 
