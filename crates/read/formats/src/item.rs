@@ -259,8 +259,8 @@ fn is_elsewhere(parsed: &Parsed, item: &Object) -> bool {
         let digits = text.strip_prefix("0x").unwrap_or(&text);
         u64::from_str_radix(digits, 16).is_ok_and(|word| word as u32 as i32 == libc::AT_FDCWD)
     };
-    let directory = || record.get(&format!("a{}", path.dir)).is_some_and(is_cwd);
-    path.use_ == NameUse::SymlinkTarget || path.dir != NONE && !directory()
+    let is_cwd_given = || record.get(&format!("a{}", path.dir)).is_some_and(is_cwd);
+    path.use_ == NameUse::SymlinkTarget || path.dir != NONE && !is_cwd_given()
 }
 
 /// A path without empty components and `.`; `..` stays, since links may stand before it.
