@@ -36,10 +36,6 @@ const NOT_LOOKED_UP: [i64; 9] = [
     ENOBUFS,
 ];
 /// Numbers of socketcall(2): linux/net.h.
-const SYS_BIND: u64 = 2;
-const SYS_CONNECT: u64 = 3;
-const SYS_SENDTO: u64 = 11;
-const SYS_SENDMSG: u64 = 16;
 const SYS_SENDMMSG: u64 = 20;
 
 /// What a call does with the path in its address.

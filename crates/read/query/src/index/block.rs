@@ -2,7 +2,7 @@
 
 use crate::head::{head, Head};
 use crate::prefix::may_have_record;
-use crate::{kind, Dialect};
+use crate::Dialect;
 use abi::record_type as kinds;
 use memchr::{memchr, memrchr};
 

@@ -32,7 +32,6 @@ pub(crate) use terminal::keystrokes;
 
 use crate::number::{unsigned, OutOfRange};
 use crate::Dialect;
-use abi::record_type as kinds;
 use abi::Arch;
 use ids::IdNames;
 use paths::Paths;

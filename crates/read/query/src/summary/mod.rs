@@ -18,7 +18,6 @@ use crate::facts::Facts;
 use crate::row::Row;
 use crate::walk::find_from;
 use crate::Event;
-use abi::record_type as kinds;
 use digest::Digest;
 pub(crate) use gaps::Serials;
 use gaps::Silences;
