@@ -4,14 +4,10 @@
 use crate::event::EventView;
 use crate::facts::Files;
 use crate::fields::{Field, Fields};
-use crate::kind;
 use crate::near::near;
 use crate::walk::Text;
+use abi::record_type as kinds;
 use memchr::memchr;
-
-const PATH: i32 = 1302;
-const CWD: i32 = 1307;
-const EXECVE: i32 = 1309;
 
 /// A SYSCALL record: the call, and who made it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,9 +114,14 @@ impl UsualCall {
     /// The call of an event whose records are all of that call, the first of them SYSCALL.
     pub(crate) fn of_event(event: EventView<'_>) -> Option<UsualCall> {
         let (first, others) = event.places.split_first()?;
-        let is_of_call = |kind| matches!(kind, PATH | CWD | EXECVE | kind::PROCTITLE | kind::EOE);
+        let is_of_call = |kind| {
+            matches!(
+                kind,
+                kinds::PATH | kinds::CWD | kinds::EXECVE | kinds::PROCTITLE | kinds::EOE
+            )
+        };
         let are_of_call = others.iter().all(|place| is_of_call(place.kind));
-        if first.kind != kind::SYSCALL || !are_of_call {
+        if first.kind != kinds::SYSCALL || !are_of_call {
             return None;
         }
         UsualCall::of(&event.text[first.start..first.end])
@@ -200,8 +201,8 @@ pub(crate) fn each_path<'e>(event: EventView<'e>, mut each: impl FnMut(Text<'e>)
     for record in event.records() {
         match record.kind {
             // Looked at only if a name needs it.
-            CWD => cwd = cwd.or(Some(record)),
-            PATH => {
+            kinds::CWD => cwd = cwd.or(Some(record)),
+            kinds::PATH => {
                 let Some(name) = name_field(record.text).and_then(|field| field.file()) else {
                     continue;
                 };

@@ -92,7 +92,7 @@ fn call_name(call: &UsualCall, names: Option<&[u8]>, interpreter: &Interpreter) 
         machine: Machine::of_elf(call.arch),
         syscall: call.number,
         names: names.as_ref(),
-        ..Context::of_kind(kinds::SYSCALL as i32)
+        ..Context::of_kind(kinds::SYSCALL)
     };
     interpreter.value_of_type(FieldType::Syscall, &context, b"syscall", b"")
 }
@@ -397,7 +397,7 @@ impl Line<'_, '_, '_> {
 
     fn object(&mut self, normal: &Normal, action: Option<&[u8]>) {
         if self.go_to(normal.object.place) {
-            let is_change = self.cursor.kind() == kinds::CONFIG_CHANGE as i32;
+            let is_change = self.cursor.kind() == kinds::CONFIG_CHANGE;
             let is_file = self.cursor.field_type() == FieldType::EscapedFile;
             let text = if is_change && !is_file && super::is_setting(action) {
                 self.cursor.name().unwrap_or_default().to_vec()

@@ -55,7 +55,7 @@ impl Interpreted {
         };
 
         let is_by_name = self.is_by_name && interpreter.dialect().is_compat();
-        let has_head = event.records().len() == 1 || event.kind() == kinds::SYSCALL as i32;
+        let has_head = event.records().len() == 1 || event.kind() == kinds::SYSCALL;
         let first = Record {
             names: if is_by_name && has_head {
                 event.names()
@@ -66,7 +66,7 @@ impl Interpreted {
         };
 
         let mut bad = usize::from(!self.record(&first, event, interpreter, out));
-        if (kinds::DAEMON_START as i32..kinds::SYSCALL as i32).contains(&last.kind) {
+        if (kinds::DAEMON_START..kinds::SYSCALL).contains(&last.kind) {
             return bad;
         }
         for record in records {
@@ -113,7 +113,7 @@ impl Interpreted {
         time::write_date_time(key.sec, out);
         // A vector takes everything.
         let _ = write!(out, ".{:03}:{}) ", key.msec, key.serial);
-        if record.kind == kinds::SYSCALL as i32 {
+        if record.kind == kinds::SYSCALL {
             (self.a0, self.a1) = arguments(text);
         }
 
@@ -228,7 +228,7 @@ fn end_at(record: &Record<'_>, dialect: Dialect) -> Option<usize> {
     if dialect.is_compat() {
         return None;
     }
-    match record.kind as u32 {
+    match record.kind {
         kinds::SYSCALL => {
             let call = UsualCall::of(record.text)?;
             call.caller(record.text).map(|_| call.caller_at)
@@ -326,10 +326,7 @@ fn value(part: &Part<'_>, context: &mut Context<'_>, interpreter: &Interpreter, 
 }
 
 fn is_of_call(kind: i32) -> bool {
-    matches!(
-        kind as u32,
-        kinds::SYSCALL | kinds::SECCOMP | kinds::URINGOP
-    )
+    matches!(kind, kinds::SYSCALL | kinds::SECCOMP | kinds::URINGOP)
 }
 
 /// Keeps the architecture and the number of the call for the fields that follow.
@@ -338,7 +335,7 @@ fn note_call(name: &[u8], value: &[u8], context: &mut Context<'_>) -> Result<(),
         return Ok(());
     }
 
-    if context.kind == kinds::URINGOP as i32 {
+    if context.kind == kinds::URINGOP {
         context.machine = Machine::Uring;
     } else if context.machine == Machine::Unset {
         context.machine = Machine::Known(Arch::native());

@@ -2,11 +2,12 @@
 //! the log.
 
 use super::tree::Count;
-use super::{keys, labels, word_of, DAEMON_ABORT, DAEMON_END, DAEMON_ERR, DAEMON_START};
+use super::{keys, labels, word_of};
 use crate::memo::{Memo, MemoKey};
 use crate::row::{call_name, Row};
 use crate::usual::{caller_names, UsualCall};
 use crate::EventView;
+use abi::record_type as kinds;
 
 /// A text of [`Digests`].
 #[derive(Debug, Clone, Copy, Default)]
@@ -132,7 +133,7 @@ impl Digester {
             })
         };
 
-        let has_arguments = event.has_kind(EXECVE, EXECVE);
+        let has_arguments = event.has_kind(kinds::EXECVE, kinds::EXECVE);
         let command = has_arguments.then(|| Row::command_of(event)).flatten();
         let digest = Digest {
             time_ms: time_ms(event),
@@ -182,8 +183,6 @@ impl Digester {
         number
     }
 }
-
-const EXECVE: i32 = 1309;
 
 fn time_ms(event: EventView<'_>) -> u64 {
     let (sec, msec, _) = event.time();
@@ -258,7 +257,7 @@ impl Digests {
 
     /// What the daemon says about losses.
     fn loss(&mut self, event: EventView<'_>, kind: i32) -> Option<(u64, Span)> {
-        if kind != DAEMON_ERR {
+        if kind != kinds::DAEMON_ERR {
             return None;
         }
         let text = event.records().next()?.text;
@@ -306,6 +305,9 @@ impl Digests {
 impl Digest {
     /// Whether the daemon started or ended.
     pub(super) fn is_mark(&self) -> bool {
-        matches!(self.kind, DAEMON_START | DAEMON_END | DAEMON_ABORT)
+        matches!(
+            self.kind,
+            kinds::DAEMON_START | kinds::DAEMON_END | kinds::DAEMON_ABORT
+        )
     }
 }
