@@ -1,26 +1,13 @@
 //! Counts of calls by who made them: the names of users, programs and keys are looked up once for many calls of a
 //! process, not once for each.
 
-use super::summary::{each_of_kind, each_text, Column, Summary};
+use super::counts::{each_of_kind, each_text, CallerCounts, Column};
+use super::summary::Summary;
 use super::Kind;
 use crate::event::EventView;
 use crate::facts::{Facts, NO_LOGIN};
-use crate::memo::Memo;
 use crate::usual::{each_path, UsualCall};
 use crate::Dialect;
-
-/// What every call of a caller counts for.
-#[derive(Debug)]
-pub(super) struct CallerCounts {
-    texts: Vec<(Column, Box<[u8]>)>,
-    pid: Option<i32>,
-    hits: u64,
-    /// Place in the log of the first call.
-    first: u128,
-}
-
-/// Callers that have not been counted.
-pub(super) type Callers = Memo<CallerCounts>;
 
 impl Summary {
     /// Whether the counts of this report are by who made a call and by files.

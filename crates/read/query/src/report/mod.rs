@@ -5,6 +5,7 @@
 //! behaviour they follow.
 
 mod callers;
+mod counts;
 mod list;
 mod names;
 pub mod news;

@@ -1,6 +1,6 @@
 //! Reports that count.
 
-use super::callers::Callers;
+use super::counts::{each_of_kind, each_text, Callers, Column, COLUMNS};
 use super::list::type_name;
 use super::names::Names;
 use super::select::{
@@ -37,20 +37,6 @@ enum Total {
 }
 
 const TOTALS: usize = Total::Events as usize + 1;
-
-/// Tables of the main summary; a report on one thing has only the first.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Column {
-    Main,
-    Terminals,
-    Hosts,
-    Exes,
-    Comms,
-    Files,
-    Keys,
-}
-
-const COLUMNS: usize = Column::Keys as usize + 1;
 
 /// A report that counts. Several can be made of parts of a log and merged.
 pub struct Summary {
@@ -384,53 +370,4 @@ impl Summary {
 
         out.push(b'\n');
     }
-}
-
-/// The texts of the main summary, but for files.
-pub(super) fn each_text(facts: &Facts<'_>, mut add: impl FnMut(Column, &[u8])) {
-    if facts.ids.auid != NO_LOGIN {
-        add(Column::Main, &facts.ids.auid.to_ne_bytes());
-    }
-
-    let single = [
-        (Column::Terminals, &facts.terminal),
-        (Column::Hosts, &facts.host),
-        (Column::Exes, &facts.exe),
-        (Column::Comms, &facts.comm),
-    ];
-    for (column, text) in single {
-        if let Some(text) = text {
-            add(column, text);
-        }
-    }
-
-    keys(facts).for_each(|key| add(Column::Keys, key));
-}
-
-/// The texts of a report on one thing, if they are the log's own.
-pub(super) fn each_of_kind(kind: Kind, facts: &Facts<'_>, mut add: impl FnMut(&[u8])) {
-    match kind {
-        Kind::Host => facts.host.iter().for_each(|host| add(host)),
-        Kind::Terminal => facts.terminal.iter().for_each(|terminal| add(terminal)),
-        Kind::Exe => facts.exe.iter().for_each(|exe| add(exe)),
-        Kind::Comm => facts.comm.iter().for_each(|comm| add(comm)),
-        Kind::File => facts
-            .files
-            .names
-            .iter()
-            .flatten()
-            .for_each(|file| add(file)),
-        Kind::Key => keys(facts).for_each(add),
-        Kind::Avc => {
-            let objects = facts.labels.iter().filter(|label| label.granted.is_some());
-            objects.filter_map(|label| label.object).for_each(add);
-        }
-        _ => {}
-    }
-}
-
-/// Keys, without the `(null)` of calls that have none.
-fn keys<'f>(facts: &'f Facts<'_>) -> impl Iterator<Item = &'f [u8]> {
-    let keys = facts.keys.iter().flatten().map(|key| &**key);
-    keys.filter(|key| *key != b"(null)")
 }
