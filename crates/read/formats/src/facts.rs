@@ -5,7 +5,7 @@ use super::act::Act;
 use super::item::{self, Items};
 use super::parsed::{field, kind_of, text_of, Object, Parsed};
 use super::which::{act, call};
-use super::{lineage, peer, verdict, LogEvent};
+use super::{lineage, peer, rest, verdict, LogEvent};
 use serde_json::{json, Value};
 
 /// An event with what follows from its records.
@@ -206,6 +206,10 @@ fn about(event: &LogEvent<'_>, parsed: &Parsed, outcome: Option<bool>) -> Object
         if let Some(value) = parsed.beside.get(name) {
             about.insert(name.into(), value.clone());
         }
+    }
+    if let Some(Value::Array(hashes)) = parsed.beside.get("hashes") {
+        let texts = hashes.iter().filter_map(Value::as_object).map(rest::texts);
+        about.insert("hashes".into(), texts.map(Value::from).collect());
     }
 
     about
