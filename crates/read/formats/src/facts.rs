@@ -5,7 +5,7 @@ use super::act::Act;
 use super::item::{self, Items};
 use super::parsed::{field, kind_of, text_of, Object, Parsed};
 use super::which::{act, call};
-use super::{lineage, peer, rest, verdict, LogEvent};
+use super::{lineage, peer, verdict, LogEvent};
 use serde_json::{json, Value};
 
 /// An event with what follows from its records.
@@ -208,11 +208,19 @@ fn about(event: &LogEvent<'_>, parsed: &Parsed, outcome: Option<bool>) -> Object
         }
     }
     if let Some(Value::Array(hashes)) = parsed.beside.get("hashes") {
-        let texts = hashes.iter().filter_map(Value::as_object).map(rest::texts);
+        let texts = hashes.iter().filter_map(Value::as_object).map(texts);
         about.insert("hashes".into(), texts.map(Value::from).collect());
     }
 
     about
+}
+
+/// The values of an object as texts, but for those that are not known.
+fn texts(object: &Object) -> Object {
+    let known = object.iter().filter(|(_, value)| !value.is_null());
+    known
+        .map(|(name, value)| (name.clone(), text_of(value).into()))
+        .collect()
 }
 
 /// Name of the error that the call returned.

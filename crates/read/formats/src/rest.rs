@@ -175,8 +175,8 @@ fn has(there: &Value, text: &str) -> bool {
     }
 }
 
-/// All fields of a record, or of another object with values alone, as texts.
-pub(crate) fn texts(record: &Object) -> Object {
+/// All fields of a record as texts.
+fn texts(record: &Object) -> Object {
     let known = record
         .iter()
         .filter(|(name, value)| *name != "type" && !is_unset(value));
