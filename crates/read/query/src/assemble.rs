@@ -15,6 +15,7 @@
 use crate::event::{Event, Key};
 use crate::head::{head, Head, NoHead};
 use crate::{kind, Dialect};
+use abi::record_type as kinds;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
@@ -176,7 +177,7 @@ impl Assembler {
         }
 
         // An end whose event is not open begins none.
-        if head.kind == kind::EOE {
+        if head.kind == kinds::EOE {
             return Taken::Nothing;
         }
 
@@ -224,8 +225,9 @@ impl Assembler {
         };
 
         slot.event.push(head.kind, line, self.dialect);
-        slot.is_complete = kind::is_single(head.kind, self.dialect);
-        slot.is_due = slot.is_complete && self.dialect.is_compat();
+        // Without `--compat`, the other records of an event may come in any order.
+        slot.is_complete = self.dialect.is_compat() && kind::is_single(head.kind, self.dialect);
+        slot.is_due = slot.is_complete;
         let since_s = since_s(head.sec, self.last_s, self.timeout_s, self.dialect);
         self.last_s = head.sec;
         self.open_bytes += line.len();

@@ -3,10 +3,11 @@
 //! (`kern_path()`, fs/namei.c).
 
 use super::arg::Arg;
-use super::calls::{call_name, may_look_up_more, LookupOutcome};
+use super::calls::{call, may_look_up_more, LookupOutcome};
 use super::directories::Directories;
 use super::found;
 use super::items::Items;
+use plan::ShapeKind;
 use record::record::NameType;
 use record::wire::Event;
 
@@ -34,9 +35,9 @@ pub(super) fn add(items: &mut Items, directories: &Directories, event: &Event<'_
         directories,
         event,
     };
-    match call_name(event) {
-        Some("mount") if may_look_up_more(event) => mounted.by_mount(),
-        Some("fsconfig") if may_look_up_more(event) => mounted.by_fsconfig(),
+    match call(event).shape.kind {
+        ShapeKind::Mount if may_look_up_more(event) => mounted.by_mount(),
+        ShapeKind::Fsconfig if may_look_up_more(event) => mounted.by_fsconfig(),
         _ => {}
     }
 }
