@@ -34,8 +34,25 @@ pub(crate) fn frame_to_records(data: &[u8]) {
     encoder.set_labels(how & 0x20 != 0);
     let mut composer = Composer::new(encoder, system, ());
     composer.add_generation(rule_set(if how & 0x80 == 0 { RULES } else { "" }));
-    let mut lines = Vec::new();
     let _ = composer.survey_processes(data);
+    let lines = composed(&mut composer, data);
+    for line in lines.split_inclusive(|&byte| byte == b'\n') {
+        is_read_back(format, line);
+    }
+}
+
+/// The lines that a frame becomes, without names of users.
+pub(crate) fn lines(frame: &[u8]) -> Vec<u8> {
+    let system = Arc::new(system());
+    let encoder = Encoder::new(Format::Raw, compose::names(system.clone()));
+    let mut composer = Composer::new(encoder, system, ());
+    composer.add_generation(rule_set(RULES));
+    composed(&mut composer, frame)
+}
+
+/// The lines that frames become.
+fn composed(composer: &mut Composer<()>, data: &[u8]) -> Vec<u8> {
+    let mut lines = Vec::new();
     for frame in frames(data) {
         let before = lines.len();
         let outcome = composer.frame(0, &frame, &mut lines, None::<&mut ()>);
@@ -43,9 +60,7 @@ pub(crate) fn frame_to_records(data: &[u8]) {
         assert_eq!(is_recorded, lines.len() > before, "{outcome:?}");
     }
     composer.overdue(true, &mut lines);
-    for line in lines.split_inclusive(|&byte| byte == b'\n') {
-        is_read_back(format, line);
-    }
+    lines
 }
 
 fn is_read_back(format: Format, line: &[u8]) {
@@ -61,7 +76,7 @@ fn is_read_back(format: Format, line: &[u8]) {
 
 /// Pieces of the sizes that they say; what is behind the last whole one is a piece too. A piece gets the size that it
 /// has, as a ring gives it.
-fn frames(mut data: &[u8]) -> Vec<Vec<u8>> {
+pub(crate) fn frames(mut data: &[u8]) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     while let Some(size) = data.first_chunk::<4>() {
         let size = u32::from_ne_bytes(*size) as usize;

@@ -20,9 +20,9 @@ mod values;
 
 pub use arch::Arch;
 pub use calls::{
-    acts, call, call_of, calls, shape, Act, Argument, ByFlag, CallNames, CallRow, EmptyName,
-    EmptyPath, EntryHook, LengthLimit, Meant, NameUse, NewDirectory, ObjectClass, PathArg, Shape,
-    ShapeKind, SyscallClass, Verb, Way, NONE, PARENT_LOOKUP, SYSCALL_CLASSES,
+    acts, add_call, call, call_of, calls, shape, Act, Argument, ByFlag, CallNames, CallRow,
+    EmptyName, EmptyPath, EntryHook, LengthLimit, Meant, NameUse, NewDirectory, ObjectClass,
+    PathArg, Shape, ShapeKind, SyscallClass, Verb, Way, NONE, PARENT_LOOKUP, SYSCALL_CLASSES,
 };
 pub use compare::{Compare, COMPARES};
 pub use entry_point::{entry_points, NOT_IMPLEMENTED};
