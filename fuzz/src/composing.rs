@@ -23,35 +23,35 @@ pub(crate) fn frame_to_records(data: &[u8]) {
     let Some((&how, data)) = data.split_first() else {
         return;
     };
-    let format = match how % 3 {
+    let mut composer = composer(how);
+    let _ = composer.survey_processes(data);
+    let lines = composed(&mut composer, data);
+    for line in lines.split_inclusive(|&byte| byte == b'\n') {
+        is_read_back(format(how), line);
+    }
+}
+
+fn format(how: u8) -> Format {
+    match how % 3 {
         0 => Format::Raw,
         1 => Format::Enriched,
         _ => Format::Json,
-    };
+    }
+}
+
+/// What composes in the way that a byte says.
+pub(crate) fn composer(how: u8) -> Composer<()> {
     let system = Arc::new(system());
-    let mut encoder = Encoder::new(format, compose::names(system.clone()));
+    let mut encoder = Encoder::new(format(how), compose::names(system.clone()));
     encoder.set_workload(how & 0x40 != 0);
     encoder.set_labels(how & 0x20 != 0);
     let mut composer = Composer::new(encoder, system, ());
     composer.add_generation(rule_set(if how & 0x80 == 0 { RULES } else { "" }));
-    let _ = composer.survey_processes(data);
-    let lines = composed(&mut composer, data);
-    for line in lines.split_inclusive(|&byte| byte == b'\n') {
-        is_read_back(format, line);
-    }
-}
-
-/// The lines that a frame becomes, without names of users.
-pub(crate) fn lines(frame: &[u8]) -> Vec<u8> {
-    let system = Arc::new(system());
-    let encoder = Encoder::new(Format::Raw, compose::names(system.clone()));
-    let mut composer = Composer::new(encoder, system, ());
-    composer.add_generation(rule_set(RULES));
-    composed(&mut composer, frame)
+    composer
 }
 
 /// The lines that frames become.
-fn composed(composer: &mut Composer<()>, data: &[u8]) -> Vec<u8> {
+pub(crate) fn composed(composer: &mut Composer<()>, data: &[u8]) -> Vec<u8> {
     let mut lines = Vec::new();
     for frame in frames(data) {
         let before = lines.len();

@@ -67,7 +67,8 @@ fn frame(number: u32) -> Vec<u8> {
 
 /// The records of the frame, as lines of a log.
 fn lines(frame: &[u8]) -> String {
-    String::from_utf8(composing::lines(frame)).expect("lines of ASCII")
+    let lines = composing::composed(&mut composing::composer(0), frame);
+    String::from_utf8(lines).expect("lines of ASCII")
 }
 
 /// What `search -i` and `--format csv` print of a log.
