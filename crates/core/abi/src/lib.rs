@@ -26,7 +26,7 @@ pub use calls::{
 };
 pub use compare::{Compare, COMPARES};
 pub use entry_point::{entry_points, NOT_IMPLEMENTED};
-pub use errors::{errno_name, errno_number, exit, numbers as errno};
+pub use errors::{audit_result, errno_name, errno_number, exit, numbers as errno};
 pub use field::{Field, FIELDS, OWN_FIELDS};
 pub use perm::{class_syscalls, perm_class, OpenFlags, PermClass, PermLists, PERM_LISTS};
 pub use record_types::{numbers as record_type, RecordType};
