@@ -165,16 +165,6 @@ impl Facts<'_> {
     }
 }
 
-/// The result as audit compares it: restart codes, which user space never sees, become `-EINTR`.
-pub fn audit_result(ret: i64) -> i64 {
-    const ENOIOCTLCMD: i64 = -515;
-    if (-516..=-512).contains(&ret) && ret != ENOIOCTLCMD {
-        -4
-    } else {
-        ret
-    }
-}
-
 /// The objects that the paths in rules name on the host. The caller looks them up, so that planning
 /// does no I/O.
 #[derive(Clone, Debug, Default, PartialEq)]
