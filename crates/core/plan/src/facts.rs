@@ -155,7 +155,7 @@ pub struct Facts<'a> {
 impl Facts<'_> {
     /// The result as audit compares and prints it: `audit_return_fixup()`, kernel/auditsc.c.
     pub fn audit_result(&self) -> Option<i64> {
-        self.result.map(audit_result)
+        self.result.map(abi::audit_result)
     }
 
     /// `AUDITSC_SUCCESS` (1), `AUDITSC_FAILURE` (2), or `None` if the call does not return.

@@ -7,7 +7,7 @@ use super::interp::{self, Interpreters};
 use super::items::{Item, Items};
 use super::text;
 use crate::identify::object;
-use abi::exit::{EACCES, ENOENT};
+use abi::exit::ENOENT;
 use plan::PathArg;
 use record::record::{FileCaps, Inode, NameType};
 use record::wire::{self, DirPart, Event};
@@ -247,6 +247,7 @@ fn at(item: &mut Item, opened: &DirPart<'_>) {
 mod tests {
     use super::*;
     use crate::test_frame::TestFrame;
+    use abi::exit::EACCES;
     use wire::{tarsier_inode, TARSIER_EXECUTED_IMAGE, TARSIER_EXECUTED_LOADER};
     use zerocopy::IntoBytes;
 

@@ -5,7 +5,7 @@ use super::calls::{call, mounts_on_first, mounts_on_second, moves_directory};
 use super::items::is_link;
 use super::text;
 use super::view::View;
-use abi::exit::{EACCES, ENOTEMPTY, EROFS};
+use abi::exit::EACCES;
 use abi::{NewDirectory, Verb};
 use plan::NameUse;
 use record::record::Inode;
@@ -205,6 +205,7 @@ mod tests {
     use crate::resolve::{Item, Resolver};
     use crate::static_system::{StaticFile, StaticSystem};
     use crate::test_frame::TestFrame;
+    use abi::exit::{EACCES, ENOTEMPTY, EROFS};
     use record::record::NameType;
     use record::wire::{self, tarsier_found, tarsier_inode, Event};
     use std::sync::Arc;

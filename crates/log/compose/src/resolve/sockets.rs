@@ -8,8 +8,8 @@ use super::directories::Directories;
 use super::found;
 use super::items::Items;
 use abi::exit::{
-    EAFNOSUPPORT, EBADF, EDESTADDRREQ, EFAULT, EINVAL, EISCONN, EMSGSIZE, ENOBUFS, ENOMEM,
-    ENOTSOCK, EOPNOTSUPP,
+    EAFNOSUPPORT, EBADF, EDESTADDRREQ, EFAULT, EINVAL, EMSGSIZE, ENOBUFS, ENOMEM, ENOTSOCK,
+    EOPNOTSUPP,
 };
 use abi::{Argument, Verb};
 use plan::{NameUse, Shape, ShapeKind};
@@ -175,6 +175,7 @@ mod tests {
     use crate::resolve::{Item, Resolver};
     use crate::static_system::StaticSystem;
     use crate::test_frame::TestFrame;
+    use abi::exit::EISCONN;
     use record::record::NameType;
     use record::wire::{self, Event};
     use std::sync::Arc;
