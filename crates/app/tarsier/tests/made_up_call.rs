@@ -74,8 +74,9 @@ fn lines(frame: &[u8]) -> String {
 /// What `search -i` and `--format csv` print of a log.
 fn printed(log: &str) -> (String, String) {
     let mut assembler = Assembler::new(Dialect::Own, 2, TimeRange::default());
-    log.split_inclusive('\n')
-        .for_each(|line| assembler.add(line.as_bytes()));
+    for line in log.split_inclusive('\n') {
+        assembler.add(line.as_bytes());
+    }
     assembler.finish();
 
     let event = assembler.pop().expect("an event");
@@ -113,10 +114,9 @@ fn a_call_in_the_table_is_known_everywhere() {
     // Its records are those of a known call, with its number.
     let (log, known) = (lines(&frame(NUMBER)), lines(&frame(90)));
     assert_eq!(log, known.replace("syscall=90 ", "syscall=900 "));
-    assert!(
-        log.contains("type=PATH") && log.contains("type=CWD"),
-        "{log}"
-    );
+    // The fuzzer's rules leave CWD out.
+    let has_name = log.contains("type=PATH") && log.contains("name=\"new\"");
+    assert!(has_name && log.contains("syscall=900 "), "{log}");
 
     let (interpreted, columns) = printed(&log);
     assert!(interpreted.contains("syscall=set_colour "), "{interpreted}");
