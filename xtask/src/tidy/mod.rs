@@ -6,6 +6,7 @@
 //! * [`impls`]: no type is spread over many files.
 //! * [`names`]: a type's name stands for one thing.
 //! * [`dialect`]: a condition is an `if`.
+//! * [`numbers`]: record types and errors have names.
 //! * [`rust_version`]: everything can be built with the stated version of Rust.
 //! * [`versions`]: nothing depends on the version of the kernel.
 
@@ -15,6 +16,7 @@ mod dialect;
 mod impls;
 mod length;
 mod names;
+mod numbers;
 mod rust_version;
 mod source;
 mod versions;
@@ -70,6 +72,7 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     offences.extend(impls::offences(&sources));
     offences.extend(of_names(names::offences(&sources)));
     offences.extend(dialect::offences(&sources));
+    offences.extend(numbers::offences(&sources));
     offences.extend(versions::offences(&sources));
     offences.extend(arrows::offences(root)?);
     offences.extend(rust_version::offences(root)?);

@@ -3,6 +3,7 @@
 
 use crate::account::maker_costs::MakerCosts;
 use crate::protocol::{unhex, RuleCost};
+use abi::RecordType;
 use compose::Maker;
 use record::text;
 use rules::{List, Rule};
@@ -27,8 +28,8 @@ pub(crate) struct EventOrigin<'a> {
 
 /// Limit of counted keys. Rules have no more, and other records must not fill the memory.
 const KEYS_MAX: usize = 16384;
-const SYSCALL: u16 = 1300;
-const URINGOP: u16 = 1336;
+const SYSCALL: u16 = RecordType::SYSCALL.netlink();
+const URINGOP: u16 = RecordType::URINGOP.netlink();
 
 /// Values in a record of an event; `None` unless it has a key and is of a kind that rules select.
 pub(crate) fn told(kind: u16, body: &[u8]) -> Option<EventOrigin<'_>> {

@@ -119,10 +119,9 @@ impl Grouped {
     }
 }
 
-/// Whether a record is a whole event: messages from programs (linux/audit.h: AUDIT_USER and two
-/// ranges) are.
+/// Whether a record is a whole event: messages from programs are.
 fn is_alone(kind: u16) -> bool {
-    matches!(kind, 1005 | 1100..=1199 | 2100..=2999)
+    RecordType::from(kind).is_user_message()
 }
 
 #[cfg(test)]

@@ -47,8 +47,7 @@ pub const KEPT_RULE: &str = "the rule never,task stays loaded, so that processes
                              which was never enabled before; `auditctl -d never,task` removes it, and `auditctl -D` \
                              before other rules are loaded";
 
-/// `AUDIT_CONFIG_CHANGE`
-const CONFIG_CHANGE: u16 = 1305;
+const CONFIG_CHANGE: u16 = RecordType::CONFIG_CHANGE.netlink();
 
 impl KernelRecords {
     /// Takes over the audit socket. `Ok(None)` if another process owns it or it is locked: this is
