@@ -11,6 +11,7 @@
 
 mod client;
 mod error;
+mod guard;
 mod lock;
 pub mod message;
 mod ownership;
@@ -27,5 +28,5 @@ pub use lock::{KernelLock, LOCKED};
 pub use message::{Features, SignalInfo, Status};
 pub use ownership::{restore_leftover, take_over, take_over_with_rules, LateRecord, Ownership};
 pub use rules::Change;
-pub use shown::{ListChange, Shown};
+pub use shown::{ListChange, ShownRules};
 pub use state::{written_anew, Found};

@@ -8,8 +8,8 @@
 
 use super::client::AuditSocket;
 use super::error::NetlinkError;
+use super::guard::is_guard;
 use super::message::{is_never_task_rule, RULE_BYTES_MIN};
-use super::shown::is_guard;
 
 /// Value of `enabled` that locks.
 pub const LOCKED: u32 = 2;

@@ -7,10 +7,10 @@ use rustix::io::Errno;
 
 use super::client::{AuditSocket, RECORD_BYTES_MAX};
 use super::error::{NetlinkError, TakeOverError};
+use super::guard::Known;
 use super::lock::{digest_rule, LOCKED};
 use super::message::{is_never_task_rule, never_task_rule, Status};
 use super::rules::{self, Change};
-use super::shown::Known;
 use super::state::{self, Found, Saved, Writer};
 
 /// Time to wait for the last records before the socket is given up.
@@ -333,7 +333,7 @@ impl Ownership {
 
     /// Writes the state found and what has to be deleted at the end.
     pub(super) fn save(&self) -> Result<(), TakeOverError> {
-        let ours = self.known.guards().iter().chain(&self.loaded);
+        let ours = self.known.guards.iter().chain(&self.loaded);
         let ours: Vec<&[u8]> = ours.map(Vec::as_slice).collect();
         state::write(&self.state_file, &Writer::this_process(), self.found, &ours)
     }
@@ -346,7 +346,7 @@ impl Ownership {
 
     fn give_up(&mut self, late: &mut Vec<LateRecord>) -> Result<(), TakeOverError> {
         self.released = true;
-        let mut ours = self.known.guards().to_vec();
+        let mut ours = self.known.guards.clone();
         ours.append(&mut self.loaded);
         restore(&mut self.socket, &self.found, &ours, late)?;
         state::remove(&self.state_file)

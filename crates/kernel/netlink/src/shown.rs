@@ -10,22 +10,18 @@ use rustix::io::Errno;
 
 use super::client::AuditSocket;
 use super::error::{NetlinkError, TakeOverError};
+use super::guard::{guard, is_guard, EXIT, URING_EXIT};
 use super::lock::{is_digest_rule, LOCKED};
-use super::message::{is_never_task_rule, never_task_rule, RULE_BYTES_MIN};
+use super::message::{is_never_task_rule, never_task_rule};
 use super::ownership::Ownership;
 use super::rules::{word, Change};
 
-/// `AUDIT_FILTER_EXIT` and `AUDIT_FILTER_URING_EXIT`: the lists that decide about calls and io_uring operations.
-const EXIT: u32 = 4;
-const URING_EXIT: u32 = 7;
 /// `AUDIT_FILTER_PREPEND`
 const PREPEND: u32 = 0x10;
-/// Words of a rule's mask that are set for all calls; the bits of the last one stand for classes of calls.
-const MASK_WORDS: std::ops::Range<usize> = 3..66;
 
 /// What the kernel's list of our rules has become.
 #[derive(Debug, Default)]
-pub struct Shown {
+pub struct ShownRules {
     /// Rules added and deleted, in order.
     pub changes: Vec<Change>,
     /// Number of rules that the kernel does not take: what they name does not exist, or it does not know their fields.
@@ -53,47 +49,18 @@ impl ListChange {
     }
 }
 
-/// What is known of the kernel's list.
-#[derive(Debug, Default)]
-pub(super) struct Known {
-    /// The guards that were loaded.
-    guards: Vec<Vec<u8>>,
-    /// All rules but guards, as they were last known.
-    listed: Vec<Vec<u8>>,
-}
-
-impl Known {
-    /// The guards that have to be deleted at the end.
-    pub(super) fn guards(&self) -> &[Vec<u8>] {
-        &self.guards
-    }
-}
-
-/// The rule `-a never,LIST -S all` as `struct audit_rule_data`.
-fn guard(list: u32) -> Vec<u8> {
-    let mut rule = vec![0; RULE_BYTES_MIN];
-    rule[..4].copy_from_slice(&list.to_ne_bytes());
-    rule[MASK_WORDS.start * 4..MASK_WORDS.end * 4].fill(0xff);
-    rule
-}
-
-/// Whether a listed rule only keeps the kernel from matching others.
-pub(super) fn is_guard(rule: &[u8]) -> bool {
-    [EXIT, URING_EXIT].iter().any(|list| guard(*list) == rule)
-}
-
 impl Ownership {
     /// Puts `rules` into the kernel's list, in this order, behind guards. Rules of others stay where they are.
     ///
     /// # Errors
     /// The kernel cannot be asked or changed. Nothing is changed where audit is locked.
-    pub fn show_rules(&mut self, rules: &[Vec<u8>]) -> Result<Shown, TakeOverError> {
+    pub fn show_rules(&mut self, rules: &[Vec<u8>]) -> Result<ShownRules, TakeOverError> {
         if self.socket.status()?.enabled == LOCKED {
-            return Ok(Shown::default());
+            return Ok(ShownRules::default());
         }
 
         // Guards first: the kernel matches no rule for a moment.
-        let mut shown = Shown {
+        let mut shown = ShownRules {
             changes: self.guard(rules)?,
             refused: 0,
         };
@@ -244,26 +211,13 @@ fn missing<'a>(these: &'a [Vec<u8>], others: &[Vec<u8>]) -> Vec<&'a Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::message::RULE_BYTES_MIN;
     use super::*;
 
     fn rule(list: u32, number: u8) -> Vec<u8> {
         let mut rule = vec![number; RULE_BYTES_MIN];
         rule[..4].copy_from_slice(&list.to_ne_bytes());
         rule
-    }
-
-    #[test]
-    fn a_guard_is_known_and_a_rule_with_a_key_or_condition_is_not_one() {
-        assert!(is_guard(&guard(EXIT)) && is_guard(&guard(URING_EXIT)));
-        let mut keyed = guard(EXIT);
-        keyed.extend(b"key");
-        let mut conditional = guard(EXIT);
-        conditional[8] = 1;
-        let mut some_calls = guard(EXIT);
-        some_calls[12] = 0xfe;
-        for other in [keyed, conditional, some_calls, guard(0), Vec::new()] {
-            assert!(!is_guard(&other));
-        }
     }
 
     #[test]
