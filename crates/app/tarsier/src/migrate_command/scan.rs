@@ -31,7 +31,7 @@ const CHECKS: [ScanCheck; 4] = [
     },
     ScanCheck {
         name: "auditctl -l, auditctl -s",
-        as_auditd_unit: "auditd's auditctl shows and changes the rules, and shows the daemon",
+        as_auditd_unit: "with --kernel-list (TARSIER_OPTIONS), auditctl shows the rules; it shows the daemon",
         as_own_unit: "auditctl is Tarsier; what asks the kernel sees `never,task` only",
     },
     ScanCheck {
