@@ -7,6 +7,7 @@ use rustix::io::Errno;
 
 use super::client::{AuditSocket, RECORD_BYTES_MAX};
 use super::error::{NetlinkError, TakeOverError};
+use super::guard::Known;
 use super::lock::{digest_rule, LOCKED};
 use super::message::{is_never_task_rule, never_task_rule, Status};
 use super::rules::{self, Change};
@@ -27,11 +28,12 @@ pub type LateRecord = (u16, Vec<u8>);
 /// Dropping it restores the former state like [`release`](Self::release), but reports no errors.
 #[derive(Debug)]
 pub struct Ownership {
-    socket: AuditSocket,
+    pub(super) socket: AuditSocket,
     state_file: PathBuf,
     found: Found,
-    /// Our rules in the kernel, in its order; empty if `never,task` is used.
-    loaded: Vec<Vec<u8>>,
+    /// Our rules in the kernel, in its order. With `never,task`, the kernel only shows them.
+    pub(super) loaded: Vec<Vec<u8>>,
+    pub(super) known: Known,
     /// Process id of a killed predecessor whose state file was found.
     predecessor: Option<u32>,
     released: bool,
@@ -194,6 +196,7 @@ impl Begun {
             state_file: state_file.to_owned(),
             found,
             loaded,
+            known: Known::default(),
             predecessor: self.leftover.map(|(writer, ..)| writer.pid),
             released: false,
         })
@@ -328,6 +331,13 @@ impl Ownership {
         Ok(late)
     }
 
+    /// Writes the state found and what has to be deleted at the end.
+    pub(super) fn save(&self) -> Result<(), TakeOverError> {
+        let ours = self.known.guards.iter().chain(&self.loaded);
+        let ours: Vec<&[u8]> = ours.map(Vec::as_slice).collect();
+        state::write(&self.state_file, &Writer::this_process(), self.found, &ours)
+    }
+
     /// Restores nothing, as if the process had been killed.
     #[cfg(test)]
     pub(super) fn forget(mut self) {
@@ -336,7 +346,9 @@ impl Ownership {
 
     fn give_up(&mut self, late: &mut Vec<LateRecord>) -> Result<(), TakeOverError> {
         self.released = true;
-        restore(&mut self.socket, &self.found, &self.loaded, late)?;
+        let mut ours = self.known.guards.clone();
+        ours.append(&mut self.loaded);
+        restore(&mut self.socket, &self.found, &ours, late)?;
         state::remove(&self.state_file)
     }
 }

@@ -11,6 +11,7 @@ pub(crate) mod metrics;
 pub(crate) mod status;
 
 mod draft;
+pub(crate) mod kernel_list;
 pub(crate) mod records;
 mod setting;
 mod socket;
@@ -398,6 +399,7 @@ impl Control {
 
         self.rules = rules;
         self.enabled = enabled;
+        kernel_list::show(&self.rules, recording);
         Ok(())
     }
 

@@ -149,15 +149,16 @@ impl Daemon {
                 return Ok(End::with_status(0));
             }
 
-            self.recording.look_again();
+            let Daemon {
+                recording,
+                control,
+                server,
+                ..
+            } = self;
+            recording.look_again();
+            control.follow_list(is_tidy_due, recording, server);
             if is_tidy_due {
                 tidy_due = Instant::now() + TIDY_INTERVAL;
-                let Daemon {
-                    recording,
-                    control,
-                    server,
-                    ..
-                } = self;
                 control.follow_lock(recording, server);
                 recording.tidy(&mut |recording| control.serve(server, recording));
             }

@@ -5,12 +5,13 @@ use crate::account::kernel_costs::{logged, KernelCosts};
 use crate::clock::monotonic_ns;
 use crate::pipeline::grouped::GroupedSink;
 use crate::pipeline::incoming::Incoming;
+use crate::pipeline::list_notices::ListNotices;
 use crate::start::rule_place::refused_rule;
 use crate::stderr::say;
 use anyhow::{anyhow, Context, Result};
 use capture::AuditContexts;
 use compose::{Generation, System};
-use netlink::{KernelRecord, NetlinkError, Ownership, TakeOverError};
+use netlink::{Change, KernelRecord, NetlinkError, Ownership, TakeOverError};
 use record::{Encoder, RecordType};
 use rules::{Rule, Settings};
 use std::collections::VecDeque;
@@ -19,7 +20,11 @@ use std::path::Path;
 
 /// The audit socket, while Tarsier owns it.
 pub(crate) struct KernelRecords {
-    ownership: Ownership,
+    pub(super) ownership: Ownership,
+    /// Changes of the kernel's list by others, if it shows our rules.
+    pub(super) notices: ListNotices,
+    /// Number of rules that it does not show.
+    pub(super) hidden: usize,
     buffer: Vec<u8>,
     incoming: Incoming,
     pub(crate) received: u64,
@@ -107,6 +112,8 @@ impl KernelRecords {
     fn of(ownership: Ownership) -> KernelRecords {
         KernelRecords {
             ownership,
+            notices: ListNotices::default(),
+            hidden: 0,
             buffer: vec![0; netlink::RECORD_BYTES_MAX],
             incoming: Incoming::default(),
             received: 0,
@@ -168,11 +175,16 @@ impl KernelRecords {
         let changes = self.ownership.replace_rules(bytes);
         let changes = changes.map_err(|error| explained(error, rules))?;
 
-        // The kernel logs each change as one of this process: those records are left out, the daemon logs who asked.
-        if !is_logged {
-            return Ok(());
+        if is_logged {
+            self.expect_rule_changes(&changes);
         }
-        for change in &changes {
+        Ok(())
+    }
+
+    /// Announces the records of changes of the kernel's rules. The kernel logs each as one of this process: those records
+    /// are left out, the daemon logs who asked.
+    pub(super) fn expect_rule_changes(&mut self, changes: &[Change]) {
+        for change in changes {
             let Ok(rule) = rules::from_kernel(&change.rule) else {
                 continue;
             };
@@ -182,7 +194,6 @@ impl KernelRecords {
             text.extend(format!(" list={} ", rule.list as u32).into_bytes());
             self.own_changes.push(text);
         }
-        Ok(())
     }
 
     /// The rules as the kernel lists them; `None` if it cannot be asked.
@@ -246,6 +257,9 @@ impl KernelRecords {
                     let is_own = is_own(&mut self.own_changes, &mut self.own_events, kind, text);
                     let is_dropped =
                         |(rules, system)| compose::drops_message(rules, kind.into(), text, system);
+                    if kind == CONFIG_CHANGE && !is_own {
+                        self.notices.take(text);
+                    }
                     if is_own || filter.is_some_and(is_dropped) {
                         continue;
                     }
@@ -254,12 +268,16 @@ impl KernelRecords {
                         encoder,
                         out,
                         costs: &mut self.costs,
+                        leaves_out_calls: self.notices.is_shown,
                     };
                     events += self.incoming.take(kind, text, watches_bpf, sink);
                 }
                 Ok(None) if came => return events,
                 Ok(None) => return events + self.end_events(encoder, out),
-                Err(NetlinkError::Overrun) => self.overruns += 1,
+                Err(NetlinkError::Overrun) => {
+                    self.overruns += 1;
+                    self.notices.is_changed = self.notices.is_shown;
+                }
                 Err(error) => {
                     say!("tarsier: {error}");
                     return events;
@@ -284,6 +302,7 @@ impl KernelRecords {
             encoder,
             out,
             costs: &mut self.costs,
+            leaves_out_calls: self.notices.is_shown,
         };
         self.incoming.end_waiting(now_ns, sink)
     }
@@ -293,6 +312,7 @@ impl KernelRecords {
             encoder,
             out,
             costs: &mut self.costs,
+            leaves_out_calls: self.notices.is_shown,
         })
     }
 
@@ -328,6 +348,7 @@ impl KernelRecords {
             encoder,
             out,
             costs: &mut self.costs,
+            leaves_out_calls: self.notices.is_shown,
         };
         let late = late.context("restoring the audit state")?;
         if let Some(left) = left {

@@ -1,6 +1,7 @@
 //! Turns the command line into a daemon with everything armed.
 
 use crate::control::asker::Asker;
+use crate::control::kernel_list;
 use crate::control::lock;
 use crate::control::locked_rules::LockState;
 use crate::control::ControlSocket;
@@ -284,6 +285,9 @@ impl Armed {
             &self.report,
         );
 
+        // Before the list is locked.
+        let rules = recording.pipeline.rules().to_vec();
+        kernel_list::show(&rules, &mut recording);
         lock::at_start(self.locked, &chosen.set.settings, &mut recording);
         Ok(Daemon::new(recording, self.server, signals, self.instance))
     }
