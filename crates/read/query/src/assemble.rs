@@ -225,8 +225,9 @@ impl Assembler {
         };
 
         slot.event.push(head.kind, line, self.dialect);
-        slot.is_complete = kind::is_single(head.kind, self.dialect);
-        slot.is_due = slot.is_complete && self.dialect.is_compat();
+        // Without `--compat`, the other records of an event may come in any order.
+        slot.is_complete = self.dialect.is_compat() && kind::is_single(head.kind, self.dialect);
+        slot.is_due = slot.is_complete;
         let since_s = since_s(head.sec, self.last_s, self.timeout_s, self.dialect);
         self.last_s = head.sec;
         self.open_bytes += line.len();

@@ -326,17 +326,24 @@ impl<'e> Files<'e> {
 
     /// Adds the name of a file, joined to the working directory if it begins with `..` or `./`.
     pub(crate) fn push(&mut self, name: Text<'e>) {
-        let is_relative = matches!(*name, [b'.', b'.' | b'/', ..]);
-        let name = match &self.cwd {
-            Some(cwd) if is_relative => {
-                let mut whole = [cwd, &b"/"[..], &name].concat();
-                // PATH_MAX of Linux, which counts a zero.
-                whole.truncate(4095);
-                Cow::Owned(whole)
-            }
-            _ => name,
-        };
+        let name = Files::joined(self.cwd.as_deref(), name);
         self.names.get_or_insert_default().push(name);
+    }
+
+    /// Whether a name is joined to the working directory.
+    pub(crate) fn is_joined(name: &[u8]) -> bool {
+        matches!(name, [b'.', b'.' | b'/', ..])
+    }
+
+    /// `name`, joined to the working directory if it begins with `..` or `./`.
+    pub(crate) fn joined(cwd: Option<&[u8]>, name: Text<'e>) -> Text<'e> {
+        let (true, Some(cwd)) = (Files::is_joined(&name), cwd) else {
+            return name;
+        };
+        let mut whole = [cwd, &b"/"[..], &name].concat();
+        // PATH_MAX of Linux, which counts a zero.
+        whole.truncate(4095);
+        Cow::Owned(whole)
     }
 
     /// Notes that the event is about the file that was added last, unless it is about one before.

@@ -52,23 +52,12 @@ impl<'e> Iterator for Fields<'e> {
                 .position(|byte| BEFORE_NAMES[usize::from(*byte)]);
             let name_start = blank.map_or(self.at, |length| equals - length);
             let at = equals + 1;
-            let (value, is_quoted, next) = match text.get(at) {
-                // The text of a message has fields of its own.
-                Some(b'\'') => {
-                    self.at = at + 1;
-                    continue;
-                }
-                Some(b'"') => {
-                    let rest = &text[at + 1..];
-                    let end = near(b'"', rest).unwrap_or(rest.trim_ascii_end().len());
-                    (&rest[..end], true, (at + end + 2).min(text.len()))
-                }
-                _ => {
-                    let rest = &text[at..];
-                    let end = near(b' ', rest).unwrap_or(rest.len());
-                    (trimmed(&rest[..end]), false, at + end)
-                }
-            };
+            // The text of a message has fields of its own.
+            if text.get(at) == Some(&b'\'') {
+                self.at = at + 1;
+                continue;
+            }
+            let (value, is_quoted, next) = value_at(text, at);
             self.at = next;
             if name_start < equals {
                 return Some(Field {
@@ -79,6 +68,23 @@ impl<'e> Iterator for Fields<'e> {
                     before: &text[..name_start],
                 });
             }
+        }
+    }
+}
+
+/// The value that begins at `at`: without its quotes or the punctuation of messages, whether it has quotes, and the index
+/// behind it.
+#[inline]
+fn value_at(text: &[u8], at: usize) -> (&[u8], bool, usize) {
+    let rest = &text[at..];
+    match rest.strip_prefix(b"\"") {
+        Some(quoted) => {
+            let end = near(b'"', quoted).unwrap_or(quoted.trim_ascii_end().len());
+            (&quoted[..end], true, (at + end + 2).min(text.len()))
+        }
+        None => {
+            let end = near(b' ', rest).unwrap_or(rest.len());
+            (trimmed(&rest[..end]), false, at + end)
         }
     }
 }
@@ -107,6 +113,19 @@ fn trimmed(word: &[u8]) -> &[u8] {
 }
 
 impl<'e> Field<'e> {
+    /// The field `name` whose value begins at `at`, and the index behind it.
+    pub(crate) fn at(text: &'e [u8], name: &'static [u8], at: usize) -> (Field<'e>, usize) {
+        let (value, is_quoted, next) = value_at(text, at);
+        let field = Field {
+            name,
+            value,
+            is_quoted,
+            at,
+            before: b"",
+        };
+        (field, next)
+    }
+
     /// Whether `word` stands before the name.
     pub(crate) fn follows(&self, word: &[u8]) -> bool {
         self.before.ends_with(word)

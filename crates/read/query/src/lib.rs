@@ -45,6 +45,7 @@ mod json;
 pub mod kind;
 mod lines;
 mod literal;
+mod memo;
 mod messages;
 mod near;
 mod number;
@@ -59,6 +60,7 @@ pub mod summary;
 pub mod time;
 mod touched;
 mod tree;
+mod usual;
 mod walk;
 
 pub use assemble::{Assembler, TimeRange};

@@ -100,21 +100,40 @@ pub(crate) fn decode_whole(text: &[u8]) -> Option<Vec<u8>> {
         return Some(text[..=end].to_vec());
     }
 
-    let digits: Vec<u8> = text
-        .iter()
-        .map_while(|byte| char::from(*byte).to_digit(16))
-        .map(|digit| digit as u8)
-        .collect();
-    if digits.len() < 2 {
+    let digits = text.iter().map(|byte| DIGITS[usize::from(*byte)]);
+    let count = digits
+        .clone()
+        .take_while(|digit| *digit != NO_DIGIT)
+        .count();
+    if count < 2 {
         return None;
     }
 
-    let bytes = digits.chunks(2).map(|pair| match pair {
-        [high, low] => high << 4 | low,
-        _ => pair[0] << 4,
-    });
-    Some(bytes.collect())
+    let (pairs, odd) = text[..count].as_chunks::<2>();
+    let digit = |byte: u8| DIGITS[usize::from(byte)];
+    let mut bytes = Vec::with_capacity(count.div_ceil(2));
+    bytes.extend(
+        pairs
+            .iter()
+            .map(|[high, low]| digit(*high) << 4 | digit(*low)),
+    );
+    bytes.extend(odd.iter().map(|high| digit(*high) << 4));
+    Some(bytes)
 }
+
+const NO_DIGIT: u8 = u8::MAX;
+
+/// Values of hex digits by their bytes.
+const DIGITS: [u8; 256] = {
+    let mut table = [NO_DIGIT; 256];
+    let mut digit = 0;
+    while digit < 16 {
+        table[b"0123456789abcdef"[digit] as usize] = digit as u8;
+        table[b"0123456789ABCDEF"[digit] as usize] = digit as u8;
+        digit += 1;
+    }
+    table
+};
 
 #[cfg(test)]
 mod tests {

@@ -7,6 +7,7 @@
 use crate::event::{EventView, Record};
 use crate::facts::{add_keys, Facts, Labels, Number, TextOf, User, Wanted, AUID, EUID, UID};
 use crate::fields::{Field, Fields};
+use crate::usual::UsualCall;
 use crate::walk::{Text, Walk};
 use crate::{calls, kind, Dialect};
 use abi::record_type as kinds;
@@ -193,6 +194,9 @@ impl<'f, 'e> Reader<'f, 'e> {
         if self.is_of_access() {
             self.verdict();
         }
+        if self.usual_call() {
+            return;
+        }
 
         let fields = Fields::of(self.record.text);
         for field in fields {
@@ -200,6 +204,61 @@ impl<'f, 'e> Reader<'f, 'e> {
         }
 
         self.end();
+    }
+
+    /// Reads the record of a call in the usual form, of whose fields only the wanted ones are looked at. False if it is
+    /// none.
+    fn usual_call(&mut self) -> bool {
+        let (text, wanted) = (self.record.text, self.wanted);
+        if self.record.kind != kinds::SYSCALL || !self.is_actor || wanted.all {
+            return false;
+        }
+        let call = UsualCall::of(text);
+        let Some((call, caller)) = call.and_then(|call| Some((call, call.caller(text)?))) else {
+            return false;
+        };
+
+        let known = &mut self.facts.call;
+        known.syscall = call.number;
+        if wanted.arch {
+            known.arch = call.arch;
+        }
+        if wanted.success {
+            known.success = call.is_success.into();
+        }
+        if wanted.exit {
+            known.exit = Some(call.exit);
+        }
+
+        // In the order of the fields.
+        let is_wanted = [
+            wanted.ppid,
+            wanted.pid,
+            wanted.auid,
+            wanted.uid,
+            wanted.gid,
+            wanted.euid,
+            false,
+            false,
+            wanted.egid,
+            false,
+            false,
+            wanted.terminal,
+            wanted.session,
+            wanted.comm,
+            wanted.exe,
+        ];
+        for ((name, at), is_wanted) in caller.fields().zip(is_wanted) {
+            if is_wanted {
+                self.field(&Field::at(text, name, at).0);
+            }
+        }
+        if let Some(at) = caller.label() {
+            self.label(&Field::at(text, b"subj", at).0);
+        }
+        self.field(&Field::at(text, b"key", caller.key()).0);
+
+        true
     }
 
     fn is_of_access(&self) -> bool {

@@ -215,15 +215,17 @@ fn word<'e>(text: &'e [u8], field: &[u8]) -> Option<&'e [u8]> {
     Some(&rest[..end])
 }
 
+/// Name of a system call, or its number if there is no name; `None` for no call.
+pub(crate) fn call_name(arch: u32, number: i32) -> Option<Cow<'static, str>> {
+    let number = u32::try_from(number).ok()?;
+    let name = abi::Arch::from_audit_arch(arch).and_then(|arch| abi::syscall_name(arch, number));
+    Some(name.map_or_else(|| number.to_string().into(), Cow::Borrowed))
+}
+
 fn call(event: EventView<'_>, facts: &Facts<'_>) -> Option<Cow<'static, str>> {
     for record in event.records() {
         match record.kind {
-            kinds::SYSCALL => {
-                let number = u32::try_from(facts.call.syscall).ok()?;
-                let name = abi::Arch::from_audit_arch(facts.call.arch)
-                    .and_then(|arch| abi::syscall_name(arch, number));
-                return Some(name.map_or_else(|| number.to_string().into(), Cow::Borrowed));
-            }
+            kinds::SYSCALL => return call_name(facts.call.arch, facts.call.syscall),
             kinds::URINGOP => {
                 let number = word(record.text, b" uring_op=")?;
                 let number: u32 = std::str::from_utf8(number).ok()?.parse().ok()?;

@@ -128,3 +128,35 @@ proptest! {
         }
     }
 }
+
+/// Forwarders of several threads mix the lines of neighbouring events.
+#[test]
+fn records_of_an_event_are_joined_in_whatever_order_they_come() {
+    let record = |kind: &str, serial: u32| {
+        format!(
+            "type={kind} msg=audit(1700000000.{:03}:{serial}): a=b\n",
+            serial % 10
+        )
+    };
+    let mixed = [
+        ("PROCTITLE", 1),
+        ("USER_LOGIN", 3),
+        ("PROCTITLE", 2),
+        ("PATH", 1),
+        ("SYSCALL", 2),
+        ("CWD", 2),
+        ("SYSCALL", 1),
+        ("EOE", 1),
+    ];
+    let mut assembler = Assembler::new(Dialect::Own, 2, TimeRange::default());
+    for (kind, serial) in mixed {
+        assembler.add(record(kind, serial).as_bytes());
+    }
+    assembler.finish();
+
+    let mut found = Vec::new();
+    while let Some(event) = assembler.pop() {
+        found.push((event.key().serial, event.records().len()));
+    }
+    assert_eq!(found, [(1, 4), (2, 3), (3, 1)]);
+}

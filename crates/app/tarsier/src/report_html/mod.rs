@@ -1,6 +1,7 @@
 //! `tarsier report --html`: a report as one file that opens anywhere without a network.
 
 mod chart;
+mod counts;
 mod escape;
 mod first;
 mod options;
@@ -12,18 +13,15 @@ mod text;
 
 use crate::progress::Progress;
 use crate::seal_command;
-use crate::search_command::logs::{self, Input, ReadEnd, Source};
-use crate::search_command::pipeline;
+use crate::search_command::logs::{self, Input, Source};
 use anyhow::{Context, Result};
 use cli::messages::{reasons, report};
 use cli::VerifyArgs;
 use journal::seal::verify::End;
 use options::PageOptions;
 use page::{About, Seal};
-use query::overview::Overview;
-use query::summary::{Digests, Summary};
 use query::time::{use_environment, Locale};
-use query::{Assembler, Dialect};
+use query::Dialect;
 use rustix::fs::{Mode, OFlags};
 use std::ffi::OsString;
 use std::fs::File;
@@ -64,38 +62,16 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
         }
     };
     let progress = Progress::of(&input)?;
-    let (mut summary, mut overview) = (Summary::default(), Overview::default());
-    let assembler = Assembler::new(Dialect::Own, defaults.whole_s, options.range);
-
-    let read = pipeline::run(
-        &input,
-        assembler,
-        || (),
-        |(), batch| {
-            let mut overview = Overview::default();
-            let digests = Digests::of(batch.events(), |event, exe, is_failure| {
-                overview.add_known(event, exe, is_failure);
-            });
-            (digests, overview)
+    let counted = match counts::in_order(&input, &options, &defaults)? {
+        Some(counted) => counted,
+        None => match counts::in_any_order(&input, &options, &defaults)? {
+            Ok(counted) => counted,
+            Err(message) => {
+                report!("{message}");
+                return Ok(FAILED);
+            }
         },
-        |(digests, part), _| {
-            summary.count_all(&digests);
-            overview.merge(part);
-            Ok(())
-        },
-    )?;
-
-    match read.end {
-        ReadEnd::Done => {}
-        ReadEnd::Refused(message) => {
-            report!("{message}");
-            return Ok(FAILED);
-        }
-        ReadEnd::Damaged => {
-            report!("tarsier: not all of the logs could be read");
-            return Ok(FAILED);
-        }
-    }
+    };
 
     let about = About {
         logs: input.sources.iter().map(ToString::to_string).collect(),
@@ -105,7 +81,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
 
     write(
         &options.html,
-        &page::page(&summary, &overview.finish(), &about),
+        &page::page(&counted.summary, &counted.overview.finish(), &about),
     )?;
     Ok(progress.end().unwrap_or(0))
 }

@@ -9,7 +9,7 @@ pub(crate) mod index_file;
 mod json;
 pub(crate) mod logs;
 mod options;
-mod ordered;
+pub(crate) mod ordered;
 pub(crate) mod pieces;
 pub(crate) mod pipeline;
 mod printer;

@@ -6,9 +6,10 @@ use super::results::{Results, Worker};
 use crate::interrupt::is_interrupted;
 use anyhow::{Context, Result};
 use cli::messages::report;
-use query::report::runs::{Extent, Part, Reading};
+use query::report::runs::{Extent, NotOrdered, Part, Reading};
 use query::{Event, EventView, InOrder, PieceEvents, Sink};
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
 use std::sync::{Condvar, Mutex, PoisonError};
 
@@ -33,31 +34,71 @@ pub(super) fn read(results: &mut Results, input: &Input, reading: Reading) -> Re
     let Some(files) = plain_files(input)? else {
         return Ok(Outcome::Again(0));
     };
-    let pieces = pieces(&files, PIECE_BYTES);
-    let threads = processors().min(pieces.len());
+    let threads = threads_for(&files);
     let workers = (0..threads).map(|_| results.worker());
     let Some(workers) = workers.collect::<Option<Vec<Worker>>>() else {
         return Ok(Outcome::Again(0));
     };
 
-    let queue = Queue::new(&pieces, threads);
+    let mut order = InOrder::new(reading.timeout_s);
+    let workers = workers.into_iter().map(|worker| (worker, Event::default()));
+    let look = |(worker, event): &mut (Worker, Event), text: &[u8], part: &mut Part| {
+        let mut found = PieceEvents::default();
+        let each = |view: EventView<'_>| worker.event(view, event, &mut found);
+        let extent = part.events(text, reading, each)?;
+        Ok((found, extent))
+    };
+    let is_done = each_piece(&files, reading, workers.collect(), look, |found| {
+        Ok(order.add(found, results)?)
+    })?;
+    if !is_done {
+        return Ok(Outcome::Again(order.count()));
+    }
+
+    order.end(results)?;
+    Ok(Outcome::Done)
+}
+
+/// Number of threads that look at the pieces of files.
+pub(crate) fn threads_for(files: &[(File, u64)]) -> usize {
+    processors().min(pieces(files, PIECE_BYTES).len())
+}
+
+/// Gives the pieces of all files to threads. `look` makes something of the text of a piece, for which it has the state of
+/// its thread; `take` takes it, in the order of the log. False if the events of a piece cannot be told from those of
+/// others; all has to be read again then, from the beginning and otherwise.
+///
+/// # Errors
+/// A log cannot be read, or the error of `take`.
+pub(crate) fn each_piece<W: Send, T: Send>(
+    files: &[(File, u64)],
+    reading: Reading,
+    workers: Vec<W>,
+    look: impl Fn(&mut W, &[u8], &mut Part) -> Result<(T, Extent), NotOrdered> + Sync,
+    take: impl FnMut(T) -> Result<()>,
+) -> Result<bool> {
+    let pieces = pieces(files, PIECE_BYTES);
+    let queue = Queue::new(&pieces, workers.len());
     std::thread::scope(|scope| {
-        let queue = &queue;
+        let (queue, look) = (&queue, &look);
         // Whatever ends this function ends the threads.
         let _guard = Guard(queue);
         for worker in workers {
             scope.spawn(move || {
                 let _guard = Guard(queue);
-                work(queue, worker, reading);
+                work(queue, worker, reading, look);
             });
         }
-        gather(results, queue, reading)
+        gather(queue, reading, take)
     })
 }
 
-/// Writes what the threads find, in the order of the log.
-fn gather(results: &mut Results, queue: &Queue<'_>, reading: Reading) -> Result<Outcome> {
-    let mut order = InOrder::new(reading.timeout_s);
+/// Takes what the threads find, in the order of the log.
+fn gather<T>(
+    queue: &Queue<'_, T>,
+    reading: Reading,
+    mut take: impl FnMut(T) -> Result<()>,
+) -> Result<bool> {
     let mut extent = Extent::default();
     for number in 0..queue.pieces.len() {
         if is_interrupted() {
@@ -66,18 +107,17 @@ fn gather(results: &mut Results, queue: &Queue<'_>, reading: Reading) -> Result<
         let (found, next) = match queue.take(number) {
             Some(Ok(searched)) => searched,
             Some(Err(Failed::Io(error))) => return Err(error).context("cannot read the log"),
-            Some(Err(Failed::NotOrdered)) | None => return Ok(Outcome::Again(order.count())),
+            Some(Err(Failed::NotOrdered)) | None => return Ok(false),
         };
 
         // A piece is in order by itself; whether it belongs behind the others shows only here.
         if extent.append(next, reading.dialect).is_err() {
-            return Ok(Outcome::Again(order.count()));
+            return Ok(false);
         }
-        order.add(found, results)?;
+        take(found)?;
     }
 
-    order.end(results)?;
-    Ok(Outcome::Done)
+    Ok(true)
 }
 
 impl Sink for Results {
@@ -90,32 +130,37 @@ impl Sink for Results {
     }
 }
 
-type Searched = Result<(PieceEvents, Extent), Failed>;
+/// What was made of a piece, and its times.
+type Searched<T> = Result<(T, Extent), Failed>;
 
 /// The pieces of the logs, and what was found in some of them.
-struct Queue<'p> {
+struct Queue<'p, T> {
     pieces: &'p [Piece<'p>],
-    state: Mutex<State>,
+    state: Mutex<State<T>>,
     changed: Condvar,
     /// Pieces that are read before the output of the first of them is written.
     ahead: usize,
 }
 
-#[derive(Default)]
-struct State {
+struct State<T> {
     /// Number of the piece that is searched next.
     next: usize,
     /// Number of pieces whose output was taken.
     taken: usize,
-    done: BTreeMap<usize, Searched>,
+    done: BTreeMap<usize, Searched<T>>,
     is_over: bool,
 }
 
-impl<'p> Queue<'p> {
-    fn new(pieces: &'p [Piece<'p>], threads: usize) -> Queue<'p> {
+impl<'p, T> Queue<'p, T> {
+    fn new(pieces: &'p [Piece<'p>], threads: usize) -> Queue<'p, T> {
         Queue {
             pieces,
-            state: Mutex::default(),
+            state: Mutex::new(State {
+                next: 0,
+                taken: 0,
+                done: BTreeMap::new(),
+                is_over: false,
+            }),
             changed: Condvar::new(),
             ahead: AHEAD * threads,
         }
@@ -127,7 +172,7 @@ impl<'p> Queue<'p> {
 
         // Results that wait for their turn take memory: whoever is far ahead waits.
         let must_wait =
-            |state: &mut State| !state.is_over && state.next >= state.taken + self.ahead;
+            |state: &mut State<T>| !state.is_over && state.next >= state.taken + self.ahead;
         let waited = self.changed.wait_while(state, must_wait);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
 
@@ -140,16 +185,16 @@ impl<'p> Queue<'p> {
         Some((number, *piece))
     }
 
-    fn put(&self, number: usize, searched: Searched) {
+    fn put(&self, number: usize, searched: Searched<T>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.done.insert(number, searched);
         self.changed.notify_all();
     }
 
     /// Waits for the result of a piece, and takes it. `None`: the search is over.
-    fn take(&self, number: usize) -> Option<Searched> {
+    fn take(&self, number: usize) -> Option<Searched<T>> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let must_wait = |state: &mut State| !state.is_over && !state.done.contains_key(&number);
+        let must_wait = |state: &mut State<T>| !state.is_over && !state.done.contains_key(&number);
         let waited = self.changed.wait_while(state, must_wait);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
         state.taken = number + 1;
@@ -165,9 +210,9 @@ impl<'p> Queue<'p> {
 }
 
 /// Ends the search if a thread panics, so that nobody waits for it, and when nothing is taken any more.
-struct Guard<'q>(&'q Queue<'q>);
+struct Guard<'q, T>(&'q Queue<'q, T>);
 
-impl Drop for Guard<'_> {
+impl<T> Drop for Guard<'_, T> {
     fn drop(&mut self) {
         let state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
         let is_done = state.next >= self.0.pieces.len();
@@ -178,17 +223,17 @@ impl Drop for Guard<'_> {
     }
 }
 
-/// Searches pieces until there is none left.
-fn work(queue: &Queue<'_>, mut worker: Worker, reading: Reading) {
-    let (mut part, mut event, mut buffer) = (Part::default(), Event::default(), Vec::new());
+/// Looks at pieces until there is none left.
+fn work<W, T>(
+    queue: &Queue<'_, T>,
+    mut worker: W,
+    reading: Reading,
+    look: impl Fn(&mut W, &[u8], &mut Part) -> Result<(T, Extent), NotOrdered>,
+) {
+    let (mut part, mut buffer) = (Part::default(), Vec::new());
     while let Some((number, piece)) = queue.next() {
-        let mut search = || {
-            let text = piece.read(&mut buffer, reading)?;
-            let mut found = PieceEvents::default();
-            let each = |view: EventView<'_>| worker.event(view, &mut event, &mut found);
-            let extent = part.events(text, reading, each)?;
-            Ok((found, extent))
-        };
-        queue.put(number, search());
+        let text = piece.read(&mut buffer, reading);
+        let found = text.and_then(|text| Ok(look(&mut worker, text, &mut part)?));
+        queue.put(number, found);
     }
 }

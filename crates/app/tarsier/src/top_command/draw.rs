@@ -1,18 +1,18 @@
 //! The screen of `tarsier top`.
 
 use super::events::{View, VIEWS};
-use super::model::{Model, Sort, RATE_MS};
+use super::model::{Model, RecordsShown, Sort, RATE_MS};
 use journal::seal::time_text;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Cell, Clear, Paragraph, Row, Table, TableState};
+use ratatui::widgets::{Cell, Clear, Paragraph, Row, Table, TableState, Wrap};
 use ratatui::Frame;
 
 const HELP: &[&str] = &[
     "Each line is a key, user, unit, process or file with its events.",
     "",
-    "Enter        go down: key > user > process > file > events",
+    "Enter        go down: key > user > process > file > events > records",
     "Backspace    back (Esc and Left, too)",
     "1 to 6, Tab  another view of the same events",
     "s            sort by events, failed, rate, last, name",
@@ -59,9 +59,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, around: &Around<'_>) {
     frame.render_widget(Paragraph::new(tabs_line(model)), tabs);
 
     frame.render_widget(Paragraph::new(path), way);
-    match model.view() {
-        View::Event => events(frame, table, model),
-        view => lines(frame, table, model, view),
+    match (&model.records, model.view()) {
+        (Some(shown), _) => records(frame, table, shown),
+        (None, View::Event) => events(frame, table, model),
+        (None, view) => lines(frame, table, model, view),
     }
 
     frame.render_widget(Paragraph::new(footer(model)), bottom);
@@ -160,7 +161,7 @@ fn lines(frame: &mut Frame<'_>, area: Rect, model: &Model, view: View) {
             right(line.events.to_string(), Style::new()),
             failed,
             right(format!("{rate:.1}"), Style::new()),
-            Cell::from(clock(line.last_ms)),
+            Cell::from(date_time(line.last_ms)),
             Cell::from(model.events.label(line.label)),
         ])
     });
@@ -169,7 +170,7 @@ fn lines(frame: &mut Frame<'_>, area: Rect, model: &Model, view: View) {
         Constraint::Length(9),
         Constraint::Length(8),
         Constraint::Length(7),
-        Constraint::Length(8),
+        Constraint::Length(19),
         Constraint::Min(20),
     ];
     let table = Table::new(rows, widths)
@@ -198,7 +199,7 @@ fn events(frame: &mut Frame<'_>, area: Rect, model: &Model) {
             Style::new()
         };
         Row::new([
-            clock(item.time_ms),
+            day_time(item.time_ms),
             item.serial.to_string(),
             model.events.label(item.what).to_owned(),
             first(item.labels(View::User)).to_owned(),
@@ -209,7 +210,7 @@ fn events(frame: &mut Frame<'_>, area: Rect, model: &Model) {
     });
 
     let widths = [
-        Constraint::Length(8),
+        Constraint::Length(14),
         Constraint::Length(10),
         Constraint::Length(11),
         Constraint::Length(9),
@@ -239,10 +240,31 @@ fn right(text: String, style: Style) -> Cell<'static> {
     Cell::from(Line::from(text).right_aligned()).style(style)
 }
 
-/// The time of day in UTC.
-fn clock(time_ms: u64) -> String {
+/// The records of an event, in place of a table.
+fn records(frame: &mut Frame<'_>, area: Rect, records: &RecordsShown) {
+    let title = format!(
+        "{} UTC, event {}",
+        date_time(records.time_ms),
+        records.serial
+    );
+    let title = Line::from(title).style(Style::new().add_modifier(Modifier::UNDERLINED));
+    let shown = records.lines.iter().skip(records.top);
+    let text: Vec<Line<'_>> = std::iter::once(title)
+        .chain(shown.map(|line| Line::from(line.as_str())))
+        .collect();
+    // RecordsShown are longer than any screen is wide.
+    frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: false }), area);
+}
+
+/// Date and time in UTC, to the second.
+fn date_time(time_ms: u64) -> String {
     let text = time_text(time_ms - time_ms % 1000);
-    text.get(11..19).unwrap_or("").to_owned()
+    text.get(..19).unwrap_or("").replace('T', " ")
+}
+
+/// Month, day and time in UTC.
+fn day_time(time_ms: u64) -> String {
+    date_time(time_ms).get(5..).unwrap_or("").to_owned()
 }
 
 fn cut(text: &str, most: usize) -> String {

@@ -10,8 +10,13 @@ pub(super) const EVENTS_MAX: usize = 100_000;
 const LABELS_PER_EVENT: usize = 4;
 /// Files of an event that are kept.
 const FILES_MAX: usize = 4;
+/// Bytes of records that are kept, of the newest events.
+const RECORDS_BYTES_MAX: usize = 64 << 20;
 /// Bytes of a label that are kept.
 const LABEL_BYTES_MAX: usize = 400;
+
+/// Byte between a record and its interpretations.
+const NAMES_SEPARATOR: u8 = 0x1d;
 
 /// Kind of lines in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +73,8 @@ pub(super) struct Item {
     /// Keys, user, unit, process, files: `ends` says where each ends.
     labels: Box<[u32]>,
     ends: [u8; 5],
+    /// The lines of its records; `None` if newer ones took their room.
+    records: Option<Box<[u8]>>,
 }
 
 impl Item {
@@ -80,6 +87,18 @@ impl Item {
         let start = if at == 0 { 0 } else { self.ends[at - 1] };
         &self.labels[usize::from(start)..usize::from(self.ends[at])]
     }
+
+    /// The lines of its records as a terminal shows them, interpretations below their record. `None` if they are not kept.
+    pub(super) fn records(&self) -> Option<Vec<String>> {
+        let records = self.records.as_deref()?;
+        let mut shown = Vec::new();
+        for line in records.split(|byte| *byte == b'\n') {
+            let mut parts = line.split(|byte| *byte == NAMES_SEPARATOR);
+            shown.extend(parts.next().filter(|text| !text.is_empty()).map(printable));
+            shown.extend(parts.map(|names| format!("    {}", printable(names))));
+        }
+        Some(shown)
+    }
 }
 
 /// The newest events, and their labels.
@@ -87,6 +106,9 @@ impl Item {
 pub(super) struct Events {
     most: usize,
     items: VecDeque<Item>,
+    /// Number of the oldest items whose records are not kept.
+    without_records: usize,
+    records_bytes: usize,
     labels: Vec<Box<str>>,
     numbers: HashMap<Box<str>, u32>,
     /// Number of all events seen, including those no longer kept.
@@ -102,6 +124,8 @@ impl Events {
         Events {
             most,
             items: VecDeque::new(),
+            without_records: 0,
+            records_bytes: 0,
             labels: Vec::new(),
             numbers: HashMap::new(),
             seen: 0,
@@ -153,10 +177,18 @@ impl Events {
             what,
             labels: labels.into(),
             ends,
+            records: Some(event.text().into()),
         });
 
+        self.records_bytes += event.text().len();
+        while self.records_bytes > RECORDS_BYTES_MAX && self.without_records < self.items.len() {
+            let oldest = self.items[self.without_records].records.take();
+            self.records_bytes -= oldest.map_or(0, |records| records.len());
+            self.without_records += 1;
+        }
+
         if self.items.len() > self.most {
-            self.items.pop_front();
+            self.forget(1);
         }
         if self.labels.len() > self.most.saturating_mul(LABELS_PER_EVENT) {
             self.forget_labels();
@@ -199,10 +231,17 @@ impl Events {
         number
     }
 
+    /// Forgets the oldest items.
+    fn forget(&mut self, count: usize) {
+        let records = self.items.drain(..count).filter_map(|item| item.records);
+        self.records_bytes -= records.map(|records| records.len()).sum::<usize>();
+        self.without_records = self.without_records.saturating_sub(count);
+    }
+
     /// Gives new numbers to the labels that events have, and forgets the others.
     fn forget_labels(&mut self) {
         // If each event has labels of its own, all of them may be in use.
-        self.items.drain(..self.items.len() / 2);
+        self.forget(self.items.len() / 2);
         let mut used = vec![false; self.labels.len()];
         for item in &self.items {
             for label in item.labels.iter().chain([&item.what]) {

@@ -50,6 +50,17 @@ struct Level {
     selected: usize,
 }
 
+/// The records of an event, which Enter chose.
+#[derive(Debug)]
+pub(super) struct RecordsShown {
+    pub(super) time_ms: u64,
+    pub(super) serial: u64,
+    /// Lines of text.
+    pub(super) lines: Vec<String>,
+    /// Number of the first line on the screen.
+    pub(super) top: usize,
+}
+
 /// Action that a key asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
@@ -86,6 +97,8 @@ pub(super) struct Model {
     pub(super) shows_help: bool,
     pub(super) is_typing: bool,
     pub(super) filter: String,
+    /// The records that are shown in place of a table.
+    pub(super) records: Option<RecordsShown>,
     /// Lines of the table, as of the last [`Model::refresh`].
     pub(super) lines: Vec<Line>,
     /// Events that the table counts.
@@ -110,6 +123,7 @@ impl Model {
             shows_help: false,
             is_typing: false,
             filter: String::new(),
+            records: None,
             lines: Vec::new(),
             shown: 0,
             now_ms: 0,
@@ -143,6 +157,10 @@ impl Model {
     pub(super) fn act(&mut self, action: Action) -> bool {
         if self.shows_help && action != Action::Quit {
             self.shows_help = false;
+            return true;
+        }
+
+        if self.records.is_some() && self.read(action) {
             return true;
         }
 
@@ -195,8 +213,51 @@ impl Model {
         level.selected = 0;
     }
 
+    /// Moves through the records that are shown, or leaves them. False if the action is about something else.
+    fn read(&mut self, action: Action) -> bool {
+        let Some(records) = &mut self.records else {
+            return false;
+        };
+        let last = records.lines.len().saturating_sub(1);
+        match action {
+            Action::Up(by) => records.top = records.top.saturating_sub(by),
+            Action::Down(by) => records.top = (records.top + by).min(last),
+            Action::First => records.top = 0,
+            Action::Last => records.top = last,
+            Action::Enter | Action::Back => self.records = None,
+            Action::Help | Action::Pause | Action::Quit => return false,
+            // Everything else asks for a table.
+            _ => {
+                self.records = None;
+                return false;
+            }
+        }
+
+        true
+    }
+
+    /// Shows the records of the selected event.
+    fn show_records(&mut self) {
+        let Some(item) = self.newest().nth(self.selected()) else {
+            return;
+        };
+        let not_kept = || {
+            let search = format!("tarsier search -a {}", item.serial);
+            vec![format!("These records are not kept any more: {search}")]
+        };
+        self.records = Some(RecordsShown {
+            time_ms: item.time_ms,
+            serial: item.serial,
+            lines: item.records().unwrap_or_else(not_kept),
+            top: 0,
+        });
+    }
+
     fn enter(&mut self) {
         let view = self.view();
+        if view == View::Event {
+            return self.show_records();
+        }
         let Some(line) = self.lines.get(self.selected()) else {
             return;
         };

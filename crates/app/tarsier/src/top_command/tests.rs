@@ -85,6 +85,33 @@ fn enter_goes_down_to_the_events_and_back_comes_up() {
 }
 
 #[test]
+fn enter_on_an_event_shows_its_records() {
+    let mut model = example();
+    model.act(Action::View(View::Event));
+    model.act(Action::Down(1));
+    model.act(Action::Enter);
+    let text = screen(&model, 80, 24);
+    for words in [
+        "2026-11-21 02:53:44 UTC, event 24",
+        "type=SYSCALL",
+        "/etc/shadow",
+        "AUID=\"bob\"",
+    ] {
+        assert!(text.contains(words), "{words}:\n{text}");
+    }
+
+    model.act(Action::Last);
+    assert!(!screen(&model, 80, 24).contains("type=SYSCALL"), "scrolled");
+    model.act(Action::Back);
+    assert_eq!((model.view(), model.selected()), (View::Event, 1));
+    let text = screen(&model, 80, 24);
+    assert!(text.contains("11-21 02:53:44"), "{text}");
+    model.act(Action::View(View::Key));
+    let text = screen(&model, 80, 24);
+    assert!(text.contains("2026-11-21 02:53:45"), "{text}");
+}
+
+#[test]
 fn sorting_filters_and_failures_narrow_the_table() {
     let mut model = example();
     model.act(Action::Sort);

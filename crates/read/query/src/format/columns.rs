@@ -4,10 +4,15 @@ use super::cursor::{Cursor, FieldPlace};
 use super::find;
 use super::normal::{Finder, Normal};
 use super::on_demand::OnDemand;
-use crate::event::Event;
-use crate::interpret::{FieldType, Interpreter};
+use crate::event::{Event, Record};
+use crate::interpret::{Context, FieldType, Interpretations, Interpreter, Machine};
+use crate::memo::{Memo, MemoKey};
+use crate::usual::{caller_names, UsualCall};
 use crate::{kind, time, Dialect};
 use abi::record_type as kinds;
+use std::io::Write;
+use std::ops::Range;
+use std::sync::Arc;
 
 /// Further columns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -23,11 +28,73 @@ pub struct Extra {
 }
 
 /// Prints events as lines of comma-separated values.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Default)]
 pub struct Columns {
     /// Further columns.
     pub extra: Extra,
     has_head: bool,
+    callers: Memo<Arc<CallerCells>>,
+}
+
+/// A call in the usual form.
+struct KnownCall {
+    name: Vec<u8>,
+    is_success: bool,
+    caller: Arc<CallerCells>,
+}
+
+/// The cells about who made a call, which are the same for many calls.
+#[derive(Debug)]
+struct CallerCells {
+    session: Box<[u8]>,
+    subject: Box<[u8]>,
+    acting: Box<[u8]>,
+    account: &'static str,
+    /// The program, not as a cell: some calls have another word for how they were made.
+    how: Option<Vec<u8>>,
+    key: Box<[u8]>,
+}
+
+impl CallerCells {
+    /// The cells that the record of a call fills, the first of an event.
+    fn of(event: &Event, record: Record<'_>, interpreter: &Interpreter) -> Option<CallerCells> {
+        let records = [OnDemand::new(record, interpreter.dialect())];
+        let mut finder = Finder::new(&records, event.key().sec, interpreter, false);
+        find::parts(&mut finder).ok()?;
+        let mut out = Vec::new();
+        let mut line = Line {
+            cursor: finder.cursor,
+            records: &records,
+            interpreter,
+            out: &mut out,
+        };
+
+        let normal = &finder.normal;
+        let mut cell = |write: &dyn Fn(&mut Line<'_, '_, '_>)| {
+            write(&mut line);
+            Box::from(std::mem::take(line.out))
+        };
+        Some(CallerCells {
+            session: cell(&|line| line.field(normal.session)),
+            subject: cell(&|line| line.subject(normal.subject.id)),
+            acting: cell(&|line| line.field(normal.subject.acting)),
+            account: normal.subject.account.unwrap_or_default(),
+            key: cell(&|line| line.key(normal.key)),
+            how: normal.how.clone(),
+        })
+    }
+}
+
+/// The name of a call, as a line shows it.
+fn call_name(call: &UsualCall, names: Option<&[u8]>, interpreter: &Interpreter) -> Vec<u8> {
+    let names = names.and_then(Interpretations::read);
+    let context = Context {
+        machine: Machine::of_elf(call.arch),
+        syscall: call.number,
+        names: names.as_ref(),
+        ..Context::of_kind(kinds::SYSCALL)
+    };
+    interpreter.value_of_type(FieldType::Syscall, &context, b"syscall", b"")
 }
 
 impl Columns {
@@ -35,7 +102,7 @@ impl Columns {
     pub fn new(extra: Extra) -> Columns {
         Columns {
             extra,
-            has_head: false,
+            ..Columns::default()
         }
     }
 
@@ -49,10 +116,58 @@ impl Columns {
     ) -> Vec<&'static str> {
         self.begin(out);
         interpreter.begin_event();
+        let call = self.usual_call(event, interpreter);
         super::groups(event, interpreter)
             .iter()
-            .filter_map(|group| self.group(group, event, interpreter, out))
+            .filter_map(|group| self.group(group, event, call.as_ref(), interpreter, out))
             .collect()
+    }
+
+    /// The call that an event is about, with its name and the cells about who made it, if these can be used again.
+    fn usual_call(&mut self, event: &Event, interpreter: &Interpreter) -> Option<KnownCall> {
+        if interpreter.dialect().is_compat() || self.extra.labels {
+            return None;
+        }
+        let call = UsualCall::of_event(event.view())?;
+        let record = event.records().next()?;
+        let places = call.caller(record.text)?;
+
+        let name = call_name(&call, record.names, interpreter);
+        // Such a call stands for several others, by its first argument.
+        if matches!(&name[..], b"socketcall" | b"ipc") {
+            return None;
+        }
+        Some(KnownCall {
+            name,
+            is_success: call.is_success,
+            caller: self.caller(event, call.caller_at..places.key(), interpreter)?,
+        })
+    }
+
+    /// The cells about who made a call, which stands in its record at `at`, before the key of the rule.
+    fn caller(
+        &mut self,
+        event: &Event,
+        at: Range<usize>,
+        interpreter: &Interpreter,
+    ) -> Option<Arc<CallerCells>> {
+        let record = event.records().next()?;
+        let names = caller_names(record.names.unwrap_or_default());
+        let end = if self.extra.keys {
+            record.text.len()
+        } else {
+            at.end
+        };
+        let key: MemoKey<'_> = [&record.text[at.start..end], names];
+        let slot = self.callers.place(key);
+        if let Some(cells) = self.callers.get(slot, key) {
+            return Some(Arc::clone(cells));
+        }
+
+        let cells = Arc::new(CallerCells::of(event, record, interpreter)?);
+        // What is forgotten can be found again.
+        drop(self.callers.put(slot, key, Arc::clone(&cells)));
+        Some(cells)
     }
 
     /// Appends the names of the columns if they have not been written.
@@ -88,6 +203,7 @@ impl Columns {
         &self,
         records: &[OnDemand<'_>],
         event: &Event,
+        call: Option<&KnownCall>,
         interpreter: &Interpreter,
         out: &mut Vec<u8>,
     ) -> Option<&'static str> {
@@ -109,7 +225,14 @@ impl Columns {
         }
 
         out.push(b',');
-        let found = find::parts(&mut finder);
+        let found = match call {
+            Some(call) => {
+                finder.normal.how.clone_from(&call.caller.how);
+                find::deed(&mut finder, &call.name, call.is_success);
+                Ok(())
+            }
+            None => find::parts(&mut finder),
+        };
         time::write_columns(
             key.sec,
             key.msec,
@@ -118,7 +241,8 @@ impl Columns {
             out,
         );
 
-        out.extend_from_slice(format!("{},", key.serial).as_bytes());
+        // A vector takes everything.
+        let _ = write!(out, "{},", key.serial);
         if found.is_err() {
             out.extend_from_slice(b",,,,,,,,,");
             if self.extra.labels {
@@ -137,7 +261,7 @@ impl Columns {
             interpreter,
             out,
         };
-        line.write(&finder.normal, self.extra);
+        line.write(&finder.normal, call, self.extra);
 
         None
     }
@@ -151,25 +275,38 @@ struct Line<'l, 'c, 'e> {
 }
 
 impl Line<'_, '_, '_> {
-    fn write(&mut self, normal: &Normal, extra: Extra) {
+    fn write(&mut self, normal: &Normal, call: Option<&KnownCall>, extra: Extra) {
         let action = normal.action.as_deref();
         self.text(normal.kind.unwrap_or("unknown").as_bytes());
-        self.field(normal.session);
-        if self.go_to(normal.subject.id) {
-            let name = self.cursor.meaning(self.interpreter).unwrap_or_default();
-            self.cell(super::or_system(&name));
+        match call {
+            Some(call) => {
+                let caller = &call.caller;
+                for cell in [&caller.session, &caller.subject, &caller.acting] {
+                    self.out.extend_from_slice(cell);
+                }
+                self.text(caller.account.as_bytes());
+            }
+            None => {
+                self.field(normal.session);
+                self.subject(normal.subject.id);
+                self.field(normal.subject.acting);
+                self.text(normal.subject.account.unwrap_or_default().as_bytes());
+            }
         }
 
-        self.out.push(b',');
-        self.field(normal.subject.acting);
-        self.text(normal.subject.account.unwrap_or_default().as_bytes());
         if extra.labels {
             self.label(&normal.subject.fields, b"subj");
         }
 
         self.text(action.unwrap_or(b"did-unknown"));
-        if self.go_to(normal.result) {
-            let is_success = super::is_success(&self.cursor, self.interpreter);
+        let is_success = match call {
+            Some(call) => Some(call.is_success),
+            None if self.go_to(normal.result) => {
+                Some(super::is_success(&self.cursor, self.interpreter))
+            }
+            None => None,
+        };
+        if let Some(is_success) = is_success {
             let word = if is_success { "success" } else { "failed" };
             self.out.extend_from_slice(word.as_bytes());
         }
@@ -193,12 +330,28 @@ impl Line<'_, '_, '_> {
         self.cell(normal.how.as_deref().unwrap_or_default());
         if extra.keys {
             self.out.push(b',');
-            if self.go_to(normal.key) {
-                self.meaning();
+            match call {
+                Some(call) => self.out.extend_from_slice(&call.caller.key),
+                None => self.key(normal.key),
             }
         }
 
         self.out.push(b'\n');
+    }
+
+    /// The login user.
+    fn subject(&mut self, place: Option<FieldPlace>) {
+        if self.go_to(place) {
+            let name = self.cursor.meaning(self.interpreter).unwrap_or_default();
+            self.cell(super::or_system(&name));
+        }
+        self.out.push(b',');
+    }
+
+    fn key(&mut self, place: Option<FieldPlace>) {
+        if self.go_to(place) {
+            self.meaning();
+        }
     }
 
     fn go_to(&mut self, place: Option<FieldPlace>) -> bool {

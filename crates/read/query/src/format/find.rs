@@ -24,6 +24,15 @@ pub(super) fn parts(finder: &mut Finder<'_, '_>) -> Result<(), NotNormal> {
     found
 }
 
+/// Finds what was done to what by a call that is known, as [`parts`] does. Who made it is known, too.
+pub(super) fn deed(finder: &mut Finder<'_, '_>, call: &[u8], is_success: bool) {
+    let kind = kinds::SYSCALL;
+    finder.normal.kind = Some(verbs::group(kind));
+    finder.success = i32::from(is_success);
+    objects::deed(finder, call, kind);
+    finder.cursor.rewind();
+}
+
 /// Events with the record of a call.
 fn call(finder: &mut Finder<'_, '_>) -> Result<(), NotNormal> {
     let first_kind = finder.cursor.kind();

@@ -3,11 +3,15 @@
 use super::without_node;
 use crate::event::{Event, Record};
 use crate::interpret::{field_type, Context, FieldType, Interpretations, Interpreter, Machine};
+use crate::memo::Memo;
+use crate::near::near;
 use crate::number::unsigned;
+use crate::usual::{caller_names, owner_at, UsualCall};
 use crate::walk::find_from;
 use crate::{time, Dialect};
 use abi::record_type as kinds;
 use abi::Arch;
+use std::io::Write;
 
 /// Prints events with the meaning of their values.
 #[derive(Default)]
@@ -17,6 +21,8 @@ pub struct Interpreted {
     a1: u64,
     /// Whether the filter compares names of users. ausearch then shows the record that it prints first with those names.
     is_by_name: bool,
+    /// Ends of records that say the same again and again, with their meaning.
+    ends: Memo<Box<[u8]>>,
 }
 
 /// A field, as its record is walked through.
@@ -92,7 +98,11 @@ impl Interpreted {
             .ok()
             .and_then(|kind| crate::kind::name(kind, interpreter.dialect()));
         match name {
-            Some(name) => out.extend_from_slice(format!("type={name} msg=audit(").as_bytes()),
+            Some(name) => {
+                out.extend_from_slice(b"type=");
+                out.extend_from_slice(name.as_bytes());
+                out.extend_from_slice(b" msg=audit(");
+            }
             None => out.extend_from_slice(&text[..=open]),
         }
 
@@ -101,23 +111,61 @@ impl Interpreted {
         };
         let key = event.key();
         time::write_date_time(key.sec, out);
-        out.extend_from_slice(format!(".{:03}:{}) ", key.msec, key.serial).as_bytes());
+        // A vector takes everything.
+        let _ = write!(out, ".{:03}:{}) ", key.msec, key.serial);
         if record.kind == kinds::SYSCALL {
             (self.a0, self.a1) = arguments(text);
         }
 
         let names = record.names.and_then(Interpretations::read);
-        self.fields(
-            &text[open + close + 1..],
-            record.kind,
-            names.as_ref(),
-            interpreter,
-            out,
-        );
+        let start = open + close + 1;
+        match end_at(record, interpreter.dialect()) {
+            Some(end) => {
+                let end = end - (record.text.len() - text.len());
+                self.fields(
+                    &text[start..end],
+                    record.kind,
+                    names.as_ref(),
+                    interpreter,
+                    out,
+                );
+                self.end(&text[end..], record, names.as_ref(), interpreter, out);
+            }
+            None => self.fields(
+                &text[start..],
+                record.kind,
+                names.as_ref(),
+                interpreter,
+                out,
+            ),
+        }
 
+        out.push(b'\n');
         true
     }
 
+    /// Appends the meaning of the end of a record, which says the same in many records.
+    fn end(
+        &mut self,
+        text: &[u8],
+        record: &Record<'_>,
+        names: Option<&Interpretations<'_>>,
+        interpreter: &Interpreter,
+        out: &mut Vec<u8>,
+    ) {
+        let key = [text, caller_names(record.names.unwrap_or_default())];
+        let slot = self.ends.place(key);
+        if let Some(meaning) = self.ends.get(slot, key) {
+            return out.extend_from_slice(meaning);
+        }
+
+        let start = out.len();
+        self.fields(text, record.kind, names, interpreter, out);
+        // What is forgotten can be found again.
+        drop(self.ends.put(slot, key, out[start..].into()));
+    }
+
+    /// Appends fields with the meaning of their values.
     fn fields(
         &self,
         text: &[u8],
@@ -171,8 +219,28 @@ impl Interpreted {
         if is_shown {
             crate::output::write_escaped(tail, interpreter.escape(), out);
         }
+    }
+}
 
-        out.push(b'\n');
+/// Index in a record at which its end begins: who made a call, or owner and mode of a file. Their meaning depends on
+/// nothing in front of them. `None` if the record does not have the usual form.
+fn end_at(record: &Record<'_>, dialect: Dialect) -> Option<usize> {
+    if dialect.is_compat() {
+        return None;
+    }
+    match record.kind {
+        kinds::SYSCALL => {
+            let call = UsualCall::of(record.text)?;
+            call.caller(record.text).map(|_| call.caller_at)
+        }
+        kinds::PATH => owner_at(record.text).filter(|at| {
+            // The names of ENRICHED count by how often a field occurs.
+            let end = &record.text[*at..];
+            [&b" item="[..], b" name=", b" inode="]
+                .iter()
+                .all(|name| memchr::memmem::find(end, name).is_none())
+        }),
+        _ => None,
     }
 }
 
@@ -197,8 +265,9 @@ fn part<'r>(text: &'r [u8], name: &'r [u8], kind: i32) -> (Part<'r>, Option<&'r 
         };
     }
 
-    let comma = memchr::memchr(b',', text);
-    let blank = memchr::memchr(b' ', text);
+    let blank = near(b' ', text);
+    // A comma behind the blank belongs to another field.
+    let comma = memchr::memchr(b',', &text[..blank.unwrap_or(text.len())]);
     let is_label = || field_type(kind, name, text) == FieldType::MacLabel;
     match (comma, blank) {
         (Some(comma), Some(blank)) if comma < blank && !is_label() => {

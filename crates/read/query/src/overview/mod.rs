@@ -8,7 +8,7 @@ mod read;
 
 use crate::event::EventView;
 use crate::facts::{Facts, Wanted};
-use crate::summary::Serials;
+use crate::summary::{Count, Serials};
 use crate::Dialect;
 use std::collections::HashMap;
 
@@ -116,11 +116,34 @@ pub struct Hits {
 }
 
 impl Hits {
+    /// One event.
+    fn of(event: EventView<'_>, is_failure: bool) -> Hits {
+        let (sec, msec, _) = event.time();
+        Hits {
+            hits: 1,
+            failures: is_failure.into(),
+            first: (sec, msec),
+            last: (sec, msec),
+        }
+    }
+
     fn merge(&mut self, other: Hits) {
         self.hits += other.hits;
         self.failures += other.failures;
         self.first = self.first.min(other.first);
         self.last = self.last.max(other.last);
+    }
+}
+
+impl From<Count> for Hits {
+    fn from(count: Count) -> Hits {
+        let time = |time_ms: u64| (time_ms / 1000, (time_ms % 1000) as u32);
+        Hits {
+            hits: count.events,
+            failures: count.failed,
+            first: time(count.first_ms),
+            last: time(count.last_ms),
+        }
     }
 }
 
@@ -169,7 +192,7 @@ struct Host {
 #[derive(Debug, Default)]
 pub struct Overview {
     rows: [Rows; PROGRAMS + 1],
-    hosts: HashMap<Box<[u8]>, Host>,
+    hosts: HashMap<Box<[u8]>, Host, foldhash::fast::RandomState>,
     /// Host, serial number and milliseconds of events, as they come.
     waiting: Vec<(Box<[u8]>, u64, u64)>,
     serials: Serials,
@@ -204,11 +227,21 @@ impl Overview {
     /// Takes an event.
     pub fn add(&mut self, event: EventView<'_>) {
         let facts = Facts::read_view(event, &EXE, Dialect::Own).unwrap_or_default();
-        self.add_known(event, facts.exe.as_deref(), facts.call.success == 0);
+        if let Some(exe) = facts.exe.as_deref() {
+            let hits = Hits::of(event, facts.call.success == 0);
+            self.add_program(event.node(), exe, hits);
+        }
+        self.add_but_program(event);
     }
 
-    /// Takes an event whose program is known, and whether it failed.
-    pub fn add_known(&mut self, event: EventView<'_>, exe: Option<&[u8]>, is_failure: bool) {
+    /// Takes events of a program.
+    pub fn add_program(&mut self, node: Option<&[u8]>, exe: &[u8], hits: Hits) {
+        let values = vec![read::boxed(node), read::boxed(Some(exe))];
+        self.rows[PROGRAMS].add(values, hits);
+    }
+
+    /// Takes an event whose program goes to [`Overview::add_program`].
+    pub fn add_but_program(&mut self, event: EventView<'_>) {
         let (sec, msec, serial) = event.time();
         let time = (sec, msec);
         self.first = Some(self.first.map_or(time, |first| first.min(time)));
@@ -217,32 +250,12 @@ impl Overview {
         let rows = &mut self.rows;
 
         let mut put = |section: usize, values: Values, is_failure: bool| {
-            let hits = Hits {
-                hits: 1,
-                failures: is_failure.into(),
-                first: time,
-                last: time,
-            };
-            rows[section].add(values, hits);
+            rows[section].add(values, Hits::of(event, is_failure));
         };
-
-        if let Some(exe) = exe {
-            put(
-                PROGRAMS,
-                vec![read::boxed(event.node()), read::boxed(Some(exe))],
-                is_failure,
-            );
-        }
-
         read::read(event, &mut lost, &mut put);
 
         let node = event.node().unwrap_or_default();
-        let hits = Hits {
-            hits: 1,
-            failures: 0,
-            first: time,
-            last: time,
-        };
+        let hits = Hits::of(event, false);
         self.host(node, Host { hits, lost });
 
         let time_ms = sec.saturating_mul(1000).saturating_add(msec.into());

@@ -4,6 +4,8 @@
 //! per event. [`top`] and [`news`] are reports that aureport does not have. [`Dialect`] says which program's
 //! behaviour they follow.
 
+mod callers;
+mod counts;
 mod list;
 mod names;
 pub mod news;
@@ -81,6 +83,12 @@ impl Kind {
         Kind::Virt,
         Kind::Integrity,
     ];
+
+    /// Whether a summary counts texts that stand in the log.
+    pub(crate) fn is_of_texts(self) -> bool {
+        use Kind::{Avc, Comm, Exe, File, Host, Key, Terminal};
+        matches!(self, Avc | Comm | Exe | File | Host | Key | Terminal)
+    }
 
     /// Whether this kind has no summary.
     pub fn has_no_summary(self) -> bool {

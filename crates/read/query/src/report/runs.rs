@@ -278,7 +278,8 @@ impl Part {
                 self.places.push(place);
                 open = Some(Open {
                     stamp: stamp(line, &head),
-                    is_single: kind::is_single(head.kind, reading.dialect),
+                    is_single: reading.dialect.is_compat()
+                        && kind::is_single(head.kind, reading.dialect),
                     head,
                 });
             }

@@ -61,15 +61,19 @@ impl EventView<'_> {
 impl Request {
     /// Whether the event counts for any report: `--node`, `--failed`, `--add`, ….
     pub(super) fn takes(&self, event: EventView<'_>, facts: &Facts<'_>) -> bool {
+        self.takes_of(event, facts.call.success)
+    }
+
+    /// [`Request::takes`] of an event whose success is known: 1, 0, or -1 if it has none.
+    pub(super) fn takes_of(&self, event: EventView<'_>, success: i32) -> bool {
         let is_of_node = || {
             let node = event.node();
             self.nodes.iter().any(|wanted| node == Some(wanted))
         };
-        let is_of_result = || match self.success {
-            None => true,
-            Some(success) => facts.call.success == i32::from(success),
-        };
-        (self.nodes.is_empty() || is_of_node()) && is_of_result() && self.takes_change(event.kind())
+        let is_of_result = self
+            .success
+            .is_none_or(|wanted| success == i32::from(wanted));
+        (self.nodes.is_empty() || is_of_node()) && is_of_result && self.takes_change(event.kind())
     }
 
     fn takes_change(&self, kind: i32) -> bool {

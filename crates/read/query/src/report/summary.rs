@@ -1,5 +1,6 @@
 //! Reports that count.
 
+use super::counts::{each_of_kind, each_text, Callers, Column, COLUMNS};
 use super::list::type_name;
 use super::names::Names;
 use super::select::{
@@ -37,31 +38,18 @@ enum Total {
 
 const TOTALS: usize = Total::Events as usize + 1;
 
-/// Tables of the main summary; a report on one thing has only the first.
-#[derive(Debug, Clone, Copy)]
-enum Column {
-    Main,
-    Terminals,
-    Hosts,
-    Exes,
-    Comms,
-    Files,
-    Keys,
-}
-
-const COLUMNS: usize = Column::Keys as usize + 1;
-
 /// A report that counts. Several can be made of parts of a log and merged.
 pub struct Summary {
-    request: Request,
-    wanted: Wanted,
-    names: Names,
+    pub(super) request: Request,
+    pub(super) wanted: Wanted,
+    pub(super) names: Names,
     totals: [u64; TOTALS],
-    texts: [Texts; COLUMNS],
-    numbers: Numbers,
+    pub(super) texts: [Texts; COLUMNS],
+    pub(super) numbers: Numbers,
     /// Place in the log of the text counted last.
-    place: u128,
-    scratch: Vec<u8>,
+    pub(super) place: u128,
+    /// Callers whose calls are not in the tables yet.
+    pub(super) callers: Callers,
 }
 
 impl Summary {
@@ -76,7 +64,7 @@ impl Summary {
             texts: std::array::from_fn(|_| Texts::new(exact)),
             numbers: Numbers::new(exact),
             place: u128::from(part) << 40,
-            scratch: Vec::new(),
+            callers: Callers::default(),
         }
     }
 
@@ -87,6 +75,9 @@ impl Summary {
 
     /// Counts an event, if the report is about it.
     pub fn add(&mut self, event: EventView<'_>) {
+        if self.is_by_caller() && self.add_call(event) {
+            return;
+        }
         let Some(facts) = Facts::read_view(event, &self.wanted, self.request.dialect) else {
             return;
         };
@@ -95,9 +86,7 @@ impl Summary {
         }
 
         if self.request.dialect == Dialect::Own {
-            // Events of a log that is not wholly in order count in the order of their times, whoever reads it.
-            let time = u128::from(event.sec) << 64 | u128::from(event.msec) << 54;
-            self.place = time | u128::from(event.serial & ((1 << 38) - 1)) << 16;
+            self.place_at(event);
         }
 
         match self.request.kind {
@@ -107,8 +96,16 @@ impl Summary {
         }
     }
 
+    /// Goes on at the place of an event. Events of a log that is not wholly in order count in the order of their times,
+    /// whoever reads it.
+    pub(super) fn place_at(&mut self, event: EventView<'_>) {
+        let time = u128::from(event.sec) << 64 | u128::from(event.msec) << 54;
+        self.place = time | u128::from(event.serial & ((1 << 38) - 1)) << 16;
+    }
+
     /// Adds what another part counted.
-    pub fn merge(&mut self, other: Summary) {
+    pub fn merge(&mut self, mut other: Summary) {
+        other.count_callers();
         for (mine, its) in self.totals.iter_mut().zip(other.totals) {
             *mine += its;
         }
@@ -119,48 +116,36 @@ impl Summary {
     }
 
     fn one(&mut self, event: EventView<'_>, facts: &Facts<'_>) {
-        let mut add = |text: Option<&[u8]>| {
-            if let Some(text) = text {
-                self.place += 1;
-                self.texts[0].add(text, self.place);
-            }
+        let mut place = self.place;
+        let texts = &mut self.texts[Column::Main as usize];
+        let mut add = |text: &[u8]| {
+            place += 1;
+            texts.add(text, place);
         };
 
         match self.request.kind {
             Kind::Pid => self.numbers.add(facts.ids.pid),
-            Kind::Host => add(facts.host.as_deref()),
-            Kind::Terminal => add(facts.terminal.as_deref()),
-            Kind::Exe => add(facts.exe.as_deref()),
-            Kind::Comm => add(facts.comm.as_deref()),
-            Kind::File => facts
-                .files
-                .names
-                .iter()
-                .flatten()
-                .for_each(|file| add(Some(file))),
-            Kind::Key => keys(facts).for_each(|key| add(Some(key))),
-            Kind::Avc => {
-                let objects = facts.labels.iter().filter(|label| label.granted.is_some());
-                objects.for_each(|label| add(label.object));
-            }
             Kind::Syscall => {
                 let mut name = self.names.syscall(event, facts);
                 if self.request.dialect != Dialect::Own {
                     name.truncate(31);
                 }
-                add(Some(&name));
+                add(&name);
             }
-            Kind::User => add(Some(&self.names.user(facts.ids.auid, Some(event), 31))),
+            Kind::User => add(&self.names.user(facts.ids.auid, Some(event), 31)),
             Kind::Auth => match facts.acct.as_deref() {
-                Some(acct) if facts.ids.auid == NO_LOGIN => add(Some(acct)),
-                _ => add(Some(&self.names.user(facts.ids.auid, Some(event), 63))),
+                Some(acct) if facts.ids.auid == NO_LOGIN => add(acct),
+                _ => add(&self.names.user(facts.ids.auid, Some(event), 63)),
             },
             Kind::Login => match facts.acct.as_deref() {
-                Some(acct) if (facts.ids.auid as i32) < 0 => add(Some(acct)),
-                _ => add(Some(&self.names.user(facts.ids.auid, Some(event), 63))),
+                Some(acct) if (facts.ids.auid as i32) < 0 => add(acct),
+                _ => add(&self.names.user(facts.ids.auid, Some(event), 63)),
             },
+            kind if kind.is_of_texts() => each_of_kind(kind, facts, add),
             _ => self.numbers.add(event.kind()),
         }
+
+        self.place = place;
     }
 
     fn everything(&mut self, event: EventView<'_>, facts: &Facts<'_>) {
@@ -172,34 +157,21 @@ impl Summary {
         }
 
         let place = self.place;
-        if facts.ids.auid != NO_LOGIN {
-            self.scratch.clear();
-            self.scratch
-                .extend_from_slice(&facts.ids.auid.to_ne_bytes());
-            self.texts[Column::Main as usize].add(&self.scratch, place);
-        }
-
-        let single = [
-            (Column::Terminals, &facts.terminal),
-            (Column::Hosts, &facts.host),
-            (Column::Exes, &facts.exe),
-            (Column::Comms, &facts.comm),
-        ];
-        for (column, text) in single {
-            if let Some(text) = text {
-                self.texts[column as usize].add(text, place);
-            }
-        }
-
+        each_text(facts, |column, text| {
+            self.texts[column as usize].add(text, place);
+        });
         for file in facts.files.names.iter().flatten() {
             self.texts[Column::Files as usize].add(file, place);
-        }
-        for key in keys(facts) {
-            self.texts[Column::Keys as usize].add(key, place);
         }
         if facts.ids.pid != -1 {
             self.numbers.add(facts.ids.pid);
         }
+    }
+
+    /// Counts a call in the main summary, by its success.
+    pub(super) fn count_call(&mut self, success: i32) {
+        self.count(Total::Events, 1);
+        self.count(Total::FailedSyscalls, u64::from(success == 0));
     }
 
     fn count(&mut self, total: Total, by: u64) {
@@ -257,6 +229,7 @@ impl Summary {
 
     /// Appends the report. `first` and `last` are the times of the log in seconds and milliseconds.
     pub fn write(&mut self, first: (u64, u32), last: (u64, u32), out: &mut Vec<u8>) {
+        self.count_callers();
         match self.request.kind {
             Kind::Main => self.write_main(first, last, out),
             Kind::Pid => {
@@ -397,10 +370,4 @@ impl Summary {
 
         out.push(b'\n');
     }
-}
-
-/// Keys, without the `(null)` of calls that have none.
-fn keys<'f>(facts: &'f Facts<'_>) -> impl Iterator<Item = &'f [u8]> {
-    let keys = facts.keys.iter().flatten().map(|key| &**key);
-    keys.filter(|key| *key != b"(null)")
 }

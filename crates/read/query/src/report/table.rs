@@ -96,18 +96,17 @@ impl<K: Hash + Eq + Ord + Clone> Table<K> {
 impl Texts {
     /// Counts `text`, which occurs at `place`: a number that ascends with the log.
     pub(super) fn add(&mut self, text: &[u8], place: u128) {
+        self.add_hits(text, 1, place);
+    }
+
+    /// Counts `text`, which occurs `hits` times, for the first time at `place`.
+    pub(super) fn add_hits(&mut self, text: &[u8], hits: u64, place: u128) {
         match self.entries.get_mut(text) {
             Some(count) => {
-                count.hits += 1;
+                count.hits += hits;
                 count.first = count.first.min(place);
             }
-            None => {
-                let count = Count {
-                    hits: 1,
-                    first: place,
-                };
-                self.insert(text.into(), text.len(), count);
-            }
+            None => self.insert(text.into(), text.len(), Count { hits, first: place }),
         }
     }
 
@@ -124,9 +123,14 @@ impl Texts {
 
 impl Numbers {
     pub(super) fn add(&mut self, number: i32) {
+        self.add_hits(number, 1);
+    }
+
+    /// Counts a number that occurs `hits` times.
+    pub(super) fn add_hits(&mut self, number: i32, hits: u64) {
         match self.entries.get_mut(&number) {
-            Some(count) => count.hits += 1,
-            None => self.insert(number, 0, Count { hits: 1, first: 0 }),
+            Some(count) => count.hits += hits,
+            None => self.insert(number, 0, Count { hits, first: 0 }),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Gaps of a log: missing serial numbers, and times without events.
 
+use super::ids::Fast;
 use std::collections::{BTreeMap, HashMap};
 
 /// Size of a jump from which serial numbers count as started again.
@@ -39,7 +40,7 @@ pub struct Silence {
 #[derive(Debug, Default)]
 pub(crate) struct Serials {
     /// Runs by node, of the kernel's numbers and of Tarsier's.
-    runs: [HashMap<Box<[u8]>, Run>; 2],
+    runs: [HashMap<Box<[u8]>, Run, Fast>; 2],
     has_unfollowed: bool,
 }
 

@@ -31,22 +31,22 @@ pub(super) fn process(facts: &Facts<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// The error and the call.
-pub(super) fn error(row: &Row<'_>, out: &mut Vec<u8>) {
-    let exit = row.facts.call.exit.and_then(i64::checked_neg);
-    let errno = exit.and_then(|errno| i32::try_from(errno).ok());
+/// The error and the call, of an event whose first record is of type `kind`.
+pub(super) fn error(exit: Option<i64>, call: Option<&str>, kind: i32, out: &mut Vec<u8>) {
+    let errno = exit.and_then(i64::checked_neg);
+    let errno = errno.and_then(|errno| i32::try_from(errno).ok());
     match errno.filter(|errno| *errno > 0) {
         Some(errno) => match abi::errno_name(errno) {
             Some(name) => out.extend_from_slice(name.as_bytes()),
             None => append(out, format_args!("errno {errno}")),
         },
         None => {
-            let name = abi::record_type_name(u32::try_from(row.kind).unwrap_or(0));
+            let name = abi::record_type_name(u32::try_from(kind).unwrap_or(0));
             out.extend_from_slice(name.unwrap_or("no result").as_bytes());
         }
     }
 
-    if let Some(call) = &row.call {
+    if let Some(call) = call {
         out.extend_from_slice(b" of ");
         out.extend_from_slice(call.as_bytes());
     }

@@ -3,27 +3,28 @@
 
 mod digest;
 mod gaps;
+mod ids;
 mod labels;
 mod processes;
 mod series;
 mod tree;
 
-pub use digest::Digests;
+pub use digest::{Digester, Digests};
 pub use gaps::{SerialGap, Silence};
 pub use processes::{Branch, Forest, Process};
 pub use series::{Bucket, Row as SeriesRow, Rows as SeriesRows};
 pub use tree::{Count, Line, Lines as TableLines};
 
 use crate::facts::Facts;
-use crate::row::Row;
 use crate::walk::find_from;
 use crate::Event;
-use digest::Digest;
+use digest::{Digest, DigestCaller};
 pub(crate) use gaps::Serials;
 use gaps::Silences;
+use ids::LabelIds;
 use processes::{Processes, Seen};
 use series::{Scale, Series};
-use tree::Tree;
+use tree::{Tree, TreePlace};
 
 /// Losses and changes of the daemon that are listed.
 const MARKS_MAX: usize = 200;
@@ -88,6 +89,7 @@ pub struct DaemonMark {
 #[derive(Debug, Default)]
 pub struct Summary {
     all: Totals,
+    labels: LabelIds,
     scale: Option<Scale>,
     series: [Series; 3],
     tables: [Tree; TABLES],
@@ -131,23 +133,95 @@ struct Totals {
     with_result: u64,
 }
 
+/// Who acted, by the numbers of labels, with the places in the tables.
+struct CallerLabels {
+    node: u32,
+    user: [u32; 3],
+    program: u32,
+    has_program: bool,
+    unit: Option<u32>,
+    keys: Vec<u32>,
+    user_place: TreePlace,
+    unit_place: TreePlace,
+    program_place: TreePlace,
+    key_places: Vec<TreePlace>,
+}
+
+impl CallerLabels {
+    fn of(caller: &DigestCaller, digests: &Digests, labels: &mut LabelIds) -> CallerLabels {
+        let program = caller
+            .exe
+            .map_or(&b"(no program)"[..], |exe| digests.get(exe));
+        let keys: Vec<u32> = digests
+            .list(caller.keys)
+            .map(|key| labels.of(key))
+            .collect();
+        let node = caller.node.map_or(&b""[..], |node| digests.get(node));
+        let user = [caller.user, caller.session, caller.process];
+        CallerLabels {
+            node: labels.of(node),
+            user: user.map(|label| labels.of(digests.get(label))),
+            program: labels.of(program),
+            has_program: caller.exe.is_some(),
+            unit: caller.unit.map(|unit| labels.of(digests.get(unit))),
+            user_place: TreePlace::default(),
+            unit_place: TreePlace::default(),
+            program_place: TreePlace::default(),
+            key_places: vec![TreePlace::default(); keys.len()],
+            keys,
+        }
+    }
+}
+
 impl Summary {
     /// Counts an event.
     pub fn add(&mut self, event: &Event) {
         let mut digests = Digests::default();
-        digests.add(event.view(), &Row::read(event));
+        digests.any(event.view());
         self.count_all(&digests);
     }
 
     /// Counts the events that come next in the log.
     pub fn count_all(&mut self, digests: &Digests) {
+        if self.labels.is_full() {
+            self.forget_labels();
+        }
+
+        let mut callers: Vec<Option<CallerLabels>> = Vec::new();
+        callers.resize_with(digests.callers.len(), || None);
         for digest in &digests.events {
-            self.count_one(digests, digest);
+            let caller = &digests.callers[digest.caller as usize];
+            let labels = &mut self.labels;
+            let known = callers[digest.caller as usize]
+                .get_or_insert_with(|| CallerLabels::of(caller, digests, labels));
+            self.count_one(digests, digest, caller, known);
         }
     }
 
-    fn count_one(&mut self, digests: &Digests, digest: &Digest) {
-        let node = digests.get(digest.node);
+    /// Forgets the labels that no table has any more.
+    fn forget_labels(&mut self) {
+        let tables = self.tables.iter().flat_map(Tree::labels);
+        let series = self.series.iter().flat_map(Series::labels);
+        let used = tables.chain(series).chain(self.processes.hosts());
+        let numbers = self.labels.keep(used);
+
+        self.tables
+            .iter_mut()
+            .for_each(|tree| tree.renumber(&numbers));
+        self.series
+            .iter_mut()
+            .for_each(|series| series.renumber(&numbers));
+        self.processes.renumber(&numbers);
+    }
+
+    fn count_one(
+        &mut self,
+        digests: &Digests,
+        digest: &Digest,
+        caller: &DigestCaller,
+        known: &mut CallerLabels,
+    ) {
+        let node = caller.node.map_or(&b""[..], |node| digests.get(node));
         let time_ms = digest.time_ms;
         self.all.count.add(time_ms, digest.is_failure);
         self.all.with_result += u64::from(digest.has_result);
@@ -173,20 +247,21 @@ impl Summary {
             });
         }
 
-        self.over_time(digests, digest);
-        self.in_tables(digests, digest);
+        self.over_time(digest, known);
+        self.in_tables(digests, digest, known);
         self.processes.add(&Seen {
             node,
-            pid: digest.pid,
-            ppid: digest.ppid,
-            exe: digest.exe.map_or(&[], |exe| digests.get(exe)),
+            host: known.node,
+            pid: caller.pid,
+            ppid: caller.ppid,
+            exe: caller.exe.map_or(&[], |exe| digests.get(exe)),
             command: digest.command.map(|command| digests.get(command)),
             time_ms,
             is_failure: digest.is_failure,
         });
     }
 
-    fn over_time(&mut self, digests: &Digests, digest: &Digest) {
+    fn over_time(&mut self, digest: &Digest, caller: &CallerLabels) {
         let time_s = digest.time_ms / 1000;
         let scale = *self.scale.get_or_insert(Scale::at(time_s));
         let bucket = match scale.bucket(time_s) {
@@ -203,52 +278,55 @@ impl Summary {
         };
 
         let is_failure = digest.is_failure;
-        let mut add = |by: By, label: &[u8]| {
+        let mut add = |by: By, label: u32| {
             self.series[by as usize].add(bucket, is_failure, label);
         };
-        for key in digests.list(digest.keys) {
-            add(By::Key, key);
+        for key in &caller.keys {
+            add(By::Key, *key);
         }
 
-        add(By::User, digests.get(digest.user));
-        if let Some(unit) = digest.unit {
-            add(By::Unit, digests.get(unit));
+        add(By::User, caller.user[0]);
+        if let Some(unit) = caller.unit {
+            add(By::Unit, unit);
         }
     }
 
-    fn in_tables(&mut self, digests: &Digests, digest: &Digest) {
-        let files = || digests.list(digest.files);
-        let user = digests.get(digest.user);
-        let program: &[u8] = digest.exe.map_or(b"(no program)", |exe| digests.get(exe));
-        let (time_ms, failed) = (digest.time_ms, digest.is_failure);
-        let tables = &mut self.tables;
-        let path = [
-            user,
-            digests.get(digest.session),
-            digests.get(digest.process),
-        ];
-        tables[Table::User as usize].add(time_ms, failed, &path, files());
+    fn in_tables(&mut self, digests: &Digests, digest: &Digest, caller: &mut CallerLabels) {
+        let (labels, tables) = (&mut self.labels, &mut self.tables);
+        let files: Vec<u32> = digests
+            .list(digest.files)
+            .map(|file| labels.of(file))
+            .collect();
+        let what = (digest.time_ms, digest.is_failure);
+        let program = caller.program;
+        tables[Table::User as usize].add(what, &mut caller.user_place, &caller.user, &files);
 
-        for key in digests.list(digest.keys) {
-            tables[Table::Key as usize].add(time_ms, failed, &[key, program], files());
+        for (key, place) in caller.keys.iter().zip(&mut caller.key_places) {
+            tables[Table::Key as usize].add(what, place, &[*key, program], &files);
         }
 
-        if let Some(unit) = digest.unit {
-            let path = [digests.get(unit), program];
-            tables[Table::Unit as usize].add(time_ms, failed, &path, files());
+        if let Some(unit) = caller.unit {
+            let place = &mut caller.unit_place;
+            tables[Table::Unit as usize].add(what, place, &[unit, program], &files);
         }
 
-        if digest.exe.is_some() {
-            tables[Table::Program as usize].add(time_ms, failed, &[program], files());
+        if caller.has_program {
+            let place = &mut caller.program_place;
+            tables[Table::Program as usize].add(what, place, &[program], &files);
         }
-        for file in files() {
-            tables[Table::File as usize].add(time_ms, failed, &[file], [program].into_iter());
+        for file in files {
+            let place = &mut TreePlace::default();
+            tables[Table::File as usize].add(what, place, &[file], &[program]);
         }
 
-        if failed {
-            let path = [digests.get(digest.error), user, program];
-            let none = std::iter::empty();
-            tables[Table::Failure as usize].add(time_ms, failed, &path, none);
+        if digest.is_failure {
+            let path = [
+                labels.of(digests.get(digest.error)),
+                caller.user[0],
+                program,
+            ];
+            let place = &mut TreePlace::default();
+            tables[Table::Failure as usize].add(what, place, &path, &[]);
         }
     }
 
@@ -270,12 +348,12 @@ impl Summary {
 
     /// Events over time: the `most` labels with the most events, and the others.
     pub fn series(&self, which: By, most: usize) -> SeriesRows {
-        self.series[which as usize].rows(most)
+        self.series[which as usize].rows(most, &self.labels)
     }
 
     /// A table: `most` has the number of lines of each level.
     pub fn table(&self, which: Table, most: &[usize]) -> TableLines {
-        self.tables[which as usize].lines(most)
+        self.tables[which as usize].lines(most, &self.labels)
     }
 
     /// Trees of the `most` processes with the most events.

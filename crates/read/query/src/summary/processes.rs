@@ -1,10 +1,8 @@
 //! Processes of a log with their parents. Memory is bounded.
 
+use super::ids::Fast;
 use super::tree::Count;
 use std::collections::{BTreeMap, HashMap, HashSet};
-
-/// Hashes of names and numbers, with a seed of each run.
-type Fast = foldhash::fast::RandomState;
 
 /// Processes that are held before those with the fewest events are forgotten.
 const PROCESSES_MAX: usize = 60_000;
@@ -55,6 +53,8 @@ pub struct Forest {
 /// Facts that an event tells of its process.
 pub(super) struct Seen<'e> {
     pub(super) node: &'e [u8],
+    /// Number of the node.
+    pub(super) host: u32,
     pub(super) pid: i32,
     pub(super) ppid: i32,
     pub(super) exe: &'e [u8],
@@ -72,10 +72,11 @@ struct Entry {
 /// The processes of a log.
 #[derive(Debug, Default)]
 pub(super) struct Processes {
-    entries: BTreeMap<u32, Entry>,
+    /// By numbers in the order of appearance.
+    entries: HashMap<u32, Entry, Fast>,
     next: u32,
-    /// The last process with each id, by node.
-    by_pid: HashMap<Box<[u8]>, HashMap<i32, u32, Fast>, Fast>,
+    /// The last process with each id, by the number of its node.
+    by_pid: HashMap<(u32, i32), u32, Fast>,
     is_pruned: bool,
 }
 
@@ -84,11 +85,8 @@ impl Processes {
         if seen.pid < 0 {
             return;
         }
-        if !self.by_pid.contains_key(seen.node) {
-            self.by_pid.insert(seen.node.into(), HashMap::default());
-        }
 
-        let number = match self.current(seen.node, seen.pid) {
+        let number = match self.current(seen.host, seen.pid) {
             Some(number) if self.is_same(number, seen.ppid) => number,
             _ => self.begin(seen),
         };
@@ -111,8 +109,8 @@ impl Processes {
         }
     }
 
-    fn current(&self, node: &[u8], pid: i32) -> Option<u32> {
-        self.by_pid.get(node)?.get(&pid).copied()
+    fn current(&self, host: u32, pid: i32) -> Option<u32> {
+        self.by_pid.get(&(host, pid)).copied()
     }
 
     /// Whether an event with this parent is of the same process: its parent may have ended, and been replaced by init.
@@ -126,11 +124,11 @@ impl Processes {
 
     fn begin(&mut self, seen: &Seen<'_>) -> u32 {
         // A parent that was only heard of gets its place and program when it has events.
-        let parent = (seen.ppid > 0).then(|| match self.current(seen.node, seen.ppid) {
+        let parent = (seen.ppid > 0).then(|| match self.current(seen.host, seen.ppid) {
             Some(parent) => parent,
-            None => self.insert(seen.node, seen.ppid, -1, None),
+            None => self.insert(seen, seen.ppid, -1, None),
         });
-        self.insert(seen.node, seen.pid, seen.ppid, parent)
+        self.insert(seen, seen.pid, seen.ppid, parent)
     }
 
     /// Sets the parent of a process that was known only as a parent itself.
@@ -143,9 +141,9 @@ impl Processes {
             return;
         }
 
-        let parent = match self.current(seen.node, seen.ppid) {
+        let parent = match self.current(seen.host, seen.ppid) {
             Some(parent) => parent,
-            None => self.insert(seen.node, seen.ppid, -1, None),
+            None => self.insert(seen, seen.ppid, -1, None),
         };
         let is_circle = self.with_ancestors(vec![parent]).contains(&number);
         if let Some(entry) = self.entries.get_mut(&number) {
@@ -154,20 +152,19 @@ impl Processes {
         }
     }
 
-    fn insert(&mut self, node: &[u8], pid: i32, ppid: i32, parent: Option<u32>) -> u32 {
+    /// Adds a process of the host of an event.
+    fn insert(&mut self, of: &Seen<'_>, pid: i32, ppid: i32, parent: Option<u32>) -> u32 {
         let number = self.next;
         self.next = self.next.wrapping_add(1);
         let process = Process {
             pid,
             ppid,
-            node: node.into(),
+            node: of.node.into(),
             ..Process::default()
         };
 
         self.entries.insert(number, Entry { process, parent });
-        if let Some(pids) = self.by_pid.get_mut(node) {
-            pids.insert(pid, number);
-        }
+        self.by_pid.insert((of.host, pid), number);
         number
     }
 
@@ -189,11 +186,21 @@ impl Processes {
         let kept = self.with_ancestors(frequent.collect());
 
         self.entries.retain(|number, _| kept.contains(number));
-        for pids in self.by_pid.values_mut() {
-            pids.retain(|_, number| kept.contains(number));
-        }
-
+        self.by_pid.retain(|_, number| kept.contains(number));
         self.is_pruned = true;
+    }
+
+    /// The numbers of nodes.
+    pub(super) fn hosts(&self) -> impl Iterator<Item = u32> + use<'_> {
+        self.by_pid.keys().map(|key| key.0)
+    }
+
+    /// Takes the new numbers of nodes.
+    pub(super) fn renumber(&mut self, numbers: &[u32]) {
+        let by_pid = std::mem::take(&mut self.by_pid).into_iter();
+        self.by_pid = by_pid
+            .map(|((host, pid), number)| ((numbers[host as usize], pid), number))
+            .collect();
     }
 
     fn with_ancestors(&self, chosen: Vec<u32>) -> HashSet<u32> {
@@ -231,8 +238,10 @@ impl Processes {
 
         let mut children: BTreeMap<Option<u32>, Vec<u32>> = BTreeMap::new();
         // In the order in which they appeared.
-        for (number, entry) in &self.entries {
-            if shown.contains(number) {
+        let mut numbers: Vec<_> = shown.iter().collect();
+        numbers.sort_unstable();
+        for number in numbers {
+            if let Some(entry) = self.entries.get(number) {
                 let parent = entry.parent.filter(|parent| shown.contains(parent));
                 children.entry(parent).or_default().push(*number);
             }
@@ -280,6 +289,7 @@ mod tests {
     fn seen(pid: i32, ppid: i32, exe: &str) -> Seen<'_> {
         Seen {
             node: b"",
+            host: 0,
             pid,
             ppid,
             exe: exe.as_bytes(),

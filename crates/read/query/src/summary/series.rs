@@ -1,5 +1,6 @@
 //! Events over time by label, in a bounded number of equal intervals.
 
+use super::ids::{Fast, LabelIds};
 use std::collections::HashMap;
 
 /// Intervals of a picture.
@@ -50,7 +51,7 @@ impl Scale {
 /// Events over time for each label.
 #[derive(Debug, Default)]
 pub(super) struct Series {
-    labels: HashMap<Box<[u8]>, Vec<Bucket>, foldhash::fast::RandomState>,
+    labels: HashMap<u32, Vec<Bucket>, Fast>,
     all: Vec<Bucket>,
     is_pruned: bool,
 }
@@ -94,16 +95,16 @@ fn sum(buckets: &[Bucket]) -> Bucket {
 }
 
 impl Series {
-    /// Counts an event of `label` in an interval.
-    pub(super) fn add(&mut self, bucket: usize, is_failure: bool, label: &[u8]) {
+    /// Counts an event of the label with this number in an interval.
+    pub(super) fn add(&mut self, bucket: usize, is_failure: bool, label: u32) {
         let add = [1, u64::from(is_failure)];
         put(&mut self.all, bucket, add);
-        if let Some(buckets) = self.labels.get_mut(label) {
+        if let Some(buckets) = self.labels.get_mut(&label) {
             return put(buckets, bucket, add);
         }
         let mut buckets = Vec::new();
         put(&mut buckets, bucket, add);
-        self.labels.insert(label.into(), buckets);
+        self.labels.insert(label, buckets);
         if self.labels.len() > LABELS_MAX {
             self.prune();
         }
@@ -130,22 +131,35 @@ impl Series {
         }
     }
 
-    pub(super) fn rows(&self, most: usize) -> Rows {
-        let mut labels: Vec<_> = self
+    /// The numbers of its labels.
+    pub(super) fn labels(&self) -> impl Iterator<Item = u32> + use<'_> {
+        self.labels.keys().copied()
+    }
+
+    /// Takes the new numbers of labels.
+    pub(super) fn renumber(&mut self, numbers: &[u32]) {
+        let labels = std::mem::take(&mut self.labels).into_iter();
+        self.labels = labels
+            .map(|(label, buckets)| (numbers[label as usize], buckets))
+            .collect();
+    }
+
+    pub(super) fn rows(&self, most: usize, labels: &LabelIds) -> Rows {
+        let mut rows: Vec<_> = self
             .labels
             .iter()
             .map(|(label, buckets)| Row {
-                label: label.clone(),
+                label: labels.text(*label).into(),
                 buckets: buckets.clone(),
                 sum: sum(buckets),
             })
             .collect();
-        labels.sort_by(|a, b| (b.sum[0], &a.label).cmp(&(a.sum[0], &b.label)));
+        rows.sort_by(|a, b| (b.sum[0], &a.label).cmp(&(a.sum[0], &b.label)));
 
-        let others_number = labels.len().saturating_sub(most);
-        labels.truncate(most);
+        let others_number = rows.len().saturating_sub(most);
+        rows.truncate(most);
         let mut rest = self.all.clone();
-        for row in &labels {
+        for row in &rows {
             for (left, shown) in rest.iter_mut().zip(&row.buckets) {
                 left[0] -= shown[0];
                 left[1] -= shown[1];
@@ -160,7 +174,7 @@ impl Series {
         };
 
         Rows {
-            rows: labels,
+            rows,
             others: (sum[0] > 0).then_some(others),
             others_number,
             is_pruned: self.is_pruned,
@@ -190,13 +204,14 @@ mod tests {
 
     #[test]
     fn others_have_what_the_shown_labels_have_not() {
-        let mut series = Series::default();
+        let (mut series, mut labels) = (Series::default(), LabelIds::default());
+        let all = labels.of(b"all");
         for label in 0..3 * LABELS_MAX {
             let label = label.to_string();
-            series.add(label.len(), false, label.as_bytes());
-            series.add(label.len(), false, b"all");
+            series.add(label.len(), false, labels.of(label.as_bytes()));
+            series.add(label.len(), false, all);
         }
-        let rows = series.rows(1);
+        let rows = series.rows(1, &labels);
         assert_eq!(&*rows.rows[0].label, b"all");
         assert_eq!(rows.rows[0].sum[0], 3 * LABELS_MAX as u64);
         let others = rows.others.expect("others");
@@ -207,11 +222,12 @@ mod tests {
     #[test]
     fn rescaling_loses_no_event() {
         let (from, mut series) = (Scale::at(1001), Series::default());
+        let mut labels = LabelIds::default();
         for bucket in 0..BUCKETS_MAX {
-            series.add(bucket, bucket % 2 == 0, b"a");
+            series.add(bucket, bucket % 2 == 0, labels.of(b"a"));
         }
         let to = from.fitted(17, 1240);
         series.rescale(from, to);
-        assert_eq!(series.rows(1).rows[0].sum, [240, 120]);
+        assert_eq!(series.rows(1, &labels).rows[0].sum, [240, 120]);
     }
 }

@@ -1,11 +1,10 @@
 //! Counts by path of labels: user → session → process → file. Memory is bounded.
 
+use super::ids::{Fast, LabelIds};
 use std::collections::HashMap;
 
 /// Labels that a tree holds before it forgets those with the fewest events.
 pub(super) const NODES_MAX: usize = 60_000;
-/// Bytes of a label that are kept.
-const LABEL_BYTES_MAX: usize = 300;
 
 /// Events, how many of them failed, and when.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,16 +33,40 @@ impl Count {
 
 #[derive(Debug, Default)]
 struct Node {
+    label: u32,
+    /// The node above it. The root, which is the first, stands above itself.
+    above: u32,
     count: Count,
-    children: HashMap<Box<[u8]>, Node, foldhash::fast::RandomState>,
 }
 
-/// Counts by path of labels.
-#[derive(Debug, Default)]
+/// Counts by path of labels. Nodes stand behind those above them.
+#[derive(Debug)]
 pub(super) struct Tree {
-    root: Node,
-    nodes: usize,
+    nodes: Vec<Node>,
+    /// The node with a label below another one.
+    below: HashMap<(u32, u32), u32, Fast>,
+    /// Changes when places do.
+    generation: u32,
     is_pruned: bool,
+}
+
+/// Where a path of labels ends in a tree, as long as no node was forgotten.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct TreePlace {
+    node: u32,
+    generation: u32,
+}
+
+impl Default for Tree {
+    fn default() -> Tree {
+        Tree {
+            nodes: vec![Node::default()],
+            below: HashMap::default(),
+            // A place that was never looked for has 0.
+            generation: 1,
+            is_pruned: false,
+        }
+    }
 }
 
 /// A line of a table, with the lines below it.
@@ -71,92 +94,126 @@ pub struct Lines {
 }
 
 impl Tree {
-    /// Counts an event along `path`, and under each of `leaves` at its end.
-    pub(super) fn add<'l>(
+    /// Counts an event along `path`, which ends at `place`, and under each of `leaves` at its end.
+    pub(super) fn add(
         &mut self,
-        time_ms: u64,
-        is_failure: bool,
-        path: &[&[u8]],
-        leaves: impl Iterator<Item = &'l [u8]>,
+        (time_ms, is_failure): (u64, bool),
+        place: &mut TreePlace,
+        path: &[u32],
+        leaves: &[u32],
     ) {
-        self.root.count.add(time_ms, is_failure);
-        let mut made = 0;
-        let mut node = &mut self.root;
-        for label in path {
-            node = node.child(label, &mut made);
-            node.count.add(time_ms, is_failure);
+        if place.generation != self.generation {
+            let node = path.iter().fold(0, |node, label| self.child(node, *label));
+            let generation = self.generation;
+            *place = TreePlace { node, generation };
         }
+
+        let mut above = place.node;
+        while above != 0 {
+            let node = &mut self.nodes[above as usize];
+            node.count.add(time_ms, is_failure);
+            above = node.above;
+        }
+        self.nodes[0].count.add(time_ms, is_failure);
 
         for label in leaves {
-            let leaf = node.child(label, &mut made);
-            leaf.count.add(time_ms, is_failure);
+            let leaf = self.child(place.node, *label);
+            self.nodes[leaf as usize].count.add(time_ms, is_failure);
         }
 
-        self.nodes += made;
-        if self.nodes > NODES_MAX {
+        if self.nodes.len() - 1 > NODES_MAX {
             self.prune();
         }
     }
 
+    fn child(&mut self, above: u32, label: u32) -> u32 {
+        let nodes = &mut self.nodes;
+        *self.below.entry((above, label)).or_insert_with(|| {
+            nodes.push(Node {
+                label,
+                above,
+                count: Count::default(),
+            });
+            nodes.len() as u32 - 1
+        })
+    }
+
     /// Forgets at least half of the labels: those with the fewest events.
     fn prune(&mut self) {
-        let mut counts = Vec::with_capacity(self.nodes);
-        self.root.counts(&mut counts);
+        let counts = self.nodes[1..].iter().map(|node| node.count.events);
+        let mut counts: Vec<u64> = counts.collect();
         let middle = counts.len() / 2;
         let (_, least, _) = counts.select_nth_unstable(middle);
         let least = *least;
-        self.root.keep_above(least);
-        self.nodes = self.root.size();
+
+        // A node has at most the events of the one above it, so what is above `least` keeps its way to the root.
+        let mut numbers = vec![0_u32; self.nodes.len()];
+        let mut nodes: Vec<Node> = Vec::new();
+        for (old, mut node) in std::mem::take(&mut self.nodes).into_iter().enumerate() {
+            if old == 0 || node.count.events > least {
+                numbers[old] = nodes.len() as u32;
+                node.above = numbers[node.above as usize];
+                nodes.push(node);
+            }
+        }
+
+        self.nodes = nodes;
+        self.index();
         self.is_pruned = true;
     }
 
+    /// Makes the table of nodes anew, by which all places change.
+    fn index(&mut self) {
+        let nodes = self.nodes.iter().zip(0..).skip(1);
+        self.below = nodes
+            .map(|(node, number)| ((node.above, node.label), number))
+            .collect();
+        self.generation += 1;
+    }
+
+    /// The labels of all nodes.
+    pub(super) fn labels(&self) -> impl Iterator<Item = u32> + use<'_> {
+        self.nodes[1..].iter().map(|node| node.label)
+    }
+
+    /// Takes the new numbers of labels.
+    pub(super) fn renumber(&mut self, numbers: &[u32]) {
+        for node in &mut self.nodes[1..] {
+            node.label = numbers[node.label as usize];
+        }
+        self.index();
+    }
+
     /// The `most[0]` labels with the most events, the `most[1]` below each of them, and so on.
-    pub(super) fn lines(&self, most: &[usize]) -> Lines {
-        self.root.lines(most, self.is_pruned)
-    }
-}
-
-impl Node {
-    fn child(&mut self, label: &[u8], made: &mut usize) -> &mut Node {
-        let label = &label[..label.len().min(LABEL_BYTES_MAX)];
-        if !self.children.contains_key(label) {
-            *made += 1;
-            self.children.insert(label.into(), Node::default());
+    pub(super) fn lines(&self, most: &[usize], labels: &LabelIds) -> Lines {
+        let mut below: Vec<Vec<u32>> = vec![Vec::new(); self.nodes.len()];
+        for (node, number) in self.nodes.iter().zip(0..).skip(1) {
+            below[node.above as usize].push(number);
         }
-        self.children.get_mut(label).expect("it was just inserted")
+        self.lines_below(0, &below, most, labels)
     }
 
-    fn counts(&self, into: &mut Vec<u64>) {
-        for child in self.children.values() {
-            into.push(child.count.events);
-            child.counts(into);
-        }
-    }
-
-    /// A child has at most the events of its parent, so what is above `least` keeps its way to the root.
-    fn keep_above(&mut self, least: u64) {
-        self.children.retain(|_, child| child.count.events > least);
-        self.children.shrink_to_fit();
-        for child in self.children.values_mut() {
-            child.keep_above(least);
-        }
-    }
-
-    fn size(&self) -> usize {
-        self.children.values().map(|child| 1 + child.size()).sum()
-    }
-
-    fn lines(&self, most: &[usize], is_pruned: bool) -> Lines {
+    fn lines_below(
+        &self,
+        above: u32,
+        below: &[Vec<u32>],
+        most: &[usize],
+        labels: &LabelIds,
+    ) -> Lines {
         let Some((most, deeper)) = most.split_first() else {
             return Lines::default();
         };
-        let mut children: Vec<_> = self.children.iter().collect();
-        children.sort_unstable_by(|a, b| (b.1.count.events, a.0).cmp(&(a.1.count.events, b.0)));
+        let count = |number: u32| self.nodes[number as usize].count;
+        let label = |number: u32| labels.text(self.nodes[number as usize].label);
+        let mut children = below[above as usize].clone();
+        children.sort_unstable_by(|a, b| {
+            (count(*b).events, label(*a)).cmp(&(count(*a).events, label(*b)))
+        });
         let rest = children.split_off(children.len().min(*most));
-        let mut others_count = Count::default();
 
-        for (_, node) in &rest {
-            let count = node.count;
+        let mut others_count = Count::default();
+        for number in &rest {
+            let count = count(*number);
             if others_count.events == 0 {
                 others_count.first_ms = count.first_ms;
             }
@@ -166,18 +223,16 @@ impl Node {
             others_count.failed += count.failed;
         }
 
+        let lines = children.into_iter().map(|number| Line {
+            label: label(number).into(),
+            count: count(number),
+            below: self.lines_below(number, below, deeper, labels),
+        });
         Lines {
-            lines: children
-                .into_iter()
-                .map(|(label, node)| Line {
-                    label: label.clone(),
-                    count: node.count,
-                    below: node.lines(deeper, is_pruned),
-                })
-                .collect(),
+            lines: lines.collect(),
             others: rest.len() as u64,
             others_count,
-            is_pruned,
+            is_pruned: self.is_pruned,
         }
     }
 }
@@ -188,18 +243,15 @@ mod tests {
 
     #[test]
     fn what_is_not_shown_is_counted() {
-        let mut tree = Tree::default();
+        let (mut tree, mut labels) = (Tree::default(), LabelIds::default());
         for (user, file, times) in [("a", "x", 5), ("a", "y", 2), ("b", "x", 3), ("c", "z", 1)] {
+            let (user, file) = (labels.of(user.as_bytes()), labels.of(file.as_bytes()));
+            let mut place = TreePlace::default();
             for time in 0..times {
-                tree.add(
-                    time,
-                    time == 0,
-                    &[user.as_bytes()],
-                    [file.as_bytes()].into_iter(),
-                );
+                tree.add((time, time == 0), &mut place, &[user], &[file]);
             }
         }
-        let lines = tree.lines(&[2, 1]);
+        let lines = tree.lines(&[2, 1], &labels);
         assert_eq!(lines.lines.len(), 2);
         assert_eq!(&*lines.lines[0].label, b"a");
         assert_eq!(lines.lines[0].count.events, 7);
@@ -212,18 +264,17 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_and_the_frequent_are_kept() {
-        let mut tree = Tree::default();
+        let (mut tree, mut labels) = (Tree::default(), LabelIds::default());
+        let (user, frequent) = (labels.of(b"user"), labels.of(b"frequent"));
+        let mut place = TreePlace::default();
         for number in 0..3 * NODES_MAX as u64 {
-            let rare = number.to_string();
-            tree.add(
-                number,
-                false,
-                &[b"user"],
-                [rare.as_bytes(), b"frequent"].into_iter(),
-            );
+            let rare = labels.of(number.to_string().as_bytes());
+            tree.add((number, false), &mut place, &[user], &[rare, frequent]);
         }
-        assert!(tree.root.size() <= NODES_MAX);
-        let lines = tree.lines(&[1, 1]);
+        assert!(tree.nodes.len() <= NODES_MAX + 1);
+        let numbers = labels.keep(tree.labels());
+        tree.renumber(&numbers);
+        let lines = tree.lines(&[1, 1], &labels);
         assert!(lines.is_pruned);
         assert_eq!(lines.lines[0].count.events, 3 * NODES_MAX as u64);
         assert_eq!(&*lines.lines[0].below.lines[0].label, b"frequent");
