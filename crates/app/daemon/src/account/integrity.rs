@@ -1,6 +1,6 @@
 //! Reports changes that other processes have made to the capture.
 
-use crate::account::daemon_records::{Action, Who};
+use crate::account::daemon_records::{LoggedAction, Who};
 use crate::clock::monotonic_ns;
 use crate::pipeline::Pipeline;
 use crate::stderr::say;
@@ -214,7 +214,7 @@ impl Integrity {
 
     fn report(&mut self, pipeline: &mut Pipeline, what: &str, is_mended: bool) {
         self.breaches += 1;
-        pipeline.log_action(&Action {
+        pipeline.log_action(&LoggedAction {
             kind: RecordType::DAEMON_ERR,
             op: "integrity",
             who: Who::this_process(),

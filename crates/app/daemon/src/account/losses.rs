@@ -1,6 +1,6 @@
 //! Reports losses in the log: at most once a second while recording, and at the end.
 
-use crate::account::daemon_records::{Action, Who};
+use crate::account::daemon_records::{LoggedAction, Who};
 use crate::account::failure::Failure;
 use crate::account::rule_costs::Missing;
 use crate::pipeline::Pipeline;
@@ -198,7 +198,7 @@ impl Losses {
         }
 
         let more = more.to_string();
-        pipeline.log_action(&Action {
+        pipeline.log_action(&LoggedAction {
             kind: RecordType::DAEMON_ERR,
             op: "events-suppressed",
             who: Who::this_process(),
@@ -283,7 +283,7 @@ impl Reported {
             extra.push(("lost_uid", uids.as_str()));
         }
 
-        pipeline.log_action(&Action {
+        pipeline.log_action(&LoggedAction {
             kind: RecordType::DAEMON_ERR,
             op,
             who,

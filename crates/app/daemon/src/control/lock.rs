@@ -2,7 +2,7 @@
 //!
 //! The lock itself is the kernel's, which root cannot take back. What it binds is in [`crate::control::locked_rules`].
 
-use crate::account::daemon_records::{untrusted, words, Action, Who};
+use crate::account::daemon_records::{untrusted, words, LoggedAction, Who};
 use crate::control::asker::Asker;
 use crate::control::locked_rules::{self, Lock, LockState, LockedRules};
 use crate::control::records;
@@ -215,7 +215,7 @@ fn report(recording: &mut Recording, text: &str) {
     let pipeline = &mut recording.pipeline;
     pipeline.output().notify(Severity::Alert, text);
     let reason = untrusted(&words(text));
-    pipeline.log_action(&Action {
+    pipeline.log_action(&LoggedAction {
         kind: RecordType::DAEMON_ERR,
         op: "lock-rules",
         who: Who::this_process(),

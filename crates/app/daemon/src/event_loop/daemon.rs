@@ -1,6 +1,6 @@
 //! The event loop: one thread that does what poll(2) reports as ready.
 
-use crate::account::daemon_records::{Action, Who};
+use crate::account::daemon_records::{LoggedAction, Who};
 use crate::account::losses;
 use crate::control::asker::Asker;
 use crate::control::lock;
@@ -309,7 +309,7 @@ impl Daemon {
 
         // Logged whether it succeeded or not: the digest is that of the rules which are in force now.
         let digest = self.recording.rules_in_force.digest.as_str();
-        self.recording.pipeline.log_action(&Action {
+        self.recording.pipeline.log_action(&LoggedAction {
             kind: RecordType::DAEMON_CONFIG,
             op: "reconfigure",
             who,

@@ -1,7 +1,7 @@
 //! The recording, with its rules and settings: everything that a reload or a request can change.
 
 use crate::account::cgroups::CgroupLosses;
-use crate::account::daemon_records::{Action, Who};
+use crate::account::daemon_records::{LoggedAction, Who};
 use crate::account::failure::Failure;
 use crate::account::integrity::Integrity;
 use crate::account::lookup_warnings::Warnings;
@@ -110,7 +110,7 @@ impl Recording {
             pipeline.drain();
         }
         if settings.config.write_logs && !config.write_logs {
-            pipeline.log_action(&Action {
+            pipeline.log_action(&LoggedAction {
                 kind: RecordType::DAEMON_CONFIG,
                 op: "reconfigure",
                 who,

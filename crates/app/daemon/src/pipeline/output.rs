@@ -8,7 +8,7 @@ use ::plugins::Dispatcher;
 use anyhow::Result;
 use conf::plugins::Plugin;
 use conf::Config;
-use journal::{Action, Journal, OpenError, Position, RotateError, Severity, Witness};
+use journal::{Journal, OpenError, OwnerAction, Position, RotateError, Severity, Witness};
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::Pid;
 use std::time::Duration;
@@ -114,7 +114,7 @@ impl Output {
         self.carry_out(&actions);
     }
 
-    fn carry_out(&mut self, actions: &[Action]) {
+    fn carry_out(&mut self, actions: &[OwnerAction]) {
         for action in actions {
             self.notifier.carry_out(action);
         }
