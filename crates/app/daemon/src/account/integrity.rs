@@ -199,6 +199,7 @@ impl Integrity {
         }
 
         self.canary += 1;
+        // Counted before the call: if events are lost from here on, its frame may be one of them.
         let lost = lost(pipeline);
         if !pipeline.engine().canary(self.canary)? {
             return Some("hook");

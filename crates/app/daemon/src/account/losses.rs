@@ -126,6 +126,7 @@ pub(crate) fn by_uid(pipeline: &Pipeline, counters: &Counters) -> BTreeMap<Strin
         return BTreeMap::new();
     }
     let counts = pipeline.engine().lost_by_uid();
+    // The programs have room for a limited number of uids.
     let other = lost.saturating_sub(counts.values().sum());
     let counts = counts
         .into_iter()

@@ -136,6 +136,7 @@ pub(crate) fn lock(recording: &mut Recording, rules: &[Rule], by: &Asker) -> Res
     let is_engine = recording.pipeline.is_kernel_engine();
     match recording.pipeline.kernel_mut() {
         Some(kernel) => {
+            // As the engine, the kernel has the rules themselves in its list; otherwise their digest stands there.
             let digest = (!is_engine).then(|| locked.digest());
             let outcome = kernel.lock(digest.as_deref());
             outcome.context("the kernel's audit cannot be locked")?;

@@ -119,6 +119,7 @@ impl Recording {
             });
         }
 
+        // Only the log can still refuse, so that it comes before the parts that cannot.
         let nice = settings.started_nice;
         pipeline.output_mut().reconfigure(&config, plugins, nice)?;
         pipeline.set_form(&config, node.as_deref());
@@ -164,6 +165,7 @@ impl Recording {
         let others = [pipeline.output().sync_thread(), pipeline.lookups().pid()];
         self.scheduling.note(frames, fill, left, others);
         pipeline.show();
+        // After the pass: a daemon that hangs in one is not reported alive.
         self.service.alive();
         frames
     }

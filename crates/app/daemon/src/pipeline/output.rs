@@ -162,6 +162,7 @@ impl Output {
         plugins: Vec<Plugin>,
         started_nice: i32,
     ) -> Result<()> {
+        // The log can refuse, the plugins cannot.
         self.journal.reconfigure(&config.log_file, config)?;
         let nice = plugins::nice(config, started_nice);
         self.plugins.reload(plugins, &config.plugins, nice);
