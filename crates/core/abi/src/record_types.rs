@@ -18,11 +18,13 @@ macro_rules! record_types {
             )*
         }
 
-        /// Numbers of the types, for code that has not yet the type.
+        /// Numbers of the types, for patterns with ranges.
         pub mod numbers {
+            pub use super::bounds::*;
+
             $(
                 #[doc = concat!("`type=", stringify!($name), "`.")]
-                pub const $name: u32 = super::RecordType::$name.0 as u32;
+                pub const $name: i32 = super::RecordType::$name.0;
             )*
         }
     };
@@ -75,66 +77,82 @@ const fn number_of(name: &str) -> i32 {
     crate::number_in(&[records::BY_NUMBER, USER_SPACE], name)
 }
 
-/// Bounds of groups, as linux/audit.h and audit-records.h name them.
+macro_rules! record_bounds {
+    ($($(#[$doc:meta])* $name:ident $number:literal;)*) => {
+        /// Bounds of groups, as linux/audit.h and audit-records.h name them.
+        impl RecordType {
+            $($(#[$doc])* pub const $name: RecordType = RecordType($number);)*
+        }
+
+        /// The same as numbers.
+        mod bounds {
+            $($(#[$doc])* pub const $name: i32 = $number;)*
+        }
+    };
+}
+
+record_bounds! {
+    /// First of messages of trusted programs of user space, such as PAM.
+    FIRST_USER_MSG 1100;
+    /// Last of messages of trusted programs of user space, such as PAM.
+    LAST_USER_MSG 1199;
+    /// First of records that an audit daemon writes about itself.
+    FIRST_DAEMON 1200;
+    /// Last of records that an audit daemon writes about itself.
+    LAST_DAEMON 1299;
+    /// First of records of system calls, their objects and changes of auditing.
+    FIRST_EVENT 1300;
+    /// Last of records of system calls, their objects and changes of auditing.
+    LAST_EVENT 1399;
+    /// First of records of SELinux and of labelled networking.
+    FIRST_SELINUX 1400;
+    /// Last of records of SELinux and of labelled networking.
+    LAST_SELINUX 1499;
+    /// First of records of AppArmor.
+    FIRST_APPARMOR 1500;
+    /// Last of records of AppArmor.
+    LAST_APPARMOR 1599;
+    /// First of records of the kernel's cryptography.
+    FIRST_KERN_CRYPTO_MSG 1600;
+    /// Last of records of the kernel's cryptography.
+    LAST_KERN_CRYPTO_MSG 1699;
+    /// First of anomalies that the kernel reports.
+    FIRST_KERN_ANOM_MSG 1700;
+    /// Last of anomalies that the kernel reports.
+    LAST_KERN_ANOM_MSG 1799;
+    /// First of records of integrity measurements.
+    FIRST_INTEGRITY_MSG 1800;
+    /// Last of records of integrity measurements.
+    LAST_INTEGRITY_MSG 1899;
+    /// First of anomalies that programs of user space report.
+    FIRST_ANOM_MSG 2100;
+    /// Last of anomalies that programs of user space report.
+    LAST_ANOM_MSG 2199;
+    /// First of responses to anomalies.
+    FIRST_ANOM_RESP 2200;
+    /// Last of responses to anomalies.
+    LAST_ANOM_RESP 2299;
+    /// First of records of roles and labels of user space.
+    FIRST_USER_LSPP_MSG 2300;
+    /// Last of records of roles and labels of user space.
+    LAST_USER_LSPP_MSG 2399;
+    /// First of records of user space's cryptography.
+    FIRST_CRYPTO_MSG 2400;
+    /// Last of records of user space's cryptography.
+    LAST_CRYPTO_MSG 2499;
+    /// First of records of virtual machines.
+    FIRST_VIRT_MSG 2500;
+    /// Last of records of virtual machines.
+    LAST_VIRT_MSG 2599;
+    /// First of second range of messages of user space.
+    FIRST_USER_MSG2 2100;
+    /// Last of second range of messages of user space.
+    LAST_USER_MSG2 2999;
+}
+
 impl RecordType {
     /// A name that stands for no number.
     pub const NONE: RecordType = RecordType(-1);
-    /// First of messages of trusted programs of user space, such as PAM.
-    pub const FIRST_USER_MSG: RecordType = RecordType(1100);
-    /// Last of messages of trusted programs of user space, such as PAM.
-    pub const LAST_USER_MSG: RecordType = RecordType(1199);
-    /// First of records that an audit daemon writes about itself.
-    pub const FIRST_DAEMON: RecordType = RecordType(1200);
-    /// Last of records that an audit daemon writes about itself.
-    pub const LAST_DAEMON: RecordType = RecordType(1299);
-    /// First of records of system calls, their objects and changes of auditing.
-    pub const FIRST_EVENT: RecordType = RecordType(1300);
-    /// Last of records of system calls, their objects and changes of auditing.
-    pub const LAST_EVENT: RecordType = RecordType(1399);
-    /// First of records of SELinux and of labelled networking.
-    pub const FIRST_SELINUX: RecordType = RecordType(1400);
-    /// Last of records of SELinux and of labelled networking.
-    pub const LAST_SELINUX: RecordType = RecordType(1499);
-    /// First of records of AppArmor.
-    pub const FIRST_APPARMOR: RecordType = RecordType(1500);
-    /// Last of records of AppArmor.
-    pub const LAST_APPARMOR: RecordType = RecordType(1599);
-    /// First of records of the kernel's cryptography.
-    pub const FIRST_KERN_CRYPTO_MSG: RecordType = RecordType(1600);
-    /// Last of records of the kernel's cryptography.
-    pub const LAST_KERN_CRYPTO_MSG: RecordType = RecordType(1699);
-    /// First of anomalies that the kernel reports.
-    pub const FIRST_KERN_ANOM_MSG: RecordType = RecordType(1700);
-    /// Last of anomalies that the kernel reports.
-    pub const LAST_KERN_ANOM_MSG: RecordType = RecordType(1799);
-    /// First of records of integrity measurements.
-    pub const FIRST_INTEGRITY_MSG: RecordType = RecordType(1800);
-    /// Last of records of integrity measurements.
-    pub const LAST_INTEGRITY_MSG: RecordType = RecordType(1899);
-    /// First of anomalies that programs of user space report.
-    pub const FIRST_ANOM_MSG: RecordType = RecordType(2100);
-    /// Last of anomalies that programs of user space report.
-    pub const LAST_ANOM_MSG: RecordType = RecordType(2199);
-    /// First of responses to anomalies.
-    pub const FIRST_ANOM_RESP: RecordType = RecordType(2200);
-    /// Last of responses to anomalies.
-    pub const LAST_ANOM_RESP: RecordType = RecordType(2299);
-    /// First of records of roles and labels of user space.
-    pub const FIRST_USER_LSPP_MSG: RecordType = RecordType(2300);
-    /// Last of records of roles and labels of user space.
-    pub const LAST_USER_LSPP_MSG: RecordType = RecordType(2399);
-    /// First of records of user space's cryptography.
-    pub const FIRST_CRYPTO_MSG: RecordType = RecordType(2400);
-    /// Last of records of user space's cryptography.
-    pub const LAST_CRYPTO_MSG: RecordType = RecordType(2499);
-    /// First of records of virtual machines.
-    pub const FIRST_VIRT_MSG: RecordType = RecordType(2500);
-    /// Last of records of virtual machines.
-    pub const LAST_VIRT_MSG: RecordType = RecordType(2599);
-    /// First of second range of messages of user space.
-    pub const FIRST_USER_MSG2: RecordType = RecordType(2100);
-    /// Last of second range of messages of user space.
-    pub const LAST_USER_MSG2: RecordType = RecordType(2999);
 
     /// Whether the type is one of `first` to `last`.
     pub const fn is_in(self, first: RecordType, last: RecordType) -> bool {

@@ -5,7 +5,7 @@ use super::act::Act;
 use super::item::{self, Items};
 use super::parsed::{field, kind_of, text_of, Object, Parsed};
 use super::which::{act, call};
-use super::{peer, verdict, LogEvent};
+use super::{lineage, peer, verdict, LogEvent};
 use serde_json::{json, Value};
 
 /// An event with what follows from its records.
@@ -250,15 +250,7 @@ fn process(parsed: &Parsed, act: Act) -> Object {
         }
     }
 
-    let parent = || parsed.beside.get("process")?.get("ancestors")?.get(0);
-    if let Some(parent) = parent() {
-        for (from, to) in [("exe", "parent_exe"), ("argv", "parent_args")] {
-            if let Some(value) = parent.get(from).filter(|value| !value.is_null()) {
-                process.insert(to.into(), value.clone());
-            }
-        }
-    }
-
+    lineage::put(parsed, &mut process);
     let digest = parsed.beside.get("hashes").and_then(|hashes| hashes.get(0));
     if let Some(sha256) = digest.and_then(|digest| digest.get("sha256")) {
         process.insert("sha256".into(), sha256.clone());

@@ -2,6 +2,7 @@
 
 use super::act::Act;
 use super::parsed::{base, known_kind, text_of, Object, Parsed};
+use abi::{NameUse, NONE};
 use serde_json::Value;
 
 /// The objects of an event.
@@ -210,7 +211,7 @@ fn path(parsed: &Parsed, items: &[&Object], place: usize) -> Option<String> {
     let cwd = parsed.record("CWD").and_then(|record| record.get("cwd"));
     let cwd = cwd.map(text_of).filter(|cwd| cwd.starts_with('/'));
     match cwd {
-        Some(cwd) if !has_directory(parsed) => Some(plain(&format!("{cwd}/{name}"))),
+        Some(cwd) if !is_elsewhere(parsed, items[place]) => Some(plain(&format!("{cwd}/{name}"))),
         _ => Some(name),
     }
 }
@@ -237,18 +238,20 @@ fn parent_of<'p>(items: &[&'p Object], place: usize) -> Option<&'p Object> {
     }
 }
 
-/// Whether the call takes a directory by its descriptor (`openat(7, …)`), whose path no record has.
-fn has_directory(parsed: &Parsed) -> bool {
+/// Whether the name is relative to something that no record has: to a directory that the call is given by its descriptor
+/// (`openat(7, …)`), or as the text of a symbolic link to the place of the link.
+fn is_elsewhere(parsed: &Parsed, item: &Object) -> bool {
     let Some(record) = parsed.record("SYSCALL") else {
         return false;
     };
+
     let name = record.get("syscall").map(text_of).unwrap_or_default();
-    let takes = |name: &str| {
-        name.ends_with("at")
-            || matches!(
-                name,
-                "openat2" | "fchmodat2" | "renameat2" | "faccessat2" | "statx"
-            )
+    let paths = abi::call(&name.to_ascii_lowercase()).shape.paths;
+    // Of two names, the call makes the second.
+    let is_new = item.get("nametype").map(text_of).as_deref() == Some("CREATE");
+    let second = if is_new { paths[1] } else { None };
+    let Some(path) = second.or(paths[0]) else {
+        return false;
     };
 
     let is_cwd = |word: &Value| {
@@ -256,7 +259,8 @@ fn has_directory(parsed: &Parsed) -> bool {
         let digits = text.strip_prefix("0x").unwrap_or(&text);
         u64::from_str_radix(digits, 16).is_ok_and(|word| word as u32 as i32 == libc::AT_FDCWD)
     };
-    takes(&name) && !record.get("a0").is_some_and(is_cwd)
+    let is_cwd_given = || record.get(&format!("a{}", path.dir)).is_some_and(is_cwd);
+    path.use_ == NameUse::SymlinkTarget || path.dir != NONE && !is_cwd_given()
 }
 
 /// A path without empty components and `.`; `..` stays, since links may stand before it.

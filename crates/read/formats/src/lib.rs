@@ -11,6 +11,7 @@ mod ecs;
 mod facts;
 mod item;
 mod json;
+mod lineage;
 mod mapped;
 mod ocsf;
 mod parsed;

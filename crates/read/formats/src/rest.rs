@@ -10,7 +10,14 @@ const NAME_BYTES_MAX: usize = 40;
 const NAMES_MAX: usize = 200;
 
 /// Names that ENRICHED gives to values that the documents have decoded.
-const DECODED: [&str; 4] = ["ARCH", "SYSCALL", "SADDR", "URING_OP"];
+const DECODED: [&str; 6] = [
+    "ARCH",
+    "SYSCALL",
+    "SADDR",
+    "URING_OP",
+    "ANCESTORS",
+    "SCRIPT",
+];
 
 /// What a schema has its own places for.
 pub(crate) struct Placed {

@@ -3,6 +3,7 @@
 use super::act::Act::{self, *};
 use super::parsed::{field, known_kind, text_of, Object, Parsed};
 use super::verdict::{self, Verdict};
+use abi::Verb;
 
 /// Acts of record types whose name says all. The first record of an event that has one decides.
 #[rustfmt::skip]
@@ -43,46 +44,60 @@ const RECORDS: &[(&str, Act)] = &[
     ("VIRT_MIGRATE_OUT", VmStop), ("RESP_SEBOOL", MacSetting),
 ];
 
-/// Acts of calls, and of the io_uring operations with the same names.
-#[rustfmt::skip]
-const CALLS: &[(&[&str], Act)] = &[
-    (&["execve", "execveat"], Execute),
-    (&["fork", "vfork", "clone", "clone3"], Fork),
-    (&["exit", "exit_group"], Exit),
-    (&["kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal"], Signal),
-    (&["ptrace", "process_vm_readv", "process_vm_writev"], Trace),
-    (&["setuid", "setreuid", "setresuid", "setfsuid", "setuid32", "setreuid32", "setresuid32",
-       "setfsuid32"], ChangeUser),
-    (&["setgid", "setregid", "setresgid", "setfsgid", "setgroups", "setgid32", "setregid32",
-       "setresgid32", "setfsgid32", "setgroups32"], ChangeGroup),
-    (&["capset"], Capabilities),
-    (&["open", "openat", "openat2", "open_by_handle_at"], Open),
-    (&["creat", "mkdir", "mkdirat", "mknod", "mknodat", "symlink", "symlinkat"], Create),
-    (&["unlink", "unlinkat", "rmdir"], Delete),
-    (&["rename", "renameat", "renameat2"], Rename),
-    (&["link", "linkat"], Link),
-    (&["chmod", "fchmod", "fchmodat", "fchmodat2"], Mode),
-    (&["chown", "fchown", "lchown", "fchownat", "chown32", "fchown32", "lchown32"], Owner),
-    (&["setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "lremovexattr",
-       "fremovexattr", "removexattrat"], Xattr),
-    (&["utime", "utimes", "utimensat", "futimesat"], Times),
-    (&["truncate", "ftruncate", "truncate64", "ftruncate64", "fallocate"], Truncate),
-    (&["stat", "lstat", "fstat", "newfstatat", "statx", "stat64", "lstat64", "fstat64",
-       "fstatat64", "access", "faccessat", "faccessat2", "readlink", "readlinkat", "getxattr",
-       "lgetxattr", "fgetxattr", "listxattr", "llistxattr", "flistxattr"], Look),
-    (&["mount", "move_mount", "fsmount", "pivot_root"], Mount),
-    (&["umount", "umount2", "oldumount"], Unmount),
-    (&["connect"], Connect),
-    (&["accept", "accept4"], Accept),
-    (&["bind", "listen"], Bind),
-    (&["sendto", "sendmsg", "sendmmsg"], Send),
-    (&["recvfrom", "recvmsg", "recvmmsg", "recvmmsg_time64"], Receive),
-    (&["init_module", "finit_module", "create_module"], Load),
-    (&["delete_module"], Unload),
-    (&["bpf"], Bpf),
-    (&["adjtimex", "settimeofday", "clock_settime", "clock_adjtime", "stime", "clock_settime64",
-       "clock_adjtime64"], Clock),
-];
+/// The act of what a call does.
+fn of_verb(verb: Verb) -> Act {
+    match verb {
+        Verb::Delete => Delete,
+        Verb::Rename => Rename,
+        Verb::MakeDirectory | Verb::MakeNode | Verb::Symlink | Verb::Create => Create,
+        Verb::Link => Link,
+        Verb::ReadLink | Verb::Stat | Verb::CheckAccess | Verb::GetXattr | Verb::ListXattr => Look,
+        Verb::Open => Open,
+        Verb::Truncate | Verb::Allocate => Truncate,
+        Verb::Execute => Execute,
+        Verb::SetMode => Mode,
+        Verb::SetOwner => Owner,
+        Verb::SetXattr | Verb::RemoveXattr => Xattr,
+        Verb::SetTimes => Times,
+        Verb::Mount | Verb::MoveMount | Verb::PivotRoot => Mount,
+        Verb::Unmount => Unmount,
+        Verb::LoadModule => Load,
+        Verb::UnloadModule => Unload,
+        Verb::UseBpf => Bpf,
+        Verb::SetClock => Clock,
+        Verb::Fork => Fork,
+        Verb::Exit => Exit,
+        Verb::Signal => Signal,
+        Verb::Trace | Verb::ReadMemory | Verb::WriteMemory => Trace,
+        Verb::SetUser => ChangeUser,
+        Verb::SetGroup | Verb::SetGroups => ChangeGroup,
+        Verb::SetCapabilities => Capabilities,
+        Verb::Bind | Verb::Listen => Bind,
+        Verb::Connect => Connect,
+        Verb::Accept => Accept,
+        Verb::Send => Send,
+        Verb::Receive => Receive,
+        Verb::ChangeDirectory
+        | Verb::ChangeRoot
+        | Verb::ListDirectory
+        | Verb::MakeMemoryFile
+        | Verb::StatFileSystem
+        | Verb::SetQuota
+        | Verb::PrepareMount
+        | Verb::OpenMount
+        | Verb::SetMountAttributes
+        | Verb::Swap
+        | Verb::LoadKernel
+        | Verb::SetHostName
+        | Verb::UseKeys
+        | Verb::TakeDescriptor
+        | Verb::SetLimit
+        | Verb::MapMemory
+        | Verb::Schedule
+        | Verb::Confine
+        | Verb::MakeSocket => Call,
+    }
+}
 
 /// The act that an event is about.
 pub(crate) fn act(parsed: &Parsed) -> Act {
@@ -226,10 +241,7 @@ fn by_call(parsed: &Parsed) -> Act {
         };
     };
 
-    let row = CALLS
-        .iter()
-        .find(|(names, _)| names.contains(&name.as_str()));
-    match row.map_or(Call, |(_, act)| *act) {
+    match abi::call(&name).verb.map_or(Call, of_verb) {
         Open if has_item(parsed, "CREATE") => Create,
         // ioctl, setsockopt and the like in which the kernel made these records.
         Call if has("BPF") => Bpf,

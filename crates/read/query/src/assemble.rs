@@ -15,6 +15,7 @@
 use crate::event::{Event, Key};
 use crate::head::{head, Head, NoHead};
 use crate::{kind, Dialect};
+use abi::record_type as kinds;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
@@ -176,7 +177,7 @@ impl Assembler {
         }
 
         // An end whose event is not open begins none.
-        if head.kind == kind::EOE {
+        if head.kind == kinds::EOE {
             return Taken::Nothing;
         }
 

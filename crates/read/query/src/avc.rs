@@ -3,9 +3,8 @@
 use crate::facts::{Facts, Labels, Wanted};
 use crate::messages::user;
 use crate::walk::{find_from, Malformed, Walk};
+use abi::record_type as kinds;
 use memchr::{memchr, memmem};
-
-const USER_AVC: i32 = 1107;
 
 /// AVC of the kernel, and USER_AVC. The order of the fields is that of ausearch.
 pub(crate) fn avc<'e>(
@@ -31,7 +30,7 @@ pub(crate) fn avc<'e>(
         }
     }
 
-    if kind == USER_AVC {
+    if kind == kinds::USER_AVC {
         // ausearch begins anew at the start of the record.
         let result = user(facts, Walk::new(walk.text), kind, wanted, Some(&mut labels));
         facts.labels.push(labels);

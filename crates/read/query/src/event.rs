@@ -2,6 +2,7 @@
 
 use crate::enriched::interpretations;
 use crate::Dialect;
+use abi::record_type as kinds;
 use std::cmp::Ordering;
 
 /// Time, serial number and node, which the records of an event share.
@@ -139,7 +140,7 @@ impl<'e> EventView<'e> {
     /// The interpretations by which ids have names: those of a single record, or of SYSCALL at the beginning.
     pub fn names(&self) -> Option<&'e [u8]> {
         let first = self.records().next()?;
-        (self.places.len() == 1 || first.kind == crate::kind::SYSCALL).then_some(first.names)?
+        (self.places.len() == 1 || first.kind == kinds::SYSCALL).then_some(first.names)?
     }
 }
 
@@ -227,7 +228,7 @@ impl Event {
     /// The interpretations by which ids have names: those of a single record, or of SYSCALL at the beginning.
     pub fn names(&self) -> Option<&[u8]> {
         let first = self.records().next()?;
-        (self.places.len() == 1 || first.kind == crate::kind::SYSCALL).then_some(first.names)?
+        (self.places.len() == 1 || first.kind == kinds::SYSCALL).then_some(first.names)?
     }
 
     /// Makes this the event that is borrowed, in place of the one before.

@@ -4,6 +4,7 @@ use crate::event::{Event, Record};
 use crate::interpret::{Interpreter, RecordFields};
 use crate::number::{signed, unescape, unsigned};
 use crate::{kind, own, time, Dialect};
+use abi::record_type as kinds;
 use std::borrow::Cow;
 use std::path::{Component, Path, PathBuf};
 
@@ -105,9 +106,9 @@ impl EventSummary {
             let fields = RecordFields::read(&record, Dialect::Own);
             let value = |name: &[u8]| fields.get(name).and_then(text);
             match record.kind {
-                kind::SYSCALL => summary.call(&fields, interpreter),
-                1307 => cwd = value(b"cwd"),
-                1302 => {
+                kinds::SYSCALL => summary.call(&fields, interpreter),
+                kinds::CWD => cwd = value(b"cwd"),
+                kinds::PATH => {
                     let inode = fields
                         .get(b"inode")
                         .and_then(|inode| unsigned(inode, 10).ok());
@@ -119,9 +120,9 @@ impl EventSummary {
                     };
                     names.push((value(b"name"), item));
                 }
-                1309 => summary.arguments(&fields),
-                1306 => address = fields.meaning(b"saddr", interpreter),
-                kind::PROCTITLE => {}
+                kinds::EXECVE => summary.arguments(&fields),
+                kinds::SOCKADDR => address = fields.meaning(b"saddr", interpreter),
+                kinds::PROCTITLE => {}
                 _ => {
                     others.extend(own::paths(&record).map(Cow::into_owned));
                     summary.message(&record, &fields, interpreter);

@@ -145,7 +145,7 @@ impl Body<'_> {
     fn write(&mut self, fields: &[(String, Value)]) {
         // What the encoder adds to an address.
         const ADDED: [&str; 5] = ["saddr_fam", "laddr", "lport", "path", "nlnk-pid"];
-        let is_address = self.kind == abi::record_type::SOCKADDR as i32;
+        let is_address = self.kind == abi::record_type::SOCKADDR;
         let words = fields.iter().filter(|(name, _)| name == "words");
         let others = fields.iter().filter(|(name, _)| {
             let is_added = is_address && ADDED.contains(&name.as_str());
@@ -246,7 +246,7 @@ fn is_register(name: &str) -> bool {
 
 /// Whether RAW has the field in quotes or hex.
 fn is_text(kind: i32, name: &str, text: &str) -> bool {
-    let is_number = kind == abi::record_type::SYSCALL as i32 && is_register(name);
+    let is_number = kind == abi::record_type::SYSCALL && is_register(name);
     matches!(
         field_type(kind, name.as_bytes(), text.as_bytes()),
         FieldType::Escaped | FieldType::EscapedFile | FieldType::EscapedKey | FieldType::Proctitle

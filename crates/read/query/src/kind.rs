@@ -2,27 +2,13 @@
 
 use crate::number::unsigned;
 use crate::Dialect;
+use abi::record_type as kinds;
 
-/// SYSCALL.
-pub const SYSCALL: i32 = 1300;
-/// Operation of io_uring.
-pub const URINGOP: i32 = 1336;
-/// PROCTITLE.
-pub const PROCTITLE: i32 = 1327;
-/// LOGIN.
-pub const LOGIN: i32 = 1006;
-/// End of an event, which logs of auditd do not have.
-pub const EOE: i32 = 1320;
-/// First type of the records of calls and their objects.
-const FIRST_EVENT: i32 = 1300;
-/// First type of anomalies that user space reports.
-const FIRST_ANOM_MSG: i32 = 2100;
-const KERNEL: i32 = 2000;
 /// MAC_UNLBL_ALLOW to MAC_CALIPSO_DEL: changes of labelled networking.
-const MAC_LABELS: std::ops::RangeInclusive<i32> = 1406..=1419;
+const MAC_LABELS: std::ops::RangeInclusive<i32> = kinds::MAC_UNLBL_ALLOW..=kinds::MAC_CALIPSO_DEL;
 
 /// LANDLOCK_ACCESS, LANDLOCK_DOMAIN, which audit 4.0 does not know.
-const LATER: [u32; 2] = [1423, 1424];
+const LATER: [i32; 2] = [kinds::LANDLOCK_ACCESS, kinds::LANDLOCK_DOMAIN];
 
 /// The number of a type by its name in a log: a known name, `UNKNOWN[n]` or a number; else -1.
 pub fn number(name: &[u8], dialect: Dialect) -> i32 {
@@ -38,11 +24,11 @@ pub fn number(name: &[u8], dialect: Dialect) -> i32 {
     }
 
     match name {
-        b"SYSCALL" => SYSCALL,
-        b"PROCTITLE" => PROCTITLE,
-        b"PATH" => 1302,
-        b"CWD" => 1307,
-        b"EXECVE" => 1309,
+        b"SYSCALL" => kinds::SYSCALL,
+        b"PROCTITLE" => kinds::PROCTITLE,
+        b"PATH" => kinds::PATH,
+        b"CWD" => kinds::CWD,
+        b"EXECVE" => kinds::EXECVE,
         _ => rare_number(name, dialect),
     }
 }
@@ -70,24 +56,24 @@ pub(crate) fn name(number: u32, dialect: Dialect) -> Option<&'static str> {
 
 /// Whether audit 4.0 has a name for the type.
 fn is_of_compat(number: u32) -> bool {
-    abi::record_type_name(number).is_some() && !LATER.contains(&number)
+    abi::record_type_name(number).is_some() && !LATER.contains(&(number as i32))
 }
 
 /// Whether a record says who acted, whatever other records say.
 pub(crate) fn is_of_call(kind: i32) -> bool {
-    matches!(kind, SYSCALL | URINGOP)
+    matches!(kind, kinds::SYSCALL | kinds::URINGOP)
 }
 
 /// Whether an event that begins with this type has no further records, as ausearch decides. LOGIN of a process with an
 /// audit context is followed by records of its call.
 pub(crate) fn is_single(kind: i32, dialect: Dialect) -> bool {
     let is_early = match dialect {
-        Dialect::Own => kind != LOGIN && kind < FIRST_EVENT,
-        Dialect::Compat => kind > LOGIN && kind < FIRST_EVENT,
+        Dialect::Own => kind != kinds::LOGIN && kind < kinds::FIRST_EVENT,
+        Dialect::Compat => kind > kinds::LOGIN && kind < kinds::FIRST_EVENT,
     };
     is_early
-        || kind == PROCTITLE
-        || kind >= FIRST_ANOM_MSG
-        || kind == KERNEL
+        || kind == kinds::PROCTITLE
+        || kind >= kinds::FIRST_ANOM_MSG
+        || kind == kinds::KERNEL
         || MAC_LABELS.contains(&kind)
 }

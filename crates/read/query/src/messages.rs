@@ -5,16 +5,8 @@ use crate::facts::{Facts, Labels, Wanted, AUID, UID};
 use crate::number::unsigned;
 use crate::walk::{find_from, Malformed, Walk};
 use crate::Dialect;
+use abi::record_type as kinds;
 use std::borrow::Cow;
-
-const ADD_GROUP: i32 = 1116;
-const DEL_GROUP: i32 = 1117;
-const GRP_MGMT: i32 = 1132;
-const VIRT_RESOURCE: i32 = 2501;
-const VIRT_MACHINE_ID: i32 = 2502;
-const ANOM_PROMISCUOUS: i32 = 1700;
-const ANOM_ABEND: i32 = 1701;
-const SECCOMP: i32 = 1326;
 
 /// A message of user space. With `avc` it is USER_AVC, whose labels go there. What ausearch
 /// rejects in the last parts of a record, it takes in a USER_AVC: its result there is an error above 20.
@@ -79,8 +71,12 @@ fn user_end<'e>(
     kind: i32,
     wanted: &Wanted,
 ) -> Result<(), Rejected> {
-    if wanted.gid && matches!(kind, ADD_GROUP | DEL_GROUP | GRP_MGMT) {
-        let gid = || (kind == GRP_MGMT).then(|| walk.find(b"gid=")).flatten();
+    if wanted.gid && matches!(kind, kinds::ADD_GROUP | kinds::DEL_GROUP | kinds::GRP_MGMT) {
+        let gid = || {
+            (kind == kinds::GRP_MGMT)
+                .then(|| walk.find(b"gid="))
+                .flatten()
+        };
         if let Some(from) = walk.find(b" id=").or_else(gid) {
             facts.ids.gid = walk.number(from).map_err(last_parts)?;
         }
@@ -144,14 +140,14 @@ fn virtual_machine<'e>(
         walk.at = from + end;
     }
 
-    if kind == VIRT_MACHINE_ID {
+    if kind == kinds::VIRT_MACHINE_ID {
         if let Some(from) = wanted.subject.then(|| walk.find(b"vm-ctx=")).flatten() {
             facts.labels.push(Labels::of_subject(walk.word(from)?));
         }
         if let Some(from) = wanted.object.then(|| walk.find(b"img-ctx=")).flatten() {
             facts.labels.push(Labels::of_object(walk.word(from)?));
         }
-    } else if kind == VIRT_RESOURCE && wanted.files {
+    } else if kind == kinds::VIRT_RESOURCE && wanted.files {
         let disk = || walk.find(b" new-disk=");
         if let Some(from) = walk.find(b" path=").or_else(disk) {
             facts.files.add(*walk, from)?;
@@ -485,7 +481,7 @@ pub(crate) fn kernel_anomaly<'e>(
     if let Some(from) = wanted.session.then(|| walk.find(b"ses=")).flatten() {
         facts.ids.session = walk.last_number(from)?;
     }
-    if kind == ANOM_PROMISCUOUS {
+    if kind == kinds::ANOM_PROMISCUOUS {
         return Ok(());
     }
     if let Some(from) = wanted.subject.then(|| walk.find(b"subj=")).flatten() {
@@ -505,12 +501,12 @@ pub(crate) fn kernel_anomaly<'e>(
     if wanted.exe {
         match walk.find(b"exe=") {
             Some(from) => facts.exe = walk.value(from)?,
-            None if kind == ANOM_ABEND => {}
+            None if kind == kinds::ANOM_ABEND => {}
             None => return Err(Malformed),
         }
     }
 
-    if kind == SECCOMP {
+    if kind == kinds::SECCOMP {
         // A few kernels do not say it.
         let Some(from) = walk.find(b"arch=") else {
             return Ok(());

@@ -9,26 +9,16 @@ use crate::facts::{add_keys, Facts, Labels, Number, TextOf, User, Wanted, AUID, 
 use crate::fields::{Field, Fields};
 use crate::walk::{Text, Walk};
 use crate::{calls, kind, Dialect};
+use abi::record_type as kinds;
 use code::{of as code, *};
 use std::borrow::Cow;
 
-const PATH: i32 = 1302;
-const SOCKADDR: i32 = 1306;
-const CWD: i32 = 1307;
-const EXECVE: i32 = 1309;
-const NETFILTER_PKT: i32 = 1324;
-const KERN_MODULE: i32 = 1330;
-const SECCOMP: i32 = 1326;
-const AVC: i32 = 1400;
-const USER_AVC: i32 = 1107;
-const CONFIG_CHANGE: i32 = 1305;
 /// Types of AppArmor in kernels before 2.6.37, and in some that patched it.
-const APPARMOR: std::ops::RangeInclusive<i32> = 1500..=1507;
+const APPARMOR: std::ops::RangeInclusive<i32> = kinds::APPARMOR..=kinds::APPARMOR_KILL;
 /// `nametype=` of a directory that only contains the file of the event.
 const PARENT: &[u8] = b"PARENT";
 /// ADD_GROUP, DEL_GROUP, GRP_MGMT: `id=` is a group.
-const GROUPS: [i32; 3] = [1116, 1117, 1132];
-const VIRT_MACHINE_ID: i32 = 2502;
+const GROUPS: [i32; 3] = [kinds::ADD_GROUP, kinds::DEL_GROUP, kinds::GRP_MGMT];
 
 /// Fields that name a file in some records.
 const FILES: [&[u8]; 8] = [
@@ -45,10 +35,10 @@ const FILES: [&[u8]; 8] = [
 /// Whether one of [`FILES`] names a file in a record of this type.
 fn is_file(kind: i32, field: &Field<'_>, is_of_apparmor: bool) -> bool {
     match field.name {
-        b"name" if kind == KERN_MODULE => false,
+        b"name" if kind == kinds::KERN_MODULE => false,
         // AppArmor also names signals, sockets and services so.
         b"name" if is_of_apparmor => field.is_absolute(),
-        b"dir" => kind == CONFIG_CHANGE,
+        b"dir" => kind == kinds::CONFIG_CHANGE,
         _ => true,
     }
 }
@@ -180,14 +170,14 @@ impl<'f, 'e> Reader<'f, 'e> {
     }
 
     fn read(mut self) {
-        if self.record.kind == SOCKADDR {
+        if self.record.kind == kinds::SOCKADDR {
             return self.socket_address();
         }
 
         let has_facts = match self.record.kind {
-            kind::PROCTITLE | EXECVE => false,
-            CWD => self.wanted.files,
-            PATH => self.wanted.files || self.wanted.object,
+            kinds::PROCTITLE | kinds::EXECVE => false,
+            kinds::CWD => self.wanted.files,
+            kinds::PATH => self.wanted.files || self.wanted.object,
             _ => true,
         };
         if !has_facts {
@@ -207,7 +197,8 @@ impl<'f, 'e> Reader<'f, 'e> {
     }
 
     fn is_of_access(&self) -> bool {
-        matches!(self.record.kind, AVC | USER_AVC) || APPARMOR.contains(&self.record.kind)
+        matches!(self.record.kind, kinds::AVC | kinds::USER_AVC)
+            || APPARMOR.contains(&self.record.kind)
     }
 
     /// What SELinux decided: `avc:  denied  { read } for …`.
@@ -276,7 +267,7 @@ impl<'f, 'e> Reader<'f, 'e> {
         match field.name {
             b"hostname" if wanted.host => self.host = field.word().map(Cow::Borrowed),
             b"addr" if wanted.host => self.address = field.word().map(Cow::Borrowed),
-            b"saddr" | b"daddr" if wanted.host && self.record.kind == NETFILTER_PKT => {
+            b"saddr" | b"daddr" if wanted.host && self.record.kind == kinds::NETFILTER_PKT => {
                 self.text(TextOf::Host, field.word().map(Cow::Borrowed));
             }
             b"vm" if wanted.vm => self.facts.guest.vm = field.text(),
@@ -299,7 +290,7 @@ impl<'f, 'e> Reader<'f, 'e> {
     /// Call, its result, and its architecture.
     fn of_call(&mut self, field: &Field<'e>) {
         let is_call = kind::is_of_call(self.record.kind);
-        let is_alone = self.record.kind == SECCOMP && self.is_actor;
+        let is_alone = self.record.kind == kinds::SECCOMP && self.is_actor;
         if !is_call && !is_alone {
             return;
         }
@@ -431,14 +422,14 @@ impl<'f, 'e> Reader<'f, 'e> {
             b"subj" => true,
             // With several security modules, one field for each.
             name if name.starts_with(b"subj_") => true,
-            b"vm-ctx" => self.record.kind == VIRT_MACHINE_ID,
+            b"vm-ctx" => self.record.kind == kinds::VIRT_MACHINE_ID,
             _ => false,
         };
 
         let is_object = match field.name {
             b"obj" => true,
             name if name.starts_with(b"obj_") => true,
-            b"img-ctx" => self.record.kind == VIRT_MACHINE_ID,
+            b"img-ctx" => self.record.kind == kinds::VIRT_MACHINE_ID,
             _ => false,
         };
 

@@ -4,6 +4,7 @@ use crate::event::{Event, EventView, Record};
 use crate::facts::{Facts, Wanted};
 use crate::walk::{Malformed, Walk};
 use crate::{avc, calls, messages, own, Dialect};
+use abi::record_type as kinds;
 
 impl<'e> Facts<'e> {
     /// Reads the wanted facts. In the dialect of ausearch, `None` if a record lacks a field that it requires,
@@ -32,36 +33,51 @@ impl<'e> Facts<'e> {
     ) -> Result<(), Malformed> {
         let walk = Walk::new(record.text);
         match record.kind {
-            1300 => calls::syscall(self, walk, wanted),
-            1307 => calls::cwd(self, calls::behind_head(record), wanted),
-            1402 => calls::avc_path(self, walk, wanted),
-            1302 => calls::path(self, calls::behind_head(record), wanted),
-            1005 | 1100..=1106 | 1108..=1199 | 2100..=2999 => {
+            kinds::SYSCALL => calls::syscall(self, walk, wanted),
+            kinds::CWD => calls::cwd(self, calls::behind_head(record), wanted),
+            kinds::AVC_PATH => calls::avc_path(self, walk, wanted),
+            kinds::PATH => calls::path(self, calls::behind_head(record), wanted),
+            kinds::USER
+            | kinds::USER_AUTH..=kinds::USER_END
+            | kinds::USER_CHAUTHTOK..=kinds::LAST_USER_MSG
+            | kinds::FIRST_USER_MSG2..=kinds::LAST_USER_MSG2 => {
                 messages::user(self, walk, record.kind, wanted, None)
             }
-            1306 => calls::sockaddr(self, walk, wanted, dialect),
-            1006 => messages::login(self, walk, wanted),
-            1303 | 1318 => {
+            kinds::SOCKADDR => calls::sockaddr(self, walk, wanted, dialect),
+            kinds::LOGIN => messages::login(self, walk, wanted),
+            kinds::IPC | kinds::OBJ_PID => {
                 calls::object(self, walk, wanted);
                 Ok(())
             }
-            1200..=1203 | 1205 | 1206 => messages::daemon(self, walk, wanted),
-            1207 | 1208 => messages::daemon_connection(self, walk, wanted),
-            1305 => {
+            kinds::DAEMON_START..=kinds::DAEMON_CONFIG
+            | kinds::DAEMON_ROTATE
+            | kinds::DAEMON_RESUME => messages::daemon(self, walk, wanted),
+            kinds::DAEMON_ACCEPT | kinds::DAEMON_CLOSE => {
+                messages::daemon_connection(self, walk, wanted)
+            }
+            kinds::CONFIG_CHANGE => {
                 let result = messages::simple(self, walk, true, wanted);
                 // Only newer kernels name a path here.
                 let _ = calls::avc_path(self, walk, wanted);
                 result
             }
-            1400 | 1107 => avc::avc(self, walk, record.kind, wanted),
-            1324 => calls::packet(self, walk, wanted),
-            1336 => calls::uring(self, walk, wanted),
-            1328 | 1338 | 1702 => calls::task(self, walk, wanted),
-            1326 | 1700 | 1701 => messages::kernel_anomaly(self, walk, record.kind, wanted),
-            1403..=1417 => messages::simple(self, walk, false, wanted),
-            1800..=1805 => messages::integrity(self, walk, wanted, dialect),
-            1325 | 1335 => calls::kernel(self, walk, wanted),
-            1319 => messages::tty(self, walk, wanted, dialect),
+            kinds::AVC | kinds::USER_AVC => avc::avc(self, walk, record.kind, wanted),
+            kinds::NETFILTER_PKT => calls::packet(self, walk, wanted),
+            kinds::URINGOP => calls::uring(self, walk, wanted),
+            kinds::FEATURE_CHANGE | kinds::DM_CTRL | kinds::ANOM_LINK => {
+                calls::task(self, walk, wanted)
+            }
+            kinds::SECCOMP | kinds::ANOM_PROMISCUOUS | kinds::ANOM_ABEND => {
+                messages::kernel_anomaly(self, walk, record.kind, wanted)
+            }
+            kinds::MAC_POLICY_LOAD..=kinds::MAC_UNLBL_STCDEL => {
+                messages::simple(self, walk, false, wanted)
+            }
+            kinds::INTEGRITY_DATA..=kinds::INTEGRITY_RULE => {
+                messages::integrity(self, walk, wanted, dialect)
+            }
+            kinds::NETFILTER_CFG | kinds::EVENT_LISTENER => calls::kernel(self, walk, wanted),
+            kinds::TTY => messages::tty(self, walk, wanted, dialect),
             _ => Ok(()),
         }
     }

@@ -4,6 +4,7 @@ use crate::facts::{Facts, Wanted};
 use crate::number::unescape;
 use crate::walk::{find_from, Text};
 use crate::{kind, own, Dialect, Event, EventView};
+use abi::record_type as kinds;
 use std::borrow::Cow;
 
 /// The [`Facts`] that a row needs. Files come from [`Row::paths`], which knows their directories.
@@ -32,9 +33,6 @@ const WANTED: Wanted = Wanted {
     all: false,
 };
 
-const PATH: i32 = 1302;
-const CWD: i32 = 1307;
-const EXECVE: i32 = 1309;
 /// Arguments of a command line that are shown.
 const ARGUMENTS_MAX: usize = 32;
 
@@ -113,11 +111,11 @@ impl<'e> Row<'e> {
         let mut items: Vec<PathItem<'e>> = Vec::new();
         for record in event.records() {
             let (name, nametype) = match record.kind {
-                CWD => {
+                kinds::CWD => {
                     cwd = value(record.text, b" cwd=");
                     continue;
                 }
-                PATH => (
+                kinds::PATH => (
                     value(record.text, b" name="),
                     word(record.text, b" nametype=").unwrap_or_default(),
                 ),
@@ -141,7 +139,7 @@ impl<'e> Row<'e> {
 
     /// The working directory.
     pub fn cwd(event: &'e Event) -> Option<Text<'e>> {
-        let record = event.records().find(|record| record.kind == CWD)?;
+        let record = event.records().find(|record| record.kind == kinds::CWD)?;
         value(record.text, b" cwd=")
     }
 
@@ -152,7 +150,9 @@ impl<'e> Row<'e> {
 
     /// [`Row::command`] of an event that is borrowed.
     pub fn command_of(event: EventView<'_>) -> Option<Vec<u8>> {
-        let record = event.records().find(|record| record.kind == EXECVE)?;
+        let record = event
+            .records()
+            .find(|record| record.kind == kinds::EXECVE)?;
         let mut line = Vec::new();
         for number in 0..ARGUMENTS_MAX {
             let field = format!(" a{number}=");
@@ -218,13 +218,13 @@ fn word<'e>(text: &'e [u8], field: &[u8]) -> Option<&'e [u8]> {
 fn call(event: EventView<'_>, facts: &Facts<'_>) -> Option<Cow<'static, str>> {
     for record in event.records() {
         match record.kind {
-            kind::SYSCALL => {
+            kinds::SYSCALL => {
                 let number = u32::try_from(facts.call.syscall).ok()?;
                 let name = abi::Arch::from_audit_arch(facts.call.arch)
                     .and_then(|arch| abi::syscall_name(arch, number));
                 return Some(name.map_or_else(|| number.to_string().into(), Cow::Borrowed));
             }
-            kind::URINGOP => {
+            kinds::URINGOP => {
                 let number = word(record.text, b" uring_op=")?;
                 let number: u32 = std::str::from_utf8(number).ok()?.parse().ok()?;
                 let name = abi::uring_op_name(number);

@@ -1,10 +1,10 @@
 //! `tarsier plan --profile`: what the rules will cost, from the calls that this host makes or the events of a log.
 
 use crate::search_command::logs::{self, Input};
+use abi::record_type::SYSCALL;
 use anyhow::{bail, Context, Error, Result};
 use capture::{AuditContexts, CallCounter};
 use plan::{CallRates, Plan, Prediction};
-use query::kind::SYSCALL;
 use query::{Dialect, Event, TimeRange};
 use serde::Serialize;
 use std::fmt;

@@ -1,13 +1,13 @@
 //! Path arguments: from the text that user space passed to an absolute path.
 
 use super::calls::{
-    call_name, is_barred, is_refused_at_once, looks_at_descriptor, looks_up,
-    names_descriptor_alone, takes_empty_path,
+    is_barred, is_refused_at_once, looks_at_descriptor, looks_up, names_descriptor_alone,
+    takes_empty_path,
 };
 use super::directories::Directories;
 use super::kernel::Kernel;
 use super::{objects, text};
-use plan::{NameUse, PathArg};
+use plan::{ByFlag, NameUse, PathArg};
 use record::record::Inode;
 use record::wire::{self, Event};
 
@@ -87,7 +87,7 @@ impl Reader<'_> {
             arg.use_,
             NameUse::Open | NameUse::Create | NameUse::Delete | NameUse::Rename
         );
-        let is_missing = event.exit() == Some(ENOENT) && call_name(event) != Some("readlinkat");
+        let is_missing = event.exit() == Some(ENOENT) && arg.empty.is_descriptor != ByFlag::ALWAYS;
         let is_refused = is_changed || is_missing;
         let is_no_name = text.is_empty() && (!is_dirfd_relative || is_refused);
         if is_no_name && !takes_empty_path(event) || is_nameless {

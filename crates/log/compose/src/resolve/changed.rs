@@ -1,7 +1,7 @@
 //! Items of the calls that change two names: rename, link and symlink.
 
 use super::arg::Arg;
-use super::calls::{call_name, LookupOutcome};
+use super::calls::{call, LookupOutcome};
 use super::items::{Item, Items};
 use super::kernel::Kernel;
 use super::{found, objects, reached, refused};
@@ -18,14 +18,19 @@ const EINVAL: i64 = -22;
 /// Whether the call has exchanged two entries, and may have moved a symbolic link that led to one of them, so that the
 /// name leads elsewhere since: nothing shows where it led.
 pub(crate) fn has_moved_its_way(event: &Event<'_>) -> bool {
-    let is_exchange = call_name(event) == Some("renameat2")
-        && event.exit() == Some(0)
-        && event.header().args[4] & RENAME_EXCHANGE != 0;
+    let is_exchange = event.exit() == Some(0) && rename_flags(event) & RENAME_EXCHANGE != 0;
     let is_direct = |index| {
         let found = event.found(index);
         found.is_some_and(|found| found.known & wire::TARSIER_FOUND_DIRECT != 0)
     };
     is_exchange && event.objects().next().is_none() && !(is_direct(0) && is_direct(1))
+}
+
+/// The flags of renameat2(2).
+fn rename_flags(event: &Event<'_>) -> u64 {
+    let argument = usize::from(call(event).rename_flags);
+    let flags = event.header().args.get(argument).copied();
+    flags.unwrap_or(0) & u64::from(u32::MAX)
 }
 
 /// Whether renameat2(2) refuses these flags before it looks at the names: do_renameat2(), fs/namei.c.
@@ -56,10 +61,7 @@ pub(super) fn rename(
         (&old, &new)
     };
 
-    let flags = match call_name(event) {
-        Some("renameat2") => event.header().args[4] & u64::from(u32::MAX),
-        _ => 0,
-    };
+    let flags = rename_flags(event);
     let is_refused = event.exit() == Some(EINVAL) && are_refused(flags);
 
     // The directory of the old name is looked up before that of the new one.

@@ -1,8 +1,9 @@
 //! Current and root directory of the task that made a call.
 
-use super::calls::call_name;
+use super::calls::call;
 use super::view::View;
 use super::{objects, text};
+use abi::NewDirectory;
 use plan::Shape;
 use record::record::Inode;
 use record::wire::{self, Event, Part};
@@ -56,8 +57,8 @@ impl Directories {
     /// directory replaces a relative argument.
     pub(super) fn moved_to(&mut self, event: &Event<'_>, shape: &Shape) {
         self.destination.clear();
-        let destination = match call_name(event) {
-            Some("chdir") => event.cwd(),
+        let destination = match call(event).moves {
+            Some(NewDirectory::Current) => event.cwd(),
             _ => event.root(),
         };
         if let (Some(destination), true) = (destination, shape.paths[0].is_some()) {
@@ -75,9 +76,9 @@ impl Directories {
 
         // A chroot that no hook has noted: the new root is the task's.
         let root = || event.root().map(|_| self.root.clone());
-        let seen = match (call_name(event), place(0).or_else(root), place(1)) {
-            (Some("chroot"), Some(root), _) => text::below(&self.cwd, &root),
-            (Some("pivot_root"), Some(root), Some(old)) => {
+        let seen = match (call(event).moves, place(0).or_else(root), place(1)) {
+            (Some(NewDirectory::Root), Some(root), _) => text::below(&self.cwd, &root),
+            (Some(NewDirectory::Pivot), Some(root), Some(old)) => {
                 text::after_pivot(&self.cwd, &root, &old)
             }
             _ => None,

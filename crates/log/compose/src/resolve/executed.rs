@@ -1,12 +1,13 @@
 //! Items of execve: the file, and the interpreter or loader that runs it.
 
 use super::arg::Arg;
-use super::calls::{call_name, LookupOutcome};
+use super::calls::{call, LookupOutcome};
 use super::directories::Directories;
 use super::interp::{self, Interpreters};
 use super::items::{Item, Items};
 use super::text;
 use crate::identify::object;
+use plan::PathArg;
 use record::record::{FileCaps, Inode, NameType};
 use record::wire::{self, DirPart, Event};
 
@@ -37,7 +38,8 @@ impl Executed<'_> {
         let mut image_path = arg.path.clone();
         // The kernel names a file that execveat was given by its descriptor `/dev/fd/N` or `/dev/fd/N/NAME`.
         let by_descriptor = arg.text.strip_prefix(b"/dev/fd/");
-        let by_descriptor = if call_name(event) == Some("execveat") {
+        let has_directory = |path: PathArg| path.dir != plan::NONE;
+        let by_descriptor = if call(event).shape.paths[0].is_some_and(has_directory) {
             by_descriptor
         } else {
             None

@@ -1,10 +1,11 @@
 //! What path arguments led to, as the programs found it in the kernel's cache of names when the call was over.
 
 use super::arg::Arg;
-use super::calls::{call_name, mounts_on_first, mounts_on_second, moves_directory};
+use super::calls::{call, mounts_on_first, mounts_on_second, moves_directory};
 use super::items::is_link;
 use super::text;
 use super::view::View;
+use abi::{NewDirectory, Verb};
 use plan::NameUse;
 use record::record::Inode;
 use record::wire::{self, tarsier_found, tarsier_inode, Event};
@@ -14,7 +15,7 @@ use record::wire::{self, tarsier_found, tarsier_inode, Event};
 pub(super) fn tell(view: &mut View, event: &Event<'_>, args: [&Option<Arg<'_>>; 2]) {
     if let (Some(arg), true) = (args[0].as_ref(), moves_directory(event)) {
         // The new directory is the current one.
-        if let ("chdir", Some(inode)) = (call_name(event).unwrap_or_default(), event.cwd_inode()) {
+        if let (Some(NewDirectory::Current), Some(inode)) = (call(event).moves, event.cwd_inode()) {
             view.know(&arg.path, true, Inode::from_wire(&inode));
         }
     }
@@ -25,7 +26,8 @@ pub(super) fn tell(view: &mut View, event: &Event<'_>, args: [&Option<Arg<'_>>; 
             .path(arg.index)
             .is_some_and(|path| path.data == arg.text);
         let is_relative = arg.text.first() != Some(&b'/');
-        let is_moved = moves_directory(event) && (is_relative || call_name(event) != Some("chdir"));
+        let is_root = call(event).moves != Some(NewDirectory::Current);
+        let is_moved = moves_directory(event) && (is_relative || is_root);
         if is_same && !is_moved {
             let found = event.found(arg.index);
             tell_before(view, event, arg, found.as_ref());
@@ -93,7 +95,7 @@ fn tell_before(view: &mut View, event: &Event<'_>, arg: &Arg<'_>, after: Option<
         tell_submitted(view, arg, &before);
     }
 
-    let is_gone = matches!(call_name(event), Some("umount" | "umount2"));
+    let is_gone = call(event).verb == Some(Verb::Unmount);
     let of = [
         (wire::TARSIER_FOUND_TARGET, true),
         (wire::TARSIER_FOUND_ENTRY, false),
@@ -258,7 +260,7 @@ mod tests {
         let event = Event::parse(&frame).expect("a frame");
         let system: Arc<dyn crate::System> = Arc::new(StaticSystem::default());
         let mut resolver = Resolver::new(&system);
-        resolver.resolve(&event, &plan::shape_of_name(call));
+        resolver.resolve(&event, &abi::call(call).shape);
         resolver.items().to_vec()
     }
 
@@ -310,7 +312,7 @@ mod tests {
             .part(wire::TARSIER_PART_FOUND, 0, &plain(known))
             .bytes();
         let event = Event::parse(&frame).expect("a frame");
-        let shape = plan::shape_of_name("chmod");
+        let shape = abi::call("chmod").shape;
         resolver.resolve(&event, &shape);
         let names = resolver.names(&event, &shape);
         let text = |name: &plan::Name| String::from_utf8_lossy(&name.path).into_owned();

@@ -31,9 +31,10 @@ mod text;
 mod view;
 
 use crate::system::System;
+use abi::Verb;
 pub(crate) use aliases::{aliases, entries, paths_of_entry};
 use arg::{Arg, Reader};
-use calls::{call_name, collects_names, moves_directory, pins};
+use calls::{call, collects_names, moves_directory, pins};
 pub(crate) use changed::has_moved_its_way;
 use directories::Directories;
 use executed::Executed;
@@ -186,7 +187,7 @@ impl Resolver {
             }
             (one, two) => {
                 let mut both = [(one, first), (two, second)];
-                if kernel.target_first && call_name(event) == Some("move_mount") {
+                if kernel.target_first && call(event).verb == Some(Verb::MoveMount) {
                     both.reverse();
                 }
                 for (arg, found) in both {

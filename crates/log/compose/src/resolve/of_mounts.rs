@@ -3,10 +3,11 @@
 //! (`kern_path()`, fs/namei.c).
 
 use super::arg::Arg;
-use super::calls::{call_name, may_look_up_more, LookupOutcome};
+use super::calls::{call, may_look_up_more, LookupOutcome};
 use super::directories::Directories;
 use super::found;
 use super::items::Items;
+use plan::ShapeKind;
 use record::record::NameType;
 use record::wire::Event;
 
@@ -34,9 +35,9 @@ pub(super) fn add(items: &mut Items, directories: &Directories, event: &Event<'_
         directories,
         event,
     };
-    match call_name(event) {
-        Some("mount") if may_look_up_more(event) => mounted.by_mount(),
-        Some("fsconfig") if may_look_up_more(event) => mounted.by_fsconfig(),
+    match call(event).shape.kind {
+        ShapeKind::Mount if may_look_up_more(event) => mounted.by_mount(),
+        ShapeKind::Fsconfig if may_look_up_more(event) => mounted.by_fsconfig(),
         _ => {}
     }
 }
@@ -220,7 +221,7 @@ mod tests {
         };
         system.files.insert("/proc/filesystems", kinds);
         let mut resolver = Resolver::new(&(Arc::new(system) as Arc<dyn crate::System>));
-        resolver.resolve(&event, &plan::shape_of_name(call));
+        resolver.resolve(&event, &abi::call(call).shape);
         let name = |item: &crate::resolve::Item| {
             let name = item.name.as_deref().unwrap_or(b"(null)");
             format!("{} {:?}", String::from_utf8_lossy(name), item.nametype)

@@ -3,10 +3,11 @@
 //! A name leads to an object of a rule, or it is proven to lead elsewhere, or it is not known where it leads. What is
 //! looked up after the call proves nothing: whoever made the call can change what the name leads to.
 
-use super::calls::{call_name, is_refused_at_once};
+use super::calls::{call, is_refused_at_once};
 use super::items::Item;
 use super::opened::open_flags;
 use super::view::View;
+use abi::Verb;
 use plan::{CallNames, NameUse, PathArg, Proven, Shape, ShapeKind, NONE};
 use record::record::{Inode, NameType};
 use record::wire::{self, tarsier_found, tarsier_inode, DirPart, Event, ObjectPart};
@@ -98,8 +99,7 @@ impl<'e, 'f> Evidence<'e, 'f> {
 
     /// Whether the owner of an item's object may be the one that the call gave it: nothing shows the object as it was.
     pub(super) fn is_owner_changed(&self, item: &Item) -> bool {
-        let functions = call_name(self.event).and_then(plan::object_functions);
-        let changes = functions.is_some_and(|(_, names)| names.contains(&"security_path_chown"));
+        let changes = call(self.event).verb == Some(Verb::SetOwner);
         let is_it = |inode: &tarsier_inode| is_same(item.inode, inode);
         self.event.exit() == Some(0)
             && changes
@@ -136,7 +136,9 @@ impl<'e, 'f> Evidence<'e, 'f> {
         let flags = open_flags(self.event, self.shape);
         let is_link_meant = |path: &PathArg| match path.use_ {
             NameUse::Open => flags & O_NOFOLLOW != 0 || flags & O_CREAT != 0 && flags & O_EXCL != 0,
-            NameUse::Lookup | NameUse::Exec => !path.follow.by(&self.event.header().args),
+            NameUse::Lookup | NameUse::Exec | NameUse::FileSystemKind => {
+                !path.follow.by(&self.event.header().args)
+            }
             _ => false,
         };
         self.shape.paths.iter().flatten().any(is_link_meant)

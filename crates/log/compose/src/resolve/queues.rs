@@ -3,9 +3,10 @@
 //! Source: do_mq_open(), mq_unlink(), ipc/mqueue.c. Audit counts the root directory of that file system in `items=` but
 //! does not print it.
 
-use super::calls::call_name;
+use super::calls::call;
 use super::items::{Item, Items};
 use super::objects;
+use plan::ShapeKind;
 use record::record::{Inode, NameType};
 use record::wire::{self, Event};
 
@@ -17,7 +18,7 @@ const EACCES: i64 = -13;
 /// Adds the items of a queue that is opened or removed; `name` is as user space passed it.
 pub(super) fn add(items: &mut Items, event: &Event<'_>, name: &[u8]) {
     let exit = event.exit().unwrap_or_default();
-    if call_name(event) == Some("mq_unlink") {
+    if call(event).shape.kind != ShapeKind::Open {
         items.hide_one();
         if let Some(inode) = objects::entry(event, wire::TARSIER_OBJECT_DELETE, 0) {
             items.push(item(name, NameType::Delete, inode));

@@ -1,10 +1,11 @@
 //! Items of calls on the object that a path or a descriptor leads to.
 
 use super::arg::Arg;
-use super::calls::{call_name, looks_at_descriptor, LookupOutcome};
+use super::calls::{call, looks_at_descriptor, LookupOutcome};
 use super::items::{Item, Items};
 use super::{found, objects};
-use plan::PathArg;
+use abi::Verb;
+use plan::{NameUse, PathArg};
 use record::record::{FileCaps, Inode, NameType};
 use record::wire::{self, Event};
 
@@ -12,11 +13,9 @@ use record::wire::{self, Event};
 pub(super) fn by_path(items: &mut Items, event: &Event<'_>, arg: PathArg, mut found: Arg<'_>) {
     let follow = arg.follow.by(&event.header().args);
     let is_nameless = found.text.is_empty() && looks_at_descriptor(event) == Some(true);
-    match call_name(event) {
-        // The argument is the name of a file system, read as a path but never looked up.
-        Some("sysfs") => return items.named(&found),
-        // The argument is read as a path, and then looked up as the name of a device.
-        Some("quotactl") => items.named(&found),
+    match arg.use_ {
+        NameUse::FileSystemKind => return items.named(&found),
+        NameUse::Device => items.named(&found),
         _ => {}
     }
 
@@ -41,7 +40,7 @@ pub(super) fn by_path(items: &mut Items, event: &Event<'_>, arg: PathArg, mut fo
         }
     }
 
-    let is_unmount = matches!(call_name(event), Some("umount" | "umount2" | "oldumount"));
+    let is_unmount = call(event).verb == Some(Verb::Unmount);
     if let Some(item) = items.last_mut().filter(|item| is_unmount && item.existed) {
         // For umount, audit does not read the file capabilities: AUDIT_INODE_NOEVAL.
         item.caps = FileCaps::Unknown;

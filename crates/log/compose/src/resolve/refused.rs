@@ -2,9 +2,10 @@
 //! the call may remove or make it (`may_delete()` and `may_create()`, fs/namei.c), but after the way to it was found.
 
 use super::arg::Arg;
-use super::calls::{call_name, pins};
+use super::calls::{call, pins};
 use super::items::Items;
 use super::{found, text};
+use plan::NameUse;
 use record::record::{Inode, NameType};
 use record::wire::{self, Event};
 
@@ -48,9 +49,7 @@ pub(super) fn left_entry(
 pub(super) fn has_tried_to_make(event: &Event<'_>, arg: &Arg<'_>) -> bool {
     let is_tried = match event.exit() {
         // What a hard link is to lead to is looked up first.
-        Some(EACCES) if matches!(call_name(event), Some("link" | "linkat")) => {
-            may_search(event, 0) && may_search(event, 1)
-        }
+        Some(EACCES) if makes_link(event) => may_search(event, 0) && may_search(event, 1),
         Some(EACCES) => may_search(event, arg.index),
         // Objects can be pinned in BPF's own file system only: bpf_obj_do_pin(), kernel/bpf/inode.c.
         Some(EPERM) if pins(event) => false,
@@ -67,16 +66,18 @@ fn is_refused_before(event: &Event<'_>) -> bool {
     const S_IFMT: u32 = 0o170000;
     const S_IFDIR: u32 = 0o040000;
     let header = event.header();
-    match call_name(event) {
-        Some("link" | "linkat") => {
-            let source = event.found(0).map(|source| source.entry);
-            source.is_none_or(|source| {
-                let is_directory = source.mode & S_IFMT == S_IFDIR;
-                !is_directory && source.uid != header.fsuid && header.fsuid != 0
-            })
-        }
-        _ => false,
-    }
+    let source = event.found(0).map(|source| source.entry);
+    makes_link(event)
+        && source.is_none_or(|source| {
+            let is_directory = source.mode & S_IFMT == S_IFDIR;
+            !is_directory && source.uid != header.fsuid && header.fsuid != 0
+        })
+}
+
+/// Whether the call makes a hard link.
+fn makes_link(event: &Event<'_>) -> bool {
+    let first = call(event).shape.paths[0];
+    first.is_some_and(|first| first.use_ == NameUse::LinkSource)
 }
 
 /// Adds the items of the entries of a rename that was refused.
@@ -139,10 +140,5 @@ fn ends_in_slash(arg: &Arg<'_>) -> bool {
 
 /// Whether the call is rmdir(2), or does the same.
 fn removes_directory(event: &Event<'_>) -> bool {
-    const AT_REMOVEDIR: u64 = 0x200;
-    let is_flagged = event.header().args[2] & AT_REMOVEDIR != 0;
-    match call_name(event) {
-        Some("unlinkat") => is_flagged,
-        name => name == Some("rmdir"),
-    }
+    call(event).removes_directory.by(&event.header().args)
 }

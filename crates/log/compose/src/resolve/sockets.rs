@@ -3,11 +3,12 @@
 //! Source: unix_bind_bsd() and unix_find_bsd(), net/unix/af_unix.c.
 
 use super::arg::Arg;
-use super::calls::{call_name, LookupOutcome};
+use super::calls::{call, LookupOutcome};
 use super::directories::Directories;
 use super::found;
 use super::items::Items;
-use plan::{NameUse, Shape};
+use abi::{Argument, Verb};
+use plan::{NameUse, Shape, ShapeKind};
 use record::record::NameType;
 use record::wire::{Event, Part};
 
@@ -35,10 +36,6 @@ const NOT_LOOKED_UP: [i64; 9] = [
     ENOBUFS,
 ];
 /// Numbers of socketcall(2): linux/net.h.
-const SYS_BIND: u64 = 2;
-const SYS_CONNECT: u64 = 3;
-const SYS_SENDTO: u64 = 11;
-const SYS_SENDMSG: u64 = 16;
 const SYS_SENDMMSG: u64 = 20;
 
 /// What a call does with the path in its address.
@@ -51,18 +48,26 @@ enum AddressUse {
 
 impl AddressUse {
     fn of(event: &Event<'_>) -> Option<AddressUse> {
-        Some(match call_name(event)? {
-            "bind" => AddressUse::Bound,
-            "connect" => AddressUse::Connected,
-            "sendto" | "sendmsg" | "sendmmsg" => AddressUse::SentTo,
-            "socketcall" => match event.header().args[0] {
-                SYS_BIND => AddressUse::Bound,
-                SYS_CONNECT => AddressUse::Connected,
-                SYS_SENDTO | SYS_SENDMSG | SYS_SENDMMSG => AddressUse::SentTo,
-                _ => return None,
-            },
-            _ => return None,
-        })
+        let row = call(event);
+        let does = |argument: Argument| event.header().args[0] == u64::from(argument.value);
+        // socketcall(2) does what its first argument says.
+        let by_argument = || {
+            let mut others = row.others.iter();
+            others
+                .find(|other| other.2.is_some_and(does))
+                .map(|other| other.0)
+        };
+        let verb = match row.shape.kind {
+            ShapeKind::Socketcall => by_argument(),
+            _ => row.verb,
+        };
+
+        match verb? {
+            Verb::Bind => Some(AddressUse::Bound),
+            Verb::Connect => Some(AddressUse::Connected),
+            Verb::Send => Some(AddressUse::SentTo),
+            _ => None,
+        }
     }
 
     /// Whether the kernel may have looked up a valid path, by the result of the call. unix_bind_bsd() makes the entry
@@ -148,7 +153,7 @@ pub(super) fn has_unknown(event: &Event<'_>, shape: &Shape) -> bool {
     // What is in memory now is not what the kernel used, if that is not the address of a UNIX socket. Of the messages of
     // a socketcall(2), one is known.
     let has_several =
-        call_name(event) == Some("socketcall") && event.header().args[0] == SYS_SENDMMSG;
+        call(event).shape.kind == ShapeKind::Socketcall && event.header().args[0] == SYS_SENDMMSG;
     let is_other =
         |part: Part<'_>| part.is_other_used() && (has_several || family_of(&part) != Some(AF_UNIX));
     event.sockaddr().is_some_and(is_other)
@@ -186,7 +191,7 @@ mod tests {
         let event = Event::parse(&bytes).expect("a frame");
         let system: Arc<dyn crate::System> = Arc::new(StaticSystem::default());
         let mut resolver = Resolver::new(&system);
-        let shape = plan::shape_of_name(call);
+        let shape = abi::call(call).shape;
         resolver.resolve(&event, &shape);
         let of = |item: &Item| {
             let name = item.name.clone().unwrap_or_default();

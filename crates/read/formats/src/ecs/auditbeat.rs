@@ -3,6 +3,7 @@
 //!
 //! Source: what go-libaudit v2 calls record types and system calls (aucoalesce), and the fields that Auditbeat fills.
 
+use super::super::act::Act;
 use super::super::facts::Facts;
 use super::super::parsed::Object;
 use super::super::row::put;
@@ -129,24 +130,24 @@ const RECORDS: &[Row] = &[
     ("TIME_INJOFFSET", "changed-system-time", "host", "change"),
 ];
 
-/// By system call. Others are of the category process, without an action.
+/// By system call, the later ones with those that they succeed. For others [`super::super::act`] has words.
 #[rustfmt::skip]
 const CALLS: &[Row] = &[
     ("creat", "opened-file", "file", "creation"),
     ("fallocate truncate ftruncate", "opened-file", "file", "change"),
-    ("open openat readlink readlinkat", "opened-file", "file", "info"),
+    ("open openat openat2 open_by_handle_at readlink readlinkat", "opened-file", "file", "info"),
     ("read", "read-file", "file", "info"),
     ("write", "wrote-to-file", "file", "change"),
-    ("setxattr fsetxattr lsetxattr removexattr fremovexattr lremovexattr",
+    ("setxattr fsetxattr lsetxattr setxattrat removexattr fremovexattr lremovexattr removexattrat",
      "changed-file-attributes-of", "file", "change"),
-    ("chmod fchmod fchmodat", "changed-file-permissions-of", "file", "change"),
-    ("chown fchown fchownat lchown", "changed-file-ownership-of", "file", "change"),
+    ("chmod fchmod fchmodat fchmodat2", "changed-file-permissions-of", "file", "change"),
+    ("chown fchown fchownat lchown chown32 fchown32 lchown32", "changed-file-ownership-of", "file", "change"),
     ("finit_module init_module", "loaded-kernel-module", "driver", "start"),
     ("delete_module", "unloaded-kernel-module", "driver", "end"),
     ("mkdir mkdirat", "created-directory", "file", "creation"),
     ("mount", "mounted", "file", "creation"),
     ("rename renameat renameat2", "renamed", "file", "change"),
-    ("access faccessat fstatat newfstatat stat stat64 fstat lstat getxattr lgetxattr fgetxattr",
+    ("access faccessat faccessat2 fstatat newfstatat statx stat stat64 fstat lstat getxattr lgetxattr fgetxattr",
      "checked-metadata-of", "file", "info"),
     ("statfs fstatfs", "checked-filesystem-metadata-of", "file", "info"),
     ("link linkat", "linked", "file", "creation"),
@@ -162,9 +163,10 @@ const CALLS: &[Row] = &[
     ("recv recvfrom recvmsg recvmmsg", "received-from", "network", "connection info"),
     ("send sendto sendmsg sendmmsg", "sent-to", "network", "connection info"),
     ("kill tkill tgkill", "killed-pid", "process", "end"),
-    ("setuid seteuid setfsuid setreuid setgid setegid setfsgid setregid setresuid setresgid",
+    ("setuid seteuid setfsuid setreuid setgid setegid setfsgid setregid setresuid setresgid \
+      setuid32 setfsuid32 setreuid32 setgid32 setfsgid32 setregid32 setresuid32 setresgid32",
      "changed-identity-of", "process", "change"),
-    ("settimeofday clock_settime stime adjtimex clock_adjtime", "changed-system-time", "host", "change"),
+    ("settimeofday clock_settime stime adjtimex clock_adjtime clock_settime64 clock_adjtime64", "changed-system-time", "host", "change"),
     ("mknod mknodat", "make-device", "file", "creation"),
     ("sethostname setdomainname", "changed-system-name", "host", "change"),
     ("mmap mmap2 brk", "allocated-memory", "process", "info"),
@@ -175,15 +177,20 @@ const CALLS: &[Row] = &[
 /// The words for an event. A record of its own type beside a call has the categories and types of both.
 pub(super) fn words(facts: &Facts<'_>) -> Words {
     let call = facts.text("call.name");
-    let of_call = call.as_ref().map(|call| {
-        let row = CALLS
-            .iter()
-            .find(|row| row.0.split(' ').any(|name| name == call));
-        row.copied().unwrap_or(("*", "", "process", "info"))
+    let is_call = matches!(facts.kind(), "SYSCALL" | "URINGOP");
+    let of_call = call.as_ref().and_then(|call| {
+        let mut rows = CALLS.iter();
+        let row = rows.find(|row| row.0.split(' ').any(|name| name == call));
+        // Beside a record, Auditbeat takes any other call for a matter of its process.
+        row.copied()
+            .or((!is_call).then_some(("*", "", "process", "info")))
     });
 
-    let kind = facts.kind();
-    let of_record = match (kind, facts.find("AVC.apparmor"), facts.find("AVC.tcontext")) {
+    let of_record = match (
+        facts.kind(),
+        facts.find("AVC.apparmor"),
+        facts.find("AVC.tcontext"),
+    ) {
         ("SYSCALL" | "URINGOP", _, _) => None,
         ("AVC", Some(_), _) => Some(("AVC", "violated-apparmor-policy", "-", "")),
         ("AVC", None, Some(_)) => Some(("AVC", "violated-selinux-policy", "-", "")),
@@ -194,12 +201,11 @@ pub(super) fn words(facts: &Facts<'_>) -> Words {
         action: String::new(),
         categories: Vec::new(),
         types: Vec::new(),
-        is_alert: kind.starts_with("ANOM_"),
+        is_alert: facts.kind().starts_with("ANOM_"),
     };
 
-    // Without a word of Auditbeat for the record, ours.
-    let is_call = matches!(kind, "SYSCALL" | "URINGOP");
-    if of_record.is_none() && !is_call {
+    // Without a word of Auditbeat for the record or call, ours.
+    if of_record.is_none() && (!is_call || of_call.is_none()) {
         words.action = facts.action();
         add(&mut words.categories, facts.act.row().category);
         words.types = facts.act.row().types.to_vec();
@@ -211,6 +217,10 @@ pub(super) fn words(facts: &Facts<'_>) -> Words {
         }
         add(&mut words.categories, row.2);
         add(&mut words.types, row.3);
+    }
+    // Most files are made by open(2), which Auditbeat only calls opened: rules on new files would miss them.
+    if facts.act == Act::Create {
+        add(&mut words.types, "creation");
     }
 
     if words.action.is_empty() {

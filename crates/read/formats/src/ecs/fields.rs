@@ -67,9 +67,6 @@ const PROCESS: &[Row] = &[
     row("*.exe|msg.exe", "process.name", Base),
     row("*.exe|msg.exe", "process.executable", Text),
     row("process.sha256", "process.hash.sha256", Text),
-    row("process.parent_exe", "process.parent.executable", Text),
-    row("process.parent_exe", "process.parent.name", Base),
-    row("process.parent_args", "process.parent.args", List),
     row("process.args", "process.args", List),
     row("process.args_count", "process.args_count", Integer),
     row("process.command_line", "process.command_line", Text),
@@ -89,6 +86,18 @@ const PROCESS: &[Row] = &[
     row("names.SGID", "process.saved_group.name", Name),
 ];
 
+/// The process that acts as one of a tree; not where `process` is the child of a fork ([`FORK`]).
+#[rustfmt::skip]
+pub(super) const LINEAGE: &[Row] = &[
+    row("process.entity", "process.entity_id", Text),
+    row("process.parent_entity", "process.parent.entity_id", Text),
+    row("process.parent_exe", "process.parent.executable", Text),
+    row("process.parent_exe", "process.parent.name", Base),
+    row("process.parent_args", "process.parent.args", List),
+    row("process.parent_args_count", "process.parent.args_count", Integer),
+    row("process.parent_command_line", "process.parent.command_line", Text),
+];
+
 /// The workload of the event.
 #[rustfmt::skip]
 const WORKLOAD: &[Row] = &[
@@ -102,6 +111,8 @@ const WORKLOAD: &[Row] = &[
 /// The machine.
 #[rustfmt::skip]
 const HOST: &[Row] = &[
+    // Sequences and groups of Elastic's rules are by this. ECS leaves open what it is.
+    row("event.host", "host.id", Text),
     row("event.host", "host.name", Text),
     row("event.host", "host.hostname", Text),
     row("=linux", "host.os.type", Same),
@@ -117,6 +128,8 @@ const AUDITD: &[Row] = &[
     row("event.result", "auditd.result", Same),
     row("event.labels", "auditd.labels", List),
     row("event.match", "auditd.match", Text),
+    row("process.ancestors", "auditd.ancestors", List),
+    row("process.script", "auditd.script", Text),
     row("call.name", "auditd.data.syscall", Text),
     row("call.via", "auditd.data.via", Text),
     row("*.tty|msg.terminal", "auditd.data.tty", Text),
@@ -161,10 +174,14 @@ pub(super) const ORIGIN: &[Row] = &[row("origin.path", "auditd.data.old_path", T
 /// A kernel module.
 pub(super) const MODULE: &[Row] = &[row("KERN_MODULE.name", "auditd.data.module", Text)];
 
-/// The child of a fork.
+/// The child of a fork, whose parent is the process that acts.
+#[rustfmt::skip]
 pub(super) const FORK: &[Row] = &[
     row("process.child", "process.pid", Integer),
     row("SYSCALL.pid", "process.parent.pid", Integer),
+    row("SYSCALL.exe", "process.parent.executable", Text),
+    row("SYSCALL.exe", "process.parent.name", Base),
+    row("process.entity", "process.parent.entity_id", Text),
     row("SYSCALL.ppid", "auditd.data.ppid", Text),
 ];
 

@@ -98,6 +98,9 @@ fn document(
     if !facts.act.is_login() {
         apply(fields::USER, facts, &mut out);
     }
+    if facts.find("process.child").is_none() {
+        apply(fields::LINEAGE, facts, &mut out);
+    }
     for table in fields::EVERY {
         apply(table, facts, &mut out);
     }

@@ -118,7 +118,7 @@ fn decision(act: Act) -> Option<u32> {
 /// Attributes of which an object with this name must have one; see `one-of` in `tests/schema`.
 fn identities(name: &str) -> &'static [&'static str] {
     match name {
-        "process" | "parent_process" => &["pid"],
+        "process" | "parent_process" => &["pid", "uid"],
         "user" | "owner" | "group" => &["uid", "name"],
         "container" => &["uid"],
         "actor" => &["process", "user", "session"],

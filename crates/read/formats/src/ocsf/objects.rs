@@ -29,6 +29,8 @@ pub(super) const EVENT: &[Row] = &[
     row("event.labels", "unmapped.labels", List),
     row("event.match", "unmapped.match", Text),
     row("call.via", "unmapped.via", Text),
+    row("process.ancestors", "unmapped.ancestors", List),
+    row("process.script", "unmapped.script", Text),
     row("call.name", "unmapped.syscall", Text),
     row("workload.unit", "unmapped.unit", Text),
     row("workload.user_unit", "unmapped.user_unit", Text),
@@ -60,13 +62,17 @@ pub(super) const ACTOR: &[Row] = &[
     row("*.ses", "actor.session.uid", Id),
     row("*.tty|msg.terminal", "actor.session.terminal", Text),
     row("*.pid", "actor.process.pid", Integer),
+    row("process.entity", "actor.process.uid", Text),
     row("*.comm|msg.comm", "actor.process.name", Text),
     row("*.exe|msg.exe", "actor.process.name", Base),
     row("*.exe|msg.exe", "actor.process.path", Text),
     row("process.command_line", "actor.process.cmd_line", Text),
     row("CWD.cwd", "actor.process.working_directory", Text),
     row("*.ppid", "actor.process.parent_process.pid", Integer),
+    row("process.parent_entity", "actor.process.parent_process.uid", Text),
+    row("process.parent_exe", "actor.process.parent_process.name", Base),
     row("process.parent_exe", "actor.process.parent_process.path", Text),
+    row("process.parent_command_line", "actor.process.parent_process.cmd_line", Text),
     row("*.euid", "actor.process.user.uid", Id),
     row("names.EUID", "actor.process.user.name", Name),
     row("*.egid", "actor.process.group.uid", Id),
@@ -83,6 +89,10 @@ pub(super) const ACTOR: &[Row] = &[
 #[rustfmt::skip]
 pub(super) const LAUNCHER: &[Row] = &[
     row("*.ppid", "actor.process.pid", Integer),
+    row("process.parent_entity", "actor.process.uid", Text),
+    row("process.parent_exe", "actor.process.name", Base),
+    row("process.parent_exe", "actor.process.path", Text),
+    row("process.parent_command_line", "actor.process.cmd_line", Text),
 ];
 
 /// The program that did not start. Its process would have been the one that made the call.
@@ -99,6 +109,8 @@ pub(super) const CHILD: &[Row] = &[
     row("process.child", "process.pid", Integer),
     row("*.comm", "process.name", Text),
     row("*.pid", "process.parent_process.pid", Integer),
+    row("process.entity", "process.parent_process.uid", Text),
+    row("*.exe", "process.parent_process.path", Text),
 ];
 
 /// A process that is signalled or traced.

@@ -3,6 +3,7 @@
 mod ecs_facts;
 mod events;
 mod fixtures;
+mod lineage;
 mod ocsf_facts;
 mod planted;
 mod records;

@@ -244,7 +244,7 @@ impl Line<'_, '_, '_> {
 
     fn object(&mut self, normal: &Normal, action: Option<&[u8]>) {
         if self.go_to(normal.object.place) {
-            let is_change = self.cursor.kind() == kinds::CONFIG_CHANGE as i32;
+            let is_change = self.cursor.kind() == kinds::CONFIG_CHANGE;
             let is_file = self.cursor.field_type() == FieldType::EscapedFile;
             let text = if is_change && !is_file && super::is_setting(action) {
                 self.cursor.name().unwrap_or_default().to_vec()

@@ -13,7 +13,7 @@ pub(super) struct NotNormal;
 /// # Errors
 /// Several records, none of which is of a call.
 pub(super) fn parts(finder: &mut Finder<'_, '_>) -> Result<(), NotNormal> {
-    let is_call = finder.cursor.kind() == kinds::SYSCALL as i32;
+    let is_call = finder.cursor.kind() == kinds::SYSCALL;
     let found = if finder.cursor.record_count() > 1 || is_call {
         call(finder)
     } else {
@@ -27,7 +27,7 @@ pub(super) fn parts(finder: &mut Finder<'_, '_>) -> Result<(), NotNormal> {
 /// Events with the record of a call.
 fn call(finder: &mut Finder<'_, '_>) -> Result<(), NotNormal> {
     let first_kind = finder.cursor.kind();
-    while finder.cursor.kind() != kinds::SYSCALL as i32 {
+    while finder.cursor.kind() != kinds::SYSCALL {
         if !finder.cursor.next_record() || finder.cursor.kind() == 0 {
             return Err(NotNormal);
         }
@@ -65,7 +65,7 @@ fn call(finder: &mut Finder<'_, '_>) -> Result<(), NotNormal> {
         finder.normal.key = Some(finder.found_in(record));
     }
 
-    match first_kind as u32 {
+    match first_kind {
         kinds::ANOM_LINK => finder.act_by_kind(first_kind),
         kinds::CONFIG_CHANGE => {
             if finder.cursor.find_anywhere(b"op").is_some() {
@@ -92,7 +92,7 @@ fn call_fields(finder: &mut Finder<'_, '_>) {
 
     finder.cursor.rewind();
     loop {
-        if finder.cursor.kind() == kinds::SYSCALL as i32 {
+        if finder.cursor.kind() == kinds::SYSCALL {
             let record = finder.cursor.record_number();
             if !finder.has_fields {
                 finder.session(record);

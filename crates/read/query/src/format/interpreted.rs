@@ -49,7 +49,7 @@ impl Interpreted {
         };
 
         let is_by_name = self.is_by_name && interpreter.dialect().is_compat();
-        let has_head = event.records().len() == 1 || event.kind() == kinds::SYSCALL as i32;
+        let has_head = event.records().len() == 1 || event.kind() == kinds::SYSCALL;
         let first = Record {
             names: if is_by_name && has_head {
                 event.names()
@@ -60,7 +60,7 @@ impl Interpreted {
         };
 
         let mut bad = usize::from(!self.record(&first, event, interpreter, out));
-        if (kinds::DAEMON_START as i32..kinds::SYSCALL as i32).contains(&last.kind) {
+        if (kinds::DAEMON_START..kinds::SYSCALL).contains(&last.kind) {
             return bad;
         }
         for record in records {
@@ -102,7 +102,7 @@ impl Interpreted {
         let key = event.key();
         time::write_date_time(key.sec, out);
         out.extend_from_slice(format!(".{:03}:{}) ", key.msec, key.serial).as_bytes());
-        if record.kind == kinds::SYSCALL as i32 {
+        if record.kind == kinds::SYSCALL {
             (self.a0, self.a1) = arguments(text);
         }
 
@@ -257,10 +257,7 @@ fn value(part: &Part<'_>, context: &mut Context<'_>, interpreter: &Interpreter, 
 }
 
 fn is_of_call(kind: i32) -> bool {
-    matches!(
-        kind as u32,
-        kinds::SYSCALL | kinds::SECCOMP | kinds::URINGOP
-    )
+    matches!(kind, kinds::SYSCALL | kinds::SECCOMP | kinds::URINGOP)
 }
 
 /// Keeps the architecture and the number of the call for the fields that follow.
@@ -269,7 +266,7 @@ fn note_call(name: &[u8], value: &[u8], context: &mut Context<'_>) -> Result<(),
         return Ok(());
     }
 
-    if context.kind == kinds::URINGOP as i32 {
+    if context.kind == kinds::URINGOP {
         context.machine = Machine::Uring;
     } else if context.machine == Machine::Unset {
         context.machine = Machine::Known(Arch::native());

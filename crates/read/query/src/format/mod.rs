@@ -24,6 +24,7 @@ pub use sentences::Sentences;
 
 use crate::event::{Event, Record};
 use crate::{Dialect, FieldType, Interpreter};
+use abi::record_type as kinds;
 use on_demand::OnDemand;
 
 /// The records of an event as auparse groups them: it takes some types for the end of an event.
@@ -64,7 +65,7 @@ fn has_stamp(text: &[u8]) -> bool {
 }
 
 fn ends_event(record: &OnDemand<'_>, dialect: Dialect) -> bool {
-    record.kind == crate::kind::EOE || crate::kind::is_single(record.kind, dialect)
+    record.kind == kinds::EOE || crate::kind::is_single(record.kind, dialect)
 }
 
 /// The text of a record without its node.
@@ -113,7 +114,7 @@ fn path_or_meaning(
 fn cwd<'r>(records: &'r [OnDemand<'_>]) -> Option<&'r [u8]> {
     records
         .iter()
-        .filter(|record| record.kind == abi::record_type::CWD as i32)
+        .filter(|record| record.kind == abi::record_type::CWD)
         .find_map(|record| record.get(b"cwd"))
 }
 

@@ -7,13 +7,6 @@ use super::verbs::{self, Deed};
 use crate::number::unsigned;
 use abi::record_type as kinds;
 
-/// MAC_POLICY_LOAD.
-const MAC_POLICY_LOAD: i32 = 1403;
-/// MAC_STATUS.
-const MAC_STATUS: i32 = 1404;
-/// MAC_CONFIG_CHANGE.
-const MAC_CONFIG_CHANGE: i32 = 1405;
-
 /// A record that says more than the call.
 enum Telling {
     /// The event is about it.
@@ -23,7 +16,7 @@ enum Telling {
 }
 
 fn telling(kind: i32) -> Option<Telling> {
-    Some(match kind as u32 {
+    Some(match kind {
         kinds::AVC => Telling::Action("accessed-mac-policy-controlled-object"),
         kinds::FANOTIFY => Telling::Action("accessed-policy-controlled-file"),
         kinds::SELINUX_ERR => Telling::Deed(Deed::PolicyError),
@@ -34,7 +27,9 @@ fn telling(kind: i32) -> Option<Telling> {
         kinds::BPF => Telling::Deed(Deed::Bpf),
         kinds::EVENT_LISTENER => Telling::Deed(Deed::Listener),
         _ => match kind {
-            MAC_POLICY_LOAD | MAC_STATUS | MAC_CONFIG_CHANGE => Telling::Deed(Deed::Policy(kind)),
+            kinds::MAC_POLICY_LOAD | kinds::MAC_STATUS | kinds::MAC_CONFIG_CHANGE => {
+                Telling::Deed(Deed::Policy(kind))
+            }
             _ => return None,
         },
     })
@@ -62,7 +57,7 @@ pub(super) fn deed(finder: &mut Finder<'_, '_>, call: &[u8], first_kind: i32) {
     if let Some(Telling::Action(action)) = told {
         finder.act(action);
     }
-    if first_kind == MAC_POLICY_LOAD {
+    if first_kind == kinds::MAC_POLICY_LOAD {
         program(finder);
     }
 }
@@ -192,7 +187,7 @@ fn file(finder: &mut Finder<'_, '_>, record: usize) {
         }
     };
 
-    if finder.cursor.kind() != kinds::PATH as i32 {
+    if finder.cursor.kind() != kinds::PATH {
         return;
     }
 
@@ -226,7 +221,7 @@ fn file_fields(finder: &mut Finder<'_, '_>) {
     let mut parent = 0;
     loop {
         let record = finder.cursor.record_number();
-        match finder.cursor.kind() as u32 {
+        match finder.cursor.kind() {
             kinds::PATH => {
                 if finder.cursor.find(b"nametype") != Some(b"PARENT") {
                     return path_fields(finder);
@@ -340,8 +335,8 @@ fn policy(finder: &mut Finder<'_, '_>, kind: i32) {
     finder.act_by_kind(kind);
     finder.normal.object.thing = Thing::Policy;
     match kind {
-        MAC_CONFIG_CHANGE => take_object(finder, b"bool"),
-        MAC_STATUS => take_object(finder, b"enforcing"),
+        kinds::MAC_CONFIG_CHANGE => take_object(finder, b"bool"),
+        kinds::MAC_STATUS => take_object(finder, b"enforcing"),
         _ => {}
     }
 }
@@ -405,10 +400,10 @@ fn program_by(finder: &mut Finder<'_, '_>, call: &[u8]) {
 pub(super) fn program(finder: &mut Finder<'_, '_>) {
     finder.cursor.rewind();
     let kind = finder.cursor.kind();
-    let own = match kind as u32 {
+    let own = match kind {
         kinds::BPF => Some(&b"prog-id"[..]),
         kinds::EVENT_LISTENER => Some(&b"nl-mcgrp"[..]),
-        _ if kind == MAC_POLICY_LOAD => Some(&b"lsm"[..]),
+        _ if kind == kinds::MAC_POLICY_LOAD => Some(&b"lsm"[..]),
         _ => None,
     };
     if let Some(name) = own {

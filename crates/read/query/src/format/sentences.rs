@@ -126,7 +126,7 @@ fn object(
                 .or_else(|| part(b"fam="))
                 .unwrap_or(address.clone())
         }
-        _ if kind == abi::record_type::CONFIG_CHANGE as i32 && super::is_setting(action) => {
+        _ if kind == abi::record_type::CONFIG_CHANGE && super::is_setting(action) => {
             cursor.name().unwrap_or_default().to_vec()
         }
         _ => meaning(),

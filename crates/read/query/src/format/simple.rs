@@ -10,7 +10,7 @@ use abi::record_type as kinds;
 pub(super) fn find(finder: &mut Finder<'_, '_>) {
     let kind = finder.cursor.kind();
     finder.normal.kind = Some(verbs::group(kind));
-    match kind as u32 {
+    match kind {
         kinds::CONFIG_CHANGE
         | kinds::FEATURE_CHANGE
         | kinds::SECCOMP
@@ -19,7 +19,7 @@ pub(super) fn find(finder: &mut Finder<'_, '_>) {
         kinds::LOGIN => login(finder, kind),
         kinds::NETFILTER_CFG => firewall(finder),
         kinds::AVC => access(finder, kind),
-        1200..=1298 => of_daemon(finder, kind),
+        kinds::FIRST_DAEMON..kinds::LAST_DAEMON => of_daemon(finder, kind),
         kinds::BPF => {
             finder.normal.subject.account = Some("system");
             let action = objects::bpf_action(finder);
@@ -28,7 +28,7 @@ pub(super) fn find(finder: &mut Finder<'_, '_>) {
             objects::program(finder);
         }
         kinds::EVENT_LISTENER => listener(finder),
-        1406..=1499 => labelled_network(finder, kind),
+        kinds::MAC_UNLBL_ALLOW..=kinds::LAST_SELINUX => labelled_network(finder, kind),
         _ => of_user_space(finder, kind),
     }
 }
@@ -61,14 +61,14 @@ fn of_kernel(finder: &mut Finder<'_, '_>, kind: i32) {
     finder.subject(b"auid", 0);
     finder.session(0);
     subject_fields(finder);
-    if kind == kinds::CONFIG_CHANGE as i32 {
+    if kind == kinds::CONFIG_CHANGE {
         configuration(finder, kind);
     } else {
         finder.act_by_kind(kind);
         finder.cursor.rewind();
     }
 
-    match kind as u32 {
+    match kind {
         kinds::FEATURE_CHANGE => {
             finder.cursor.first_field();
             acting_or_rewind(finder);
@@ -200,10 +200,12 @@ fn of_daemon(finder: &mut Finder<'_, '_>, kind: i32) {
     finder.normal.subject.account = Some("auditd");
     finder.act_by_kind(kind);
     finder.normal.object.thing = Thing::Service;
-    match kind as u32 {
+    match kind {
         kinds::DAEMON_START => finder.normal.how = Some(b"init".to_vec()),
         kinds::DAEMON_ABORT => {}
-        1201 | 1203..=1206 => finder.normal.how = Some(b"signal".to_vec()),
+        kinds::DAEMON_END | kinds::DAEMON_CONFIG..=kinds::DAEMON_RESUME => {
+            finder.normal.how = Some(b"signal".to_vec())
+        }
         _ => {}
     }
 
@@ -236,7 +238,7 @@ fn labelled_network(finder: &mut Finder<'_, '_>, kind: i32) {
     finder.subject_field(b"subj", 0);
 
     match kind {
-        1406 => match finder.cursor.find(b"unlbl_accept") {
+        kinds::MAC_UNLBL_ALLOW => match finder.cursor.find(b"unlbl_accept") {
             Some(_) if finder.cursor.number() == Some(1) => {
                 finder.act("is-allowing-unlabeled-network-traffic");
             }
@@ -246,7 +248,8 @@ fn labelled_network(finder: &mut Finder<'_, '_>, kind: i32) {
         _ => finder.act_by_kind(kind),
     }
 
-    if matches!(kind, 1409 | 1410) && !finder.object(b"nlbl_domain", 0) {
+    if matches!(kind, kinds::MAC_MAP_ADD | kinds::MAC_MAP_DEL) && !finder.object(b"nlbl_domain", 0)
+    {
         finder.cursor.rewind();
     }
 
@@ -256,7 +259,7 @@ fn labelled_network(finder: &mut Finder<'_, '_>, kind: i32) {
 
 /// Messages of user space: the user stands before the login id.
 fn of_user_space(finder: &mut Finder<'_, '_>, kind: i32) {
-    if kind == kinds::USER_LOGIN as i32 {
+    if kind == kinds::USER_LOGIN {
         // Who fails to log in has no login id.
         if finder.subject(b"id", 0) {
             finder.account();
@@ -274,22 +277,24 @@ fn of_user_space(finder: &mut Finder<'_, '_>, kind: i32) {
 
     finder.session(0);
     subject_fields(finder);
-    if matches!(kind, 1100..=1198 | 2100..=2998) && finder.has_fields {
+    if matches!(kind, kinds::FIRST_USER_MSG..kinds::LAST_USER_MSG | kinds::FIRST_USER_MSG2..kinds::LAST_USER_MSG2)
+        && finder.has_fields
+    {
         finder.subject_field(b"hostname", 0);
         finder.subject_field(b"addr", 0);
-        if !matches!(kind, 1105 | 1106 | 1109) {
+        if !matches!(kind, kinds::USER_START | kinds::USER_END | kinds::USER_ERR) {
             finder.subject_field(b"terminal", 0);
         }
     }
 
-    match kind as u32 {
+    match kind {
         kinds::USER_AVC => user_access(finder),
         _ => finder.result(0),
     }
 
     let operation = match kind {
         // USER_DEVICE
-        1137 => finder.cursor.find_anywhere(b"op"),
+        kinds::USER_DEVICE => finder.cursor.find_anywhere(b"op"),
         _ => None,
     };
     match operation {
@@ -297,7 +302,7 @@ fn of_user_space(finder: &mut Finder<'_, '_>, kind: i32) {
         None => finder.act_by_kind(kind),
     }
 
-    if kind != kinds::USER_AVC as i32 {
+    if kind != kinds::USER_AVC {
         finder.cursor.rewind();
         finder.normal.object.place = simple_object(finder, kind);
         finder.normal.object.detail = simple_detail(finder, kind);
@@ -323,9 +328,9 @@ fn user_access(finder: &mut Finder<'_, '_>) {
 fn how_of_user_space(finder: &mut Finder<'_, '_>, kind: i32) {
     match kind {
         // SYSTEM_BOOT and SYSTEM_SHUTDOWN
-        1127 | 1128 => {
+        kinds::SYSTEM_BOOT | kinds::SYSTEM_SHUTDOWN => {
             finder.normal.object.thing = match kind {
-                1127 => Thing::System,
+                kinds::SYSTEM_BOOT => Thing::System,
                 _ => Thing::Service,
             };
             how_is(finder, b"exe");
@@ -336,10 +341,10 @@ fn how_of_user_space(finder: &mut Finder<'_, '_>, kind: i32) {
 
     match kind {
         // ANOM_EXEC
-        2112 => {
+        kinds::ANOM_EXEC => {
             how_is(finder, b"terminal");
         }
-        1319 => {
+        kinds::TTY => {
             how_is(finder, b"comm");
         }
         _ => {
@@ -352,45 +357,66 @@ fn how_of_user_space(finder: &mut Finder<'_, '_>, kind: i32) {
 pub(super) fn simple_object(finder: &mut Finder<'_, '_>, kind: i32) -> Option<FieldPlace> {
     finder.cursor.first_field();
     let (name, thing): (&[u8], Thing) = match kind {
-        1130 | 1131 => (b"unit", Thing::Service),
-        1129 => (b"new-level", Thing::System),
-        2300 => (b"selected-context", Thing::UserSession),
-        2301 | 2302 | 1102 | 1135 | 1136 | 1114..=1117 | 1132 => return account_object(finder),
-        1105 | 1106 | 1109 | 1112 | 1113 => (b"terminal", Thing::UserSession),
-        1100 | 1101 | 1103 | 1104 | 1108 | 1110 | 1133 | 2100..=2102 | 2104 => {
-            (b"acct", Thing::UserSession)
-        }
-        2112 | 1123 => (b"cmd", Thing::Process),
-        1124 | 1319 => (b"data", Thing::Keystrokes),
-        1137 => (b"device", Thing::Keystrokes),
-        1138 => (b"sw", Thing::Software),
-        2502 => (b"vm", Thing::VirtualMachine),
-        2501 => (b"resrc", Thing::VirtualMachine),
-        2500 => (b"op", Thing::VirtualMachine),
-        2304 => (b"printer", Thing::Printer),
-        1305 => return configuration_object(finder),
-        1405 => (b"bool", Thing::Policy),
-        1404 => (b"enforcing", Thing::Policy),
-        1403 | 2303 | 2307..=2312 => {
+        kinds::SERVICE_START | kinds::SERVICE_STOP => (b"unit", Thing::Service),
+        kinds::SYSTEM_RUNLEVEL => (b"new-level", Thing::System),
+        kinds::USER_ROLE_CHANGE => (b"selected-context", Thing::UserSession),
+        kinds::ROLE_ASSIGN
+        | kinds::ROLE_REMOVE
+        | kinds::USER_MGMT
+        | kinds::ACCT_LOCK
+        | kinds::ACCT_UNLOCK
+        | kinds::ADD_USER..=kinds::DEL_GROUP
+        | kinds::GRP_MGMT => return account_object(finder),
+        kinds::USER_START
+        | kinds::USER_END
+        | kinds::USER_ERR
+        | kinds::USER_LOGIN
+        | kinds::USER_LOGOUT => (b"terminal", Thing::UserSession),
+        kinds::USER_AUTH
+        | kinds::USER_ACCT
+        | kinds::CRED_ACQ
+        | kinds::CRED_DISP
+        | kinds::USER_CHAUTHTOK
+        | kinds::CRED_REFR
+        | kinds::GRP_CHAUTHTOK
+        | kinds::ANOM_LOGIN_FAILURES..=kinds::ANOM_LOGIN_SESSIONS
+        | kinds::ANOM_LOGIN_LOCATION => (b"acct", Thing::UserSession),
+        kinds::ANOM_EXEC | kinds::USER_CMD => (b"cmd", Thing::Process),
+        kinds::USER_TTY | kinds::TTY => (b"data", Thing::Keystrokes),
+        kinds::USER_DEVICE => (b"device", Thing::Keystrokes),
+        kinds::SOFTWARE_UPDATE => (b"sw", Thing::Software),
+        kinds::VIRT_MACHINE_ID => (b"vm", Thing::VirtualMachine),
+        kinds::VIRT_RESOURCE => (b"resrc", Thing::VirtualMachine),
+        kinds::VIRT_CONTROL => (b"op", Thing::VirtualMachine),
+        kinds::LABEL_LEVEL_CHANGE => (b"printer", Thing::Printer),
+        kinds::CONFIG_CHANGE => return configuration_object(finder),
+        kinds::MAC_CONFIG_CHANGE => (b"bool", Thing::Policy),
+        kinds::MAC_STATUS => (b"enforcing", Thing::Policy),
+        kinds::MAC_POLICY_LOAD
+        | kinds::LABEL_OVERRIDE
+        | kinds::DEV_ALLOC..=kinds::USER_MAC_CONFIG_CHANGE => {
             finder.normal.object.thing = Thing::Policy;
             return None;
         }
-        1005 => (b"addr", finder.normal.object.thing),
-        1111 => {
+        kinds::USER => (b"addr", finder.normal.object.thing),
+        kinds::USYS_CONFIG => {
             if finder.cursor.find(b"op").is_some() {
                 finder.normal.action = Some(finder.meaning());
             }
             finder.normal.object.thing = Thing::System;
             return None;
         }
-        2404 => (b"fp", Thing::UserSession),
-        2407 => (b"addr", Thing::UserSession),
-        2109 => (b"hostname", Thing::FileSystem),
+        kinds::CRYPTO_KEY_USER => (b"fp", Thing::UserSession),
+        kinds::CRYPTO_SESSION => (b"addr", Thing::UserSession),
+        kinds::ANOM_RBAC_INTEGRITY_FAIL => (b"hostname", Thing::FileSystem),
         _ => return None,
     };
 
     finder.normal.object.thing = thing;
-    if matches!(kind, 1124 | 1319 | 1137 | 1138) {
+    if matches!(
+        kind,
+        kinds::USER_TTY | kinds::TTY | kinds::USER_DEVICE | kinds::SOFTWARE_UPDATE
+    ) {
         finder.cursor.rewind();
     }
 
@@ -440,8 +466,8 @@ fn configuration_object(finder: &mut Finder<'_, '_>) -> Option<FieldPlace> {
 fn simple_detail(finder: &mut Finder<'_, '_>, kind: i32) -> Option<FieldPlace> {
     finder.cursor.first_field();
     match kind {
-        2407 => finder.find_in(b"rport", 0),
-        1138 => finder.find_in(b"sw_type", 0),
+        kinds::CRYPTO_SESSION => finder.find_in(b"rport", 0),
+        kinds::SOFTWARE_UPDATE => finder.find_in(b"sw_type", 0),
         _ => None,
     }
 }
@@ -449,8 +475,8 @@ fn simple_detail(finder: &mut Finder<'_, '_>, kind: i32) -> Option<FieldPlace> {
 fn simple_second(finder: &mut Finder<'_, '_>, kind: i32) -> Option<FieldPlace> {
     finder.cursor.first_field();
     match kind {
-        2500 | 2501 => finder.find_in(b"vm", 0),
-        1138 => finder.find_in(b"root_dir", 0),
+        kinds::VIRT_CONTROL | kinds::VIRT_RESOURCE => finder.find_in(b"vm", 0),
+        kinds::SOFTWARE_UPDATE => finder.find_in(b"root_dir", 0),
         _ => None,
     }
 }

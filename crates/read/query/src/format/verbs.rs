@@ -1,6 +1,8 @@
 //! Words for what records and calls say was done.
 
 use super::thing::Thing;
+use abi::record_type as kinds;
+use abi::Verb;
 
 /// Actions by record type.
 #[rustfmt::skip]
@@ -189,73 +191,128 @@ impl Deed {
 /// Action of the call with this name.
 pub(super) fn of_call(call: &[u8]) -> Option<Deed> {
     let call = std::str::from_utf8(call).ok()?.to_ascii_lowercase();
-    Some(match call.as_str() {
-        "access" | "faccessat" | "faccessat2" | "fstat" | "lstat" | "newfstatat" | "stat"
-        | "stat64" | "statx" => Deed::Stat,
-        "chmod" | "fchmod" | "fchmodat" | "fchmodat2" => Deed::Permissions,
-        "chown" | "fchown" | "fchownat" | "fchownat2" | "lchown" => Deed::Owner,
-        "finit_module" | "init_module" => Deed::LoadModule,
-        "delete_module" => Deed::UnloadModule,
-        "fremovexattr" | "fsetxattr" | "lremovexattr" | "lsetxattr" | "mount_setattr"
-        | "removexattr" | "setxattr" => Deed::Attributes,
-        "mkdir" | "mkdirat" => Deed::MakeDirectory,
-        "fsconfig" | "fsmount" | "fsopen" | "fspick" | "mount" | "move_mount" => Deed::Mount,
-        "fstatfs" | "statfs" | "statmount" => Deed::StatFs,
-        "creat" | "fallocate" | "ftruncate" | "memfd_create" | "memfd_secret" | "open"
-        | "open_by_handle_at" | "openat" | "openat2" | "pidfd_getfd" | "readlink"
-        | "readlinkat" | "truncate" => Deed::Open,
-        "rename" | "renameat" | "renameat2" => Deed::Rename,
-        "rmdir" | "unlink" | "unlinkat" => Deed::Delete,
-        "symlink" | "symlinkat" => Deed::Link,
-        "umount" | "umount2" => Deed::Unmount,
-        "futimesat" | "utime" | "utimensat" | "utimes" => Deed::Time,
-        "execve" | "execveat" => Deed::Execute,
-        "accept" | "accept4" => Deed::Socket("accepted-connection-from"),
-        "bind" => Deed::Socket("bound-socket"),
-        "connect" => Deed::Socket("connected-to"),
-        "recvfrom" | "recvmsg" => Deed::Socket("received-from"),
-        "sendmsg" | "sendto" => Deed::Socket("sent-to"),
-        "kill" | "tgkill" | "tkill" => Deed::Kill,
-        "setegid" | "seteuid" | "setfsgid" | "setfsuid" | "setgid" | "setregid" | "setresgid"
-        | "setresuid" | "setreuid" | "setuid" => Deed::Identity,
-        "adjtimex" | "clock_settime" | "clock_settime64" | "settimeofday" | "stime" => {
-            Deed::SystemTime
-        }
-        "mknod" | "mknodat" => Deed::MakeDevice,
-        "setdomainname" | "sethostname" => Deed::SystemName,
-        "brk" | "map_shadow_stack" | "mmap" => Deed::Memory,
-        "sched_setattr" | "sched_setparam" | "sched_setscheduler" => Deed::Scheduler,
-        "landlock_add_rule"
-        | "landlock_create_ruleset"
-        | "landlock_restrict_self"
-        | "lsm_set_self_attr"
-        | "mseal" => Deed::Security,
-        _ => return None,
+    let row = abi::call(&call);
+    if row.is_wordless {
+        return None;
+    }
+    of_verb(row.verb?)
+}
+
+/// Action of what a call does, if auparse has a word for it.
+fn of_verb(verb: Verb) -> Option<Deed> {
+    Some(match verb {
+        Verb::Delete => Deed::Delete,
+        Verb::Rename => Deed::Rename,
+        Verb::MakeDirectory => Deed::MakeDirectory,
+        Verb::MakeNode => Deed::MakeDevice,
+        Verb::Symlink => Deed::Link,
+        Verb::Open
+        | Verb::Create
+        | Verb::ReadLink
+        | Verb::Truncate
+        | Verb::Allocate
+        | Verb::MakeMemoryFile
+        | Verb::TakeDescriptor => Deed::Open,
+        Verb::Execute => Deed::Execute,
+        Verb::SetMode => Deed::Permissions,
+        Verb::SetOwner => Deed::Owner,
+        Verb::SetXattr | Verb::RemoveXattr | Verb::SetMountAttributes => Deed::Attributes,
+        Verb::SetTimes => Deed::Time,
+        Verb::Stat | Verb::CheckAccess => Deed::Stat,
+        Verb::StatFileSystem => Deed::StatFs,
+        Verb::Mount | Verb::MoveMount | Verb::PrepareMount => Deed::Mount,
+        Verb::Unmount => Deed::Unmount,
+        Verb::LoadModule => Deed::LoadModule,
+        Verb::UnloadModule => Deed::UnloadModule,
+        Verb::SetClock => Deed::SystemTime,
+        Verb::SetHostName => Deed::SystemName,
+        Verb::Signal => Deed::Kill,
+        Verb::SetUser | Verb::SetGroup => Deed::Identity,
+        Verb::MapMemory => Deed::Memory,
+        Verb::Schedule => Deed::Scheduler,
+        Verb::Confine => Deed::Security,
+        Verb::Bind => Deed::Socket("bound-socket"),
+        Verb::Connect => Deed::Socket("connected-to"),
+        Verb::Accept => Deed::Socket("accepted-connection-from"),
+        Verb::Send => Deed::Socket("sent-to"),
+        Verb::Receive => Deed::Socket("received-from"),
+        Verb::Link
+        | Verb::ChangeDirectory
+        | Verb::ChangeRoot
+        | Verb::PivotRoot
+        | Verb::ListDirectory
+        | Verb::GetXattr
+        | Verb::ListXattr
+        | Verb::SetQuota
+        | Verb::OpenMount
+        | Verb::Swap
+        | Verb::LoadKernel
+        | Verb::UseBpf
+        | Verb::UseKeys
+        | Verb::Fork
+        | Verb::Exit
+        | Verb::Trace
+        | Verb::ReadMemory
+        | Verb::WriteMemory
+        | Verb::SetGroups
+        | Verb::SetCapabilities
+        | Verb::SetLimit
+        | Verb::MakeSocket
+        | Verb::Listen => return None,
     })
 }
 
 /// The group of a type of record.
 pub(super) fn group(kind: i32) -> &'static str {
     match kind {
-        1100..=1101 | 1103..=1106 | 1108..=1110 | 1112..=1113 | 1006 => "user-login",
-        1126 | 1119 => "group-change",
-        1102 | 1114..=1117 | 1132..=1133 | 1135..=1136 => "user-account",
-        2000 | 1127..=1131 => "system-services",
-        1111 | 1305 | 1325 | 1328 | 1332 | 1333 | 1137 | 1138 => "configuration",
-        1326 => "dac-decision",
-        1120..=1121 | 1123 | 1125 => "user-space",
-        1124 | 1319 => "TTY",
-        1335 | 1200..=1299 => "audit-daemon",
-        1122 | 1107 | 1502..=1503 | 1506 | 1400..=1402 => "mac-decision",
-        1800..=1899 | 2109 => "integrity",
-        1700..=1799 | 2100..=2108 | 2110..=2199 => "anomaly",
-        2200..=2299 => "anomaly-response",
-        1403..=1499 | 1500..=1501 | 1504..=1505 | 2300..=2399 => "mac",
-        1600..=1699 | 2400..=2499 => "crypto",
-        2500..=2599 => "virt",
-        1300..=1304 | 1306..=1315 | 1317..=1318 | 1321..=1324 | 1336 => "audit-rule",
-        1331 => "av-decision",
-        1334 => "bpf-program",
+        kinds::USER_AUTH..=kinds::USER_ACCT
+        | kinds::CRED_ACQ..=kinds::USER_END
+        | kinds::USER_CHAUTHTOK..=kinds::CRED_REFR
+        | kinds::USER_LOGIN..=kinds::USER_LOGOUT
+        | kinds::LOGIN => "user-login",
+        kinds::GRP_AUTH | kinds::CHGRP_ID => "group-change",
+        kinds::USER_MGMT
+        | kinds::ADD_USER..=kinds::DEL_GROUP
+        | kinds::GRP_MGMT..=kinds::GRP_CHAUTHTOK
+        | kinds::ACCT_LOCK..=kinds::ACCT_UNLOCK => "user-account",
+        kinds::KERNEL | kinds::SYSTEM_BOOT..=kinds::SERVICE_STOP => "system-services",
+        kinds::USYS_CONFIG
+        | kinds::CONFIG_CHANGE
+        | kinds::NETFILTER_CFG
+        | kinds::FEATURE_CHANGE
+        | kinds::TIME_INJOFFSET
+        | kinds::TIME_ADJNTPVAL
+        | kinds::USER_DEVICE
+        | kinds::SOFTWARE_UPDATE => "configuration",
+        kinds::SECCOMP => "dac-decision",
+        kinds::TEST..=kinds::TRUSTED_APP | kinds::USER_CMD | kinds::CHUSER_ID => "user-space",
+        kinds::USER_TTY | kinds::TTY => "TTY",
+        kinds::EVENT_LISTENER | kinds::FIRST_DAEMON..=kinds::LAST_DAEMON => "audit-daemon",
+        kinds::USER_SELINUX_ERR
+        | kinds::USER_AVC
+        | kinds::APPARMOR_ALLOWED..=kinds::APPARMOR_DENIED
+        | kinds::APPARMOR_ERROR
+        | kinds::AVC..=kinds::AVC_PATH => "mac-decision",
+        kinds::FIRST_INTEGRITY_MSG..=kinds::LAST_INTEGRITY_MSG
+        | kinds::ANOM_RBAC_INTEGRITY_FAIL => "integrity",
+        kinds::FIRST_KERN_ANOM_MSG..=kinds::LAST_KERN_ANOM_MSG
+        | kinds::ANOM_LOGIN_FAILURES..=kinds::ANOM_RBAC_FAIL
+        | kinds::ANOM_CRYPTO_FAIL..=kinds::LAST_ANOM_MSG => "anomaly",
+        kinds::FIRST_ANOM_RESP..=kinds::LAST_ANOM_RESP => "anomaly-response",
+        kinds::MAC_POLICY_LOAD..=kinds::LAST_SELINUX
+        | kinds::APPARMOR..=kinds::APPARMOR_AUDIT
+        | kinds::APPARMOR_HINT..=kinds::APPARMOR_STATUS
+        | kinds::FIRST_USER_LSPP_MSG..=kinds::LAST_USER_LSPP_MSG => "mac",
+        kinds::FIRST_KERN_CRYPTO_MSG..=kinds::LAST_KERN_CRYPTO_MSG
+        | kinds::FIRST_CRYPTO_MSG..=kinds::LAST_CRYPTO_MSG => "crypto",
+        kinds::FIRST_VIRT_MSG..=kinds::LAST_VIRT_MSG => "virt",
+        kinds::SYSCALL..=kinds::SOCKETCALL
+        | kinds::SOCKADDR..=kinds::MQ_GETSETATTR
+        | kinds::FD_PAIR..=kinds::OBJ_PID
+        | kinds::BPRM_FCAPS..=kinds::NETFILTER_PKT
+        | kinds::URINGOP => "audit-rule",
+        kinds::FANOTIFY => "av-decision",
+        kinds::BPF => "bpf-program",
         _ => "unknown",
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::head::{head, Head};
 use crate::prefix::may_have_record;
-use crate::{kind, Dialect};
+use crate::Dialect;
+use abi::record_type as kinds;
 use memchr::{memchr, memrchr};
 
 /// Nominal length of a block in bytes.
@@ -66,7 +67,7 @@ impl Block {
                 continue;
             };
             block.add(&head);
-            if head.kind != kind::EOE {
+            if head.kind != kinds::EOE {
                 open = stamp(line).unwrap_or_default();
             }
         }
@@ -76,7 +77,7 @@ impl Block {
 
     /// Counts a record in.
     pub(crate) fn add(&mut self, head: &Head<'_>) {
-        self.has_eoe |= head.kind == kind::EOE;
+        self.has_eoe |= head.kind == kinds::EOE;
         let stamp = (head.sec, head.msec, head.serial);
         if self.last == Some(stamp) {
             return;

@@ -9,6 +9,7 @@ use crate::head::head;
 use crate::number::{signed, unsigned};
 use crate::walk::Walk;
 use crate::{calls, Dialect, SEPARATOR};
+use abi::record_type as kinds;
 use memchr::{memchr, memchr_iter};
 
 /// 64-bit words of the filter of text.
@@ -17,8 +18,6 @@ pub(crate) const TEXT_WORDS: usize = 1024;
 pub(crate) const NUMBER_WORDS: usize = 256;
 /// Most record types of a block; with more, it may hold any.
 pub(crate) const KINDS_MAX: usize = 255;
-
-const SOCKADDR: i32 = 1306;
 
 /// Meaning of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +71,7 @@ impl Terms {
             terms.add_text(line);
             let record = &line[..memchr(SEPARATOR, line).unwrap_or(line.len())];
             terms.add_fields(line, record.len(), &mut decoded);
-            if head.kind == SOCKADDR {
+            if head.kind == kinds::SOCKADDR {
                 terms.add_host(record);
             }
         }

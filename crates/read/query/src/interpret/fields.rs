@@ -74,7 +74,7 @@ impl<'e> Interpretations<'e> {
 /// Number of fields that few records of a type exceed.
 fn fields_of(kind: i32) -> usize {
     match kind {
-        crate::kind::SYSCALL => 32,
+        kinds::SYSCALL => 32,
         _ => 16,
     }
 }
@@ -248,7 +248,7 @@ impl<'e> RecordFields<'e> {
         match name {
             b"type" if place == 1 => {
                 self.kind = crate::kind::number(value, dialect);
-                if self.kind as u32 == kinds::URINGOP {
+                if self.kind == kinds::URINGOP {
                     self.machine = Machine::Uring;
                 }
             }
@@ -274,7 +274,7 @@ impl<'e> RecordFields<'e> {
         word: &'e [u8],
         words: &mut impl Iterator<Item = (&'e [u8], Option<usize>)>,
     ) {
-        if !matches!(self.kind as u32, kinds::AVC | kinds::USER_AVC) {
+        if !matches!(self.kind, kinds::AVC | kinds::USER_AVC) {
             return;
         }
 

@@ -2,17 +2,6 @@
 
 use abi::record_type as kinds;
 
-/// ADD_GROUP.
-const ADD_GROUP: u32 = 1116;
-/// DEL_GROUP.
-const DEL_GROUP: u32 = 1117;
-/// TRUSTED_APP.
-const TRUSTED_APP: u32 = 1121;
-/// GRP_MGMT.
-const GRP_MGMT: u32 = 1132;
-/// CRYPTO_KEY_USER.
-const CRYPTO_KEY_USER: u32 = 2404;
-
 /// Kind of value that a field has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)] // named after the fields and arguments that have them
@@ -72,7 +61,7 @@ pub fn field_type(kind: i32, name: &[u8], value: &[u8]) -> FieldType {
 
     let is_text = value.first() == Some(&b'"');
     let is_hex = value.iter().all(u8::is_ascii_hexdigit);
-    match (kind as u32, name) {
+    match (kind, name) {
         (kinds::EXECVE, [b'a', ..]) if name != b"argc" && !has(name, b"_len") => Escaped,
         (kinds::AVC, b"saddr") => Unclassified,
         (kinds::USER_TTY, b"msg") => Escaped,
@@ -81,9 +70,9 @@ pub fn field_type(kind: i32, name: &[u8], value: &[u8]) -> FieldType {
         (_, b"acct") => Unclassified,
         (kinds::PATH, b"flags") => Flags,
         (kinds::MQ_OPEN, b"mode") => ModeShort,
-        (CRYPTO_KEY_USER, b"fp") => Unclassified,
-        (ADD_GROUP | GRP_MGMT | DEL_GROUP, b"id") => Gid,
-        (TRUSTED_APP, _) => of_application(name, value),
+        (kinds::CRYPTO_KEY_USER, b"fp") => Unclassified,
+        (kinds::ADD_GROUP | kinds::GRP_MGMT | kinds::DEL_GROUP, b"id") => Gid,
+        (kinds::TRUSTED_APP, _) => of_application(name, value),
         (kinds::KERN_MODULE, b"name") => Escaped,
         _ => by_name(name),
     }

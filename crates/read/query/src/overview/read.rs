@@ -6,14 +6,7 @@ use crate::facts::{Facts, Wanted, NO_ID, NO_LOGIN};
 use crate::fields::{Field, Fields};
 use crate::walk::Text;
 use crate::Dialect;
-
-const USER_AUTH: i32 = 1100;
-const USER_LOGIN: i32 = 1112;
-const USER_CMD: i32 = 1123;
-const DAEMON_ERR: i32 = 1209;
-const CONFIG_CHANGE: i32 = 1305;
-const AVC: i32 = 1400;
-const USER_AVC: i32 = 1107;
+use abi::record_type as kinds;
 
 /// Programs that let a user act as another one.
 const ELEVATING: [&[u8]; 8] = [
@@ -24,25 +17,40 @@ const ELEVATING: [&[u8]; 8] = [
 /// CHGRP_ID, CHUSER_ID, GRP_MGMT, GRP_CHAUTHTOK, ACCT_LOCK, ACCT_UNLOCK, USER_ROLE_CHANGE, ROLE_ASSIGN, ROLE_REMOVE,
 /// ROLE_MODIFY.
 const ACCOUNT_KINDS: [i32; 16] = [
-    1102, 1108, 1114, 1115, 1116, 1117, 1119, 1125, 1132, 1133, 1135, 1136, 2300, 2301, 2302, 2311,
+    kinds::USER_MGMT,
+    kinds::USER_CHAUTHTOK,
+    kinds::ADD_USER,
+    kinds::DEL_USER,
+    kinds::ADD_GROUP,
+    kinds::DEL_GROUP,
+    kinds::CHGRP_ID,
+    kinds::CHUSER_ID,
+    kinds::GRP_MGMT,
+    kinds::GRP_CHAUTHTOK,
+    kinds::ACCT_LOCK,
+    kinds::ACCT_UNLOCK,
+    kinds::USER_ROLE_CHANGE,
+    kinds::ROLE_ASSIGN,
+    kinds::ROLE_REMOVE,
+    kinds::ROLE_MODIFY,
 ];
 
 /// Types of changes of auditing and of the security module: DAEMON_START, DAEMON_END, DAEMON_ABORT, DAEMON_CONFIG,
 /// DAEMON_RECONFIG, DAEMON_ERR, CONFIG_CHANGE, FEATURE_CHANGE, USYS_CONFIG, MAC_POLICY_LOAD, MAC_STATUS,
 /// MAC_CONFIG_CHANGE.
 const AUDIT_KINDS: [i32; 12] = [
-    1200,
-    1201,
-    1202,
-    1203,
+    kinds::DAEMON_START,
+    kinds::DAEMON_END,
+    kinds::DAEMON_ABORT,
+    kinds::DAEMON_CONFIG,
     1204,
-    DAEMON_ERR,
-    CONFIG_CHANGE,
-    1328,
-    1111,
-    1403,
-    1404,
-    1405,
+    kinds::DAEMON_ERR,
+    kinds::CONFIG_CHANGE,
+    kinds::FEATURE_CHANGE,
+    kinds::USYS_CONFIG,
+    kinds::MAC_POLICY_LOAD,
+    kinds::MAC_STATUS,
+    kinds::MAC_CONFIG_CHANGE,
 ];
 
 /// Fields of a change that its other columns have, or that say who made it.
@@ -145,9 +153,9 @@ enum Sections {
 
 fn sections_of(kind: i32) -> Sections {
     match kind {
-        USER_AUTH | USER_LOGIN => Sections::Logins,
-        USER_CMD => Sections::Command,
-        AVC | USER_AVC | 1500..=1507 => Sections::Denials,
+        kinds::USER_AUTH | kinds::USER_LOGIN => Sections::Logins,
+        kinds::USER_CMD => Sections::Command,
+        kinds::AVC | kinds::USER_AVC | kinds::APPARMOR..=kinds::APPARMOR_KILL => Sections::Denials,
         _ if ACCOUNT_KINDS.contains(&kind) => Sections::Accounts,
         _ if AUDIT_KINDS.contains(&kind) => Sections::Audit,
         _ => Sections::None,
@@ -225,7 +233,7 @@ impl SectionRecord<'_, '_> {
 
     fn elevation(&self, put: Put<'_>) {
         // sudo runs a command as another account, whose name the record does not have.
-        let account = if self.record.kind == USER_CMD {
+        let account = if self.record.kind == kinds::USER_CMD {
             None
         } else {
             self.account_name()
@@ -273,7 +281,9 @@ impl SectionRecord<'_, '_> {
     }
 
     fn change(&self, lost: &mut u64, put: Put<'_>) {
-        if self.record.kind == DAEMON_ERR && self.field(b"op").as_deref() == Some(b"events-lost") {
+        if self.record.kind == kinds::DAEMON_ERR
+            && self.field(b"op").as_deref() == Some(b"events-lost")
+        {
             let number = self.field(b"lost");
             let number = number.and_then(|text| std::str::from_utf8(&text).ok()?.parse().ok());
             *lost = lost.saturating_add(number.unwrap_or(0));
@@ -328,7 +338,7 @@ fn value<'e>(field: &Field<'e>) -> Option<Text<'e>> {
 /// Denials of security modules.
 fn denials(event: EventView<'_>, facts: &Facts<'_>, host: &Option<Box<[u8]>>, put: Put<'_>) {
     let is_permissive = event.records().any(|record| {
-        matches!(record.kind, AVC | USER_AVC)
+        matches!(record.kind, kinds::AVC | kinds::USER_AVC)
             && memchr::memmem::find(record.text, b"permissive=1").is_some()
     });
 

@@ -8,6 +8,7 @@ use crate::event::{EventView, RecordSpan};
 use crate::head::{head, Head, NoHead};
 use crate::prefix::may_have_record;
 use crate::{kind, Dialect, TimeRange};
+use abi::record_type as kinds;
 use memchr::{memchr, memchr2, memrchr};
 use std::collections::VecDeque;
 
@@ -273,7 +274,7 @@ impl Part {
             }
             extent.begin(&head, reading.range);
             // An end without an event is nothing.
-            if head.kind != kind::EOE {
+            if head.kind != kinds::EOE {
                 self.places.push(place);
                 open = Some(Open {
                     stamp: stamp(line, &head),
@@ -292,7 +293,7 @@ impl Part {
 
     fn join(&mut self, open: Option<&Open<'_>>, place: RecordSpan) -> Result<(), NotOrdered> {
         // A second event with the same key: which of them comes first depends on those before.
-        if open.is_some_and(|open| open.is_single) && place.kind != kind::EOE {
+        if open.is_some_and(|open| open.is_single) && place.kind != kinds::EOE {
             return Err(NotOrdered);
         }
         if open.is_some_and(|open| open.is_single) {

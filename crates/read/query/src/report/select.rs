@@ -4,48 +4,48 @@ use super::{Changes, Kind, Request};
 use crate::event::EventView;
 use crate::facts::Facts;
 use crate::Dialect;
+use abi::record_type as kinds;
 
-pub(super) const CONFIG_CHANGE: i32 = 1305;
-pub(super) const DAEMON_CONFIG: i32 = 1203;
-pub(super) const USYS_CONFIG: i32 = 1111;
-pub(super) const NETFILTER_CFG: i32 = 1325;
-pub(super) const FEATURE_CHANGE: i32 = 1328;
-pub(super) const USER_MAC_CONFIG_CHANGE: i32 = 2312;
-pub(super) const MAC: (i32, i32) = (1403, 1417);
+pub(super) const CONFIG_CHANGE: i32 = kinds::CONFIG_CHANGE;
+pub(super) const DAEMON_CONFIG: i32 = kinds::DAEMON_CONFIG;
+pub(super) const USYS_CONFIG: i32 = kinds::USYS_CONFIG;
+pub(super) const NETFILTER_CFG: i32 = kinds::NETFILTER_CFG;
+pub(super) const FEATURE_CHANGE: i32 = kinds::FEATURE_CHANGE;
+pub(super) const USER_MAC_CONFIG_CHANGE: i32 = kinds::USER_MAC_CONFIG_CHANGE;
+pub(super) const MAC: (i32, i32) = (kinds::MAC_POLICY_LOAD, kinds::MAC_UNLBL_STCDEL);
 /// A MAC summary takes fewer types than a MAC list.
-pub(super) const MAC_OF_SUMMARY: (i32, i32) = (1403, 1410);
-pub(super) const USER_LSPP: (i32, i32) = (2300, 2399);
-pub(super) const INTEGRITY: (i32, i32) = (1800, 1899);
-pub(super) const VIRT: (i32, i32) = (2500, 2599);
-pub(super) const ANOMALY: (i32, i32) = (2100, 2199);
-pub(super) const KERNEL_ANOMALY: (i32, i32) = (1700, 1799);
-pub(super) const RESPONSE: (i32, i32) = (2200, 2299);
-pub(super) const KERNEL_CRYPTO: (i32, i32) = (1600, 1699);
-pub(super) const CRYPTO: (i32, i32) = (2400, 2499);
-pub(super) const ACCOUNT: (i32, i32) = (1114, 1117);
-pub(super) const ROLE: (i32, i32) = (2301, 2302);
-pub(super) const USER_AUTH: i32 = 1100;
-pub(super) const USER_MGMT: i32 = 1102;
-pub(super) const USER_AVC: i32 = 1107;
-pub(super) const USER_CHAUTHTOK: i32 = 1108;
-pub(super) const USER_LOGIN: i32 = 1112;
-const USER_TTY: i32 = 1124;
-pub(super) const GRP_AUTH: i32 = 1126;
-pub(super) const GRP_MGMT: i32 = 1132;
-const TTY: i32 = 1319;
-const SECCOMP: i32 = 1326;
-pub(super) const AVC: i32 = 1400;
-const APPARMOR: (i32, i32) = (1500, 1507);
+pub(super) const MAC_OF_SUMMARY: (i32, i32) = (kinds::MAC_POLICY_LOAD, kinds::MAC_MAP_DEL);
+pub(super) const USER_LSPP: (i32, i32) = (kinds::FIRST_USER_LSPP_MSG, kinds::LAST_USER_LSPP_MSG);
+pub(super) const INTEGRITY: (i32, i32) = (kinds::FIRST_INTEGRITY_MSG, kinds::LAST_INTEGRITY_MSG);
+pub(super) const VIRT: (i32, i32) = (kinds::FIRST_VIRT_MSG, kinds::LAST_VIRT_MSG);
+pub(super) const ANOMALY: (i32, i32) = (kinds::FIRST_ANOM_MSG, kinds::LAST_ANOM_MSG);
+pub(super) const KERNEL_ANOMALY: (i32, i32) =
+    (kinds::FIRST_KERN_ANOM_MSG, kinds::LAST_KERN_ANOM_MSG);
+pub(super) const RESPONSE: (i32, i32) = (kinds::FIRST_ANOM_RESP, kinds::LAST_ANOM_RESP);
+pub(super) const KERNEL_CRYPTO: (i32, i32) =
+    (kinds::FIRST_KERN_CRYPTO_MSG, kinds::LAST_KERN_CRYPTO_MSG);
+pub(super) const CRYPTO: (i32, i32) = (kinds::FIRST_CRYPTO_MSG, kinds::LAST_CRYPTO_MSG);
+pub(super) const ACCOUNT: (i32, i32) = (kinds::ADD_USER, kinds::DEL_GROUP);
+pub(super) const ROLE: (i32, i32) = (kinds::ROLE_ASSIGN, kinds::ROLE_REMOVE);
+pub(super) const USER_AUTH: i32 = kinds::USER_AUTH;
+pub(super) const USER_MGMT: i32 = kinds::USER_MGMT;
+pub(super) const USER_AVC: i32 = kinds::USER_AVC;
+pub(super) const USER_CHAUTHTOK: i32 = kinds::USER_CHAUTHTOK;
+pub(super) const USER_LOGIN: i32 = kinds::USER_LOGIN;
+pub(super) const GRP_AUTH: i32 = kinds::GRP_AUTH;
+pub(super) const GRP_MGMT: i32 = kinds::GRP_MGMT;
+pub(super) const AVC: i32 = kinds::AVC;
+const APPARMOR: (i32, i32) = (kinds::APPARMOR, kinds::APPARMOR_KILL);
 
 /// Types that add something, each followed by the type that deletes it.
 const PAIRS: [(i32, i32); 7] = [
-    (1114, 1115),
-    (1116, 1117),
-    (1407, 1408),
-    (1409, 1410),
-    (1411, 1412),
-    (1413, 1414),
-    (1416, 1417),
+    (kinds::ADD_USER, kinds::DEL_USER),
+    (kinds::ADD_GROUP, kinds::DEL_GROUP),
+    (kinds::MAC_CIPSOV4_ADD, kinds::MAC_CIPSOV4_DEL),
+    (kinds::MAC_MAP_ADD, kinds::MAC_MAP_DEL),
+    (kinds::MAC_IPSEC_ADDSA, kinds::MAC_IPSEC_DELSA),
+    (kinds::MAC_IPSEC_ADDSPD, kinds::MAC_IPSEC_DELSPD),
+    (kinds::MAC_UNLBL_STCADD, kinds::MAC_UNLBL_STCDEL),
 ];
 
 impl EventView<'_> {
@@ -116,11 +116,11 @@ impl Request {
             Kind::User => facts.ids.uid != crate::NO_ID,
             Kind::Exe => facts.exe.is_some(),
             Kind::Comm => facts.comm.is_some(),
-            Kind::Anomaly => has_of(ANOMALY) || has_of(KERNEL_ANOMALY) || has(SECCOMP),
+            Kind::Anomaly => has_of(ANOMALY) || has_of(KERNEL_ANOMALY) || has(kinds::SECCOMP),
             Kind::Response => has_of(RESPONSE),
             Kind::Crypto => has_of(KERNEL_CRYPTO) || has_of(CRYPTO),
             Kind::Key => facts.keys.is_some(),
-            Kind::Tty => matches!(event.kind(), TTY | USER_TTY),
+            Kind::Tty => matches!(event.kind(), kinds::TTY | kinds::USER_TTY),
             Kind::Main => true,
             Kind::Log => false,
         }

@@ -13,6 +13,7 @@ use super::{Kind, Request, NONE_FOUND};
 use crate::event::EventView;
 use crate::facts::{Facts, Wanted, NO_LOGIN};
 use crate::{time, Dialect};
+use abi::record_type as kinds;
 
 /// Numbers of the main summary, in the order in which they are printed.
 #[derive(Debug, Clone, Copy)]
@@ -209,7 +210,7 @@ impl Summary {
         // Calls and what belongs to them, which most events are, count below for nothing.
         if event
             .records()
-            .all(|record| matches!(record.kind, 1300..=1304 | 1306..=1324 | 1327))
+            .all(|record| matches!(record.kind, kinds::SYSCALL..=kinds::SOCKETCALL | kinds::SOCKADDR..=kinds::NETFILTER_PKT | kinds::PROCTITLE))
         {
             return;
         }

@@ -1,9 +1,10 @@
 //! What the counts of a report need of each event, read by any thread, for the one thread that counts in the order of
 //! the log.
 
-use super::{keys, labels, word_of, DAEMON_ABORT, DAEMON_END, DAEMON_ERR, DAEMON_START};
+use super::{keys, labels, word_of};
 use crate::row::Row;
 use crate::EventView;
+use abi::record_type as kinds;
 
 /// A text of [`Digests`].
 #[derive(Debug, Clone, Copy, Default)]
@@ -105,7 +106,7 @@ impl Digests {
 
     /// What the daemon says about losses.
     fn loss(&mut self, event: EventView<'_>, kind: i32) -> Option<(u64, Span)> {
-        if kind != DAEMON_ERR {
+        if kind != kinds::DAEMON_ERR {
             return None;
         }
         let text = event.records().next()?.text;
@@ -144,6 +145,9 @@ impl Digests {
 impl Digest {
     /// Whether the daemon started or ended.
     pub(super) fn is_mark(&self) -> bool {
-        matches!(self.kind, DAEMON_START | DAEMON_END | DAEMON_ABORT)
+        matches!(
+            self.kind,
+            kinds::DAEMON_START | kinds::DAEMON_END | kinds::DAEMON_ABORT
+        )
     }
 }

@@ -25,10 +25,6 @@ use processes::{Processes, Seen};
 use series::{Scale, Series};
 use tree::Tree;
 
-const DAEMON_START: i32 = 1200;
-const DAEMON_END: i32 = 1201;
-const DAEMON_ABORT: i32 = 1202;
-const DAEMON_ERR: i32 = 1209;
 /// Losses and changes of the daemon that are listed.
 const MARKS_MAX: usize = 200;
 /// Times without events that are listed.
