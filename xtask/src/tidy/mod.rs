@@ -55,13 +55,12 @@ const EXCEPTIONS: [Exception; 2] = [
 
 /// Names that more than two types have for now. Whoever renames types takes them from here.
 const SHARED_NAMES: &str = "\
-    Action Answer Asked Batch Call Chain Change Class Client Container Context Cursor Decision Draft \
-    Durability Engine Entry Event Events Extra Facts Fault Field Fields Files Filter Finding Finished \
-    Form Format Found Group Head Host Item Job Kept Kernel Key Kind Known Level Line Lines Machine Made \
-    Maker Names Next Node Opened Outcome Part Parts Pending Place Process Program Progress Reader \
-    Reading Record Refused Reply Request Row Rows Run Seen Sender Shared Signals Sink Source State Step \
-    Store Stream Subject Summary System Table Target Test Totals Tree Trouble Value Verdict Waiting Walk \
-    Wanted Word Words Writer";
+    Action Answer Asked Call Change Class Client Container Context Cursor Decision Draft Engine Entry \
+    Event Events Extra Facts Fault Field Files Filter Form Format Found Group Host Item Kept Kernel Key \
+    Kind Known Level Line Lines Machine Made Maker Names Next Node Outcome Part Parts Pending Place \
+    Process Program Progress Reader Reading Record Refused Reply Request Row Rows Run Seen Sender Shared \
+    Signals Sink Source State Step Store Subject Summary System Table Target Test Totals Tree Value \
+    Verdict Waiting Walk Wanted Word Words Writer";
 
 /// Fails with an error that names every place where the code breaks a rule.
 pub(crate) fn check(root: &Path) -> Result<()> {

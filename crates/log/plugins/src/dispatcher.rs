@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use conf::Plugins;
-use journal::{Action, Severity};
+use journal::{OwnerAction, Severity};
 use privsep::spawn::Launcher;
 use rustix::event::{poll, PollFd, Timespec};
 
@@ -56,7 +56,7 @@ pub struct Dispatcher {
     ending: Vec<Ending>,
     waiting: VecDeque<Waiting>,
     waiting_bytes: usize,
-    actions: Vec<Action>,
+    actions: Vec<OwnerAction>,
 }
 
 impl Dispatcher {
@@ -202,7 +202,7 @@ impl Dispatcher {
     }
 
     /// Returns the messages and actions for the owner, oldest first, and empties the list.
-    pub fn take_actions(&mut self) -> Vec<Action> {
+    pub fn take_actions(&mut self) -> Vec<OwnerAction> {
         std::mem::take(&mut self.actions)
     }
 
@@ -221,7 +221,7 @@ impl Dispatcher {
 
     /// Ends all plugins at the end of the daemon: passes events on for a second at most, then ends
     /// the programs, each within two more seconds. Returns the messages for the owner.
-    pub fn stop(mut self) -> Vec<Action> {
+    pub fn stop(mut self) -> Vec<OwnerAction> {
         self.release(None);
         let deadline = Instant::now() + LAST_PATIENCE;
         loop {
@@ -242,7 +242,7 @@ impl Dispatcher {
                 let name = &runner.plugin.name;
                 let text = format!("plugin {name}: {rest} records were not taken before the end");
                 let severity = Severity::Error;
-                self.actions.push(Action::Say { severity, text });
+                self.actions.push(OwnerAction::Message { severity, text });
             }
         }
 

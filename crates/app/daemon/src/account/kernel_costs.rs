@@ -54,6 +54,7 @@ pub(crate) fn told(kind: u16, body: &[u8]) -> Option<EventOrigin<'_>> {
 fn path(logged: &[u8]) -> Option<Vec<u8>> {
     match logged {
         [b'"', path @ .., b'"'] => Some(path.to_vec()),
+        // The kernel quotes a path without special characters, and writes others in hexadecimal.
         _ => unhex(std::str::from_utf8(logged).ok()?).filter(|path| !path.is_empty()),
     }
 }

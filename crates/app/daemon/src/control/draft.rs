@@ -138,6 +138,7 @@ impl Draft {
             _ => None,
         };
 
+        // The code that reads files runs the step, so that a request means what the line would mean there.
         let result = self.set.run(&Source::default(), command);
         if let Some((rule, is_added)) = change {
             self.changes.push(RuleChange {
@@ -192,6 +193,7 @@ impl Draft {
             Some(Some(key)) => Some(key),
             None => None,
         };
+        // auditctl -D sends the kernel one request for each rule: with none, a lock has nothing to refuse.
         if self.set.rules.is_empty() {
             return Ok(());
         }

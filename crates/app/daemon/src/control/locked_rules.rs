@@ -120,6 +120,7 @@ impl LockedRules {
 
     /// Puts the locked settings into `config`. Returns whether it had others.
     pub(crate) fn hold(&self, config: &mut Config) -> bool {
+        // What the file wanted, before it is overwritten: the caller logs the attempt.
         let wanted = LockedRules {
             rules: self.rules.clone(),
             ..LockedRules::of(&[], self.failure, self.rate, config)

@@ -61,6 +61,7 @@ impl Grouped {
             return place.map_or(0, |place| self.end_one(place, sink));
         }
 
+        // Records of different events can be interleaved.
         let place = place.unwrap_or_else(|| {
             let mut open = self.spare.pop().unwrap_or_else(|| OpenEvent::new(stamp));
             open.stamp = stamp;

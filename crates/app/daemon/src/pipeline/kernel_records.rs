@@ -164,6 +164,7 @@ impl KernelRecords {
     /// Makes the kernel match these rules from now on. Records that the kernel makes about this are
     /// not written: the caller logs who wanted the change.
     pub(crate) fn replace_rules(&mut self, rules: &[Rule]) -> Result<()> {
+        // While audit is off, the kernel logs no changes, and the announcements would stay.
         let is_logged = self.socket().status()?.enabled != 0;
         let is_rule = |change: &Vec<u8>| {
             change.starts_with(b"op=add_rule ") || change.starts_with(b"op=remove_rule ")
@@ -274,6 +275,7 @@ impl KernelRecords {
                 }
                 Ok(None) if came => return events,
                 Ok(None) => return events + self.end_events(encoder, out),
+                // ENOBUFS: the socket's buffer was full, and the kernel has dropped records.
                 Err(NetlinkError::Overrun) => {
                     self.overruns += 1;
                     self.notices.is_changed = self.notices.is_shown;

@@ -517,6 +517,7 @@ impl WithoutEngine {
             sink: self.sink,
         };
         pipeline.composing.recorder.add_generation(generation);
+        // Each capture has its own page for the next daemon.
         pipeline.witness_writes();
 
         // What the earlier engine told of cgroups and processes ended with it.

@@ -241,6 +241,7 @@ impl Settings {
                 .context("the rules cannot be planned")?
         };
 
+        // Ancestors and labels are known only if the programs send frames about processes.
         let needs_processes = self.config.tells_ancestors() || self.config.tells_labels();
         plan.hooks.processes |= !is_kernel && needs_processes;
         let labels = labels(&rules, &self.config.label_keys);

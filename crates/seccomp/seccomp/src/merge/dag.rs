@@ -100,6 +100,7 @@ impl Dag {
             }
         }
         let mut ids: Vec<Id> = marked.into_keys().collect();
+        // Successors have smaller numbers.
         ids.sort_unstable_by(|a, b| b.cmp(a));
         ids
     }
@@ -114,6 +115,7 @@ impl Dag {
         let order = self.reached(root);
         // A test needs a load unless the word is loaded on every path to it.
         let mut needs_load: QuickMap<Id, bool> = QuickMap::default();
+        // A is 0 at the start, whatever the first test reads.
         needs_load.insert(root, true);
         for id in &order {
             if let DagNode::Test(test, yes, no) = &self.nodes[*id as usize] {
@@ -160,6 +162,7 @@ impl Dag {
             let a = Self::leaves(&test);
             let far_yes = self.target(yes, a, layout);
             let far_no = self.target(no, a, layout);
+            // At most three instructions come between: a jump for the other target, an AND and a load.
             let no = layout.near(far_no, 3);
             let yes = layout.near(far_yes, 3);
             let here = layout.reversed.len();
