@@ -95,7 +95,7 @@ impl Gate {
     }
 
     /// Admits no call.
-    const CLOSED: Gate = Gate {
+    pub(crate) const CLOSED: Gate = Gate {
         fact: Fact::Auid,
         mask: 0,
         ranges: [(1, 1); 2],

@@ -9,6 +9,7 @@
 #include "find.h"
 #include "marks.h"
 #include "match.h"
+#include "named.h"
 #include "objects.h"
 #include "walk.h"
 
@@ -101,20 +102,30 @@ static __always_inline bool find_take_text(struct work *w, __u32 i)
 	return true;
 }
 
+/* Adds the directories above an entry and itself; false if they are not all there. */
+__noinline int found_above(struct work *w, __u64 dentry_at)
+{
+	struct walk walk = { .w = w, .shown = (struct dentry *)dentry_at };
+
+	return w && dentry_at && part_above(w, &walk);
+}
+
 /*
  * Adds the directories above what was found, if `reached` is known of it: where a mount shows a
- * directory that a rule names, the path does not tell.
+ * directory that a rule names, the path does not tell. The last name is in a directory of its own where
+ * a link or a mount led on from there: that counts, too, and only together they are all.
  */
 static __always_inline void find_directories(struct work *w, __u32 reached)
 {
 	struct find *f = &w->find;
+	struct dentry *found = (struct dentry *)f->dentry;
+	bool is_elsewhere;
 
-	if (event_of(w)->flags & TARSIER_UNDECIDED && f->found.known & reached) {
-		struct walk walk = { .w = w, .shown = (struct dentry *)f->dentry };
-
-		if (part_above(w, &walk))
-			f->found.known |= TARSIER_FOUND_ABOVE;
-	}
+	if (!(event_of(w)->flags & TARSIER_UNDECIDED) || !(f->found.known & reached))
+		return;
+	is_elsewhere = f->dir && f->dir != f->dentry && f->dir != (__u64)READ(found, d_parent);
+	if (found_above(w, f->dentry) && (!is_elsewhere || found_above(w, f->dir)))
+		f->found.known |= TARSIER_FOUND_ABOVE;
 }
 
 /* Adds what path argument `i` leads to. */
@@ -127,6 +138,8 @@ __noinline int find_path(struct work *w, __u32 i)
 		return 0;
 	find_text_of(w, i, !i && w->spec.flags & SPEC_REMOVES && !w->ret, true);
 	find_directories(w, TARSIER_FOUND_TARGET | TARSIER_FOUND_PARENT);
+	if (may_remove_link(w, i))
+		w->find.found.known |= TARSIER_FOUND_OTHER_LINKS;
 	part_found(w, i, 0, &w->find.found);
 	if (event_of(w)->flags & TARSIER_UNDECIDED && w->find.found.known & TARSIER_FOUND_TARGET)
 		part_alias(w, w->find.dentry);

@@ -71,12 +71,22 @@ fn entry(path: &[u8], system: &dyn System) -> PathIdentity {
 
     let canonical = canonical.map(|path| path.into_os_string().into_vec());
     let canonical = canonical.unwrap_or_default();
+    let found = inode(path, false, system);
     PathIdentity {
-        object: inode(path, false, system).map(object),
+        object: found.map(object),
+        has_links: found.is_some_and(|found| has_links(path, found, system)),
         directory: directory_of(&canonical, system),
         canonical,
         ..PathIdentity::default()
     }
+}
+
+/// Whether the object at a path may have other hard links; directories have none.
+fn has_links(path: &[u8], found: Inode, system: &dyn System) -> bool {
+    const S_IFMT: u16 = 0o170000;
+    const S_IFDIR: u16 = 0o040000;
+    let links = || system.hard_links(&CString::new(path).ok()?);
+    found.mode & S_IFMT != S_IFDIR && links().is_none_or(|links| links.count > 1)
 }
 
 fn directory(path: &[u8], mounts: &Mounts, system: &dyn System) -> PathIdentity {
@@ -216,6 +226,20 @@ mod tests {
         assert_eq!(watch.directory, id(9));
         let dir = directory(b"/link", &Mounts(Vec::new()), &system());
         assert_eq!((dir.object, &dir.canonical[..]), (id(1), &b"/real"[..]));
+    }
+
+    #[test]
+    fn a_file_of_several_names_has_links_and_so_may_one_of_which_nothing_is_known() {
+        let with = |count, mode| {
+            let mut system = system();
+            let file = system.files.get_mut("/link").expect("a file");
+            file.hard_links.count = count;
+            file.inode.mode = mode;
+            entry(b"/link", &system).has_links
+        };
+        assert_eq!([1, 2].map(|count| with(count, 0o100644)), [false, true]);
+        assert!(!with(2, 0o040755), "a directory");
+        assert!(!entry(b"/nowhere", &system()).has_links);
     }
 
     #[test]

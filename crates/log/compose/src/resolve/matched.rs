@@ -84,6 +84,9 @@ impl Matched<'_> {
             item.existed && !is_seen && (!self.view.is_reached() || is_lost(item))
         };
         let is_missing = evidence.lacks_names()
+            || [0, 1]
+                .into_iter()
+                .any(|index| evidence.may_have_found(index))
             || evidence.may_have_found_entries(items)
             || sockets::has_unknown(event, shape)
             || may_look_up_more(event)

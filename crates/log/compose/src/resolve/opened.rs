@@ -180,7 +180,7 @@ pub(super) fn passed_directory(items: &[Item], event: &Event<'_>, shape: &Shape)
     let is_in_proc = [&b"/proc/"[..], b"/dev/fd/"]
         .iter()
         .any(|place| item.path.starts_with(place));
-    let creates = shape.kind == ShapeKind::Open && open_flags(event, shape) & O_CREAT != 0;
+    let creates = open_flags(event, shape) & O_CREAT != 0;
     let is_reached = !matches!(LookupOutcome::by(event), LookupOutcome::Missing);
     (creates && is_in_proc && is_reached).then(|| Item {
         path: text::split(&item.path).0.to_vec(),
@@ -190,8 +190,12 @@ pub(super) fn passed_directory(items: &[Item], event: &Event<'_>, shape: &Shape)
     })
 }
 
-/// The flags of open(2) that the call was given or implies; for creat(2), O_CREAT.
+/// The flags of open(2) that the call was given or implies; for creat(2), O_CREAT; none for calls that do not open.
 pub(super) fn open_flags(event: &Event<'_>, shape: &Shape) -> u64 {
+    if shape.kind != ShapeKind::Open {
+        return 0;
+    }
+
     let args = &event.header().args;
     match (shape.open_flags, event.open_how()) {
         (_, Some([flags, ..])) => event.opened().map_or(flags, |[used, known]| {

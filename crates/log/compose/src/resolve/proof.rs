@@ -3,7 +3,7 @@
 //! A name leads to an object of a rule, or it is proven to lead elsewhere, or it is not known where it leads. What is
 //! looked up after the call proves nothing: whoever made the call can change what the name leads to.
 
-use super::calls::{call, is_refused_at_once};
+use super::calls::{call, is_refused_at_once, looks_up};
 use super::items::Item;
 use super::opened::open_flags;
 use super::view::View;
@@ -75,24 +75,53 @@ impl<'e, 'f> Evidence<'e, 'f> {
     /// Whether an item without an object may have led to one all the same: the call failed with an error that comes after
     /// the way to the object, and nothing tells what was there.
     pub(super) fn may_have_led(&self, item: &Item, view: &View) -> bool {
-        let ends_in_slash = item.name.as_ref().and_then(|name| name.last()) == Some(&b'/');
-        let is_of_end = |error: i64| match error {
-            ENOTDIR => self.needs_directory(item),
+        let is_nothing = |follow| view.known(&item.path, follow) == Some(None);
+        item.inode.or(item.behind).is_none()
+            && self.has_failed_at_end(item.name.as_deref().unwrap_or_default())
+            && !is_nothing(true)
+            && !is_nothing(false)
+    }
+
+    /// Whether the call has failed after the way to what `name` leads to.
+    fn has_failed_at_end(&self, name: &[u8]) -> bool {
+        let Some(error) = self.event.exit().filter(|&exit| exit < 0) else {
+            return false;
+        };
+
+        let ends_in_slash = name.ends_with(b"/");
+        match error {
+            ENOTDIR => self.needs_directory(ends_in_slash),
             ELOOP => self.may_stop_at_link(),
             // An open that cannot make a file of such a name: open_last_lookups(), fs/namei.c.
             EISDIR if ends_in_slash => open_flags(self.event, self.shape) & O_CREAT == 0,
             _ => !ON_THE_WAY.contains(&error) && !is_refused_at_once(self.event),
+        }
+    }
+
+    /// Whether a call that has failed at the end of path argument `index` may have found something there: the programs
+    /// neither found that, nor that there is nothing. What is looked up later may be gone by then.
+    pub(super) fn may_have_found(&self, index: u8) -> bool {
+        const NOTHING: u32 = wire::TARSIER_FOUND_NO_ENTRY | wire::TARSIER_FOUND_MISSING;
+        let Some(path) = self.shape.paths[usize::from(index)] else {
+            return false;
         };
 
-        let has_failed = self
-            .event
-            .exit()
-            .is_some_and(|exit| exit < 0 && is_of_end(exit));
-        let is_nothing = |follow| view.known(&item.path, follow) == Some(None);
-        item.inode.or(item.behind).is_none()
-            && has_failed
-            && !is_nothing(true)
-            && !is_nothing(false)
+        let end = match path.use_ {
+            NameUse::Open => wire::TARSIER_FOUND_TARGET,
+            NameUse::Lookup | NameUse::LinkSource if path.follow.by(&self.event.header().args) => {
+                wire::TARSIER_FOUND_TARGET
+            }
+            NameUse::SymlinkTarget | NameUse::Exec | NameUse::Queue => return false,
+            _ => wire::TARSIER_FOUND_ENTRY,
+        };
+        // A text that is lost, or none, is seen to elsewhere.
+        let text = self.event.path(index).map_or(&b""[..], |path| path.data);
+        let found = self.event.found(index).map_or(0, |found| found.known);
+        !text.is_empty()
+            && looks_up(self.event, index)
+            && self.has_failed_at_end(text)
+            && found & (end | NOTHING) == 0
+            && self.event.objects().next().is_none()
     }
 
     /// Whether the owner of an item's object may be the one that the call gave it: nothing shows the object as it was.
@@ -147,10 +176,9 @@ impl<'e, 'f> Evidence<'e, 'f> {
     }
 
     /// Whether the kernel's audit sees what the name leads to before the call is refused for being no directory.
-    fn needs_directory(&self, item: &Item) -> bool {
-        let ends_in_slash = |name: &Vec<u8>| name.last() == Some(&b'/');
-        let is_of_opened = open_flags(self.event, self.shape) & O_DIRECTORY != 0
-            || item.name.as_ref().is_some_and(ends_in_slash);
+    fn needs_directory(&self, ends_in_slash: bool) -> bool {
+        let flags = open_flags(self.event, self.shape);
+        let is_of_opened = ends_in_slash || flags & O_DIRECTORY != 0;
         let mut uses = self.shape.paths.iter().flatten().map(|path| path.use_);
         uses.any(|used| match used {
             NameUse::Open => is_of_opened,
@@ -250,4 +278,57 @@ fn is_same(inode: Option<Inode>, other: &tarsier_inode) -> bool {
 /// Whether an object has a path that is not whole.
 fn is_cut(object: &ObjectPart<'_>) -> bool {
     object.is_incomplete() && !object.walk.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_frame::TestFrame;
+    use zerocopy::IntoBytes;
+
+    /// Whether a call on the path `/d/x` that fails so may have found something, of which the programs have found this.
+    fn may_have_found(call: &str, flags: u64, exit: i64, known: u32) -> bool {
+        let found = tarsier_found {
+            known,
+            ..tarsier_found::default()
+        };
+        let mut frame = TestFrame::of_named_call(call);
+        (frame.header.exit, frame.header.args[1]) = (exit, flags);
+        let frame = frame.part(wire::TARSIER_PART_PATH, 0, b"/d/x").part(
+            wire::TARSIER_PART_FOUND,
+            0,
+            found.as_bytes(),
+        );
+        let bytes = frame.bytes();
+        let event = Event::parse(&bytes).expect("a frame");
+        Evidence::of(&event, &abi::call(call).shape).may_have_found(0)
+    }
+
+    const EACCES: i64 = -13;
+    const ENOENT: i64 = -2;
+
+    #[test]
+    fn a_failed_call_may_have_found_what_nothing_tells_of() {
+        const PARENT: u32 = wire::TARSIER_FOUND_PARENT;
+        for call in ["creat", "truncate", "chown", "mkdir", "unlink"] {
+            assert!(may_have_found(call, 0, EACCES, PARENT), "{call}");
+            assert!(!may_have_found(call, 0, ENOENT, PARENT), "{call}");
+            let none = PARENT | wire::TARSIER_FOUND_NO_ENTRY;
+            assert!(!may_have_found(call, 0, EACCES, none), "{call}");
+        }
+        let entry = PARENT | wire::TARSIER_FOUND_ENTRY;
+        assert!(!may_have_found("unlink", 0, EACCES, entry));
+        assert!(may_have_found("chown", 0, EACCES, entry), "it is a link");
+        assert!(!may_have_found("lchown", 0, EACCES, entry));
+    }
+
+    #[test]
+    fn only_calls_that_open_have_flags_of_open() {
+        let flags = |call: &str| {
+            let bytes = TestFrame::of_named_call(call).bytes();
+            let event = Event::parse(&bytes).expect("a frame");
+            open_flags(&event, &abi::call(call).shape)
+        };
+        assert_eq!((flags("creat"), flags("truncate")), (O_CREAT, 0));
+    }
 }
