@@ -452,13 +452,18 @@ pub struct DoctorArgs {
 
 #[derive(Args, Debug)]
 pub struct MigrateArgs {
-    /// Change nothing: say for each rule, setting and plugin whether it will be honoured (status 0:
-    /// all, 1: with differences, 2: with parts that would not be in force)
+    /// Change nothing: say for each rule, setting and plugin whether it will be honoured, and what a
+    /// scanner will find (status 0: all, 1: with differences, 2: with parts that would not be in
+    /// force)
     #[arg(long)]
     pub check: bool,
     /// Undo what `tarsier migrate` did
     #[arg(long, conflicts_with_all = ["check", "json"])]
     pub back: bool,
+    /// Run as tarsier.service: mask auditd's units, and replace auditctl and augenrules by links to
+    /// Tarsier. Without it, Tarsier becomes auditd.service, and all files of auditd stay
+    #[arg(long, conflicts_with = "back")]
+    pub own_unit: bool,
     /// Print JSON, for programs
     #[arg(long, requires = "check")]
     pub json: bool,

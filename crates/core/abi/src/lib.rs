@@ -1,11 +1,11 @@
-//! Numbers and names of Linux auditing: architectures, system calls, io_uring operations, errors,
-//! rule fields, record types and the permission classes of system calls.
+//! Numbers and names of Linux auditing: architectures, system calls and what they do ([`calls`]), io_uring
+//! operations, errors, rule fields, record types and the permission classes of system calls.
 //!
 //! Pure tables. The long ones are generated from kernel headers by `cargo xtask tables` and
 //! committed; the rest is small enough to be written by hand.
 
-mod act;
 mod arch;
+mod calls;
 mod compare;
 mod entry_point;
 mod errors;
@@ -18,16 +18,17 @@ mod syscall;
 mod uring;
 mod values;
 
-pub use act::{Act, Argument, Meant, Way, ACTS};
 pub use arch::Arch;
+pub use calls::{
+    acts, call, call_of, calls, shape, Act, Argument, ByFlag, CallNames, CallRow, EmptyName,
+    EmptyPath, EntryHook, LengthLimit, Meant, NameUse, NewDirectory, ObjectClass, PathArg, Shape,
+    ShapeKind, SyscallClass, Verb, Way, NONE, PARENT_LOOKUP, SYSCALL_CLASSES,
+};
 pub use compare::{Compare, COMPARES};
 pub use entry_point::{entry_points, NOT_IMPLEMENTED};
 pub use errors::{errno_name, errno_number, exit, numbers as errno};
 pub use field::{Field, FIELDS, OWN_FIELDS};
-pub use perm::{
-    class_syscalls, perm_class, OpenFlags, PermClass, PermLists, SyscallClass, PERM_LISTS,
-    SYSCALL_CLASSES,
-};
+pub use perm::{class_syscalls, perm_class, OpenFlags, PermClass, PermLists, PERM_LISTS};
 pub use record_types::{numbers as record_type, RecordType};
 pub use syscall::{syscall_name, syscall_number, syscalls, twin_of_x32, x32_twins, X32_BIT};
 pub use uring::{

@@ -1,11 +1,11 @@
-//! The kinds of access that `perm=` sees in a system call, and the kernel's classes of system calls
-//! that `-S 2032` to `-S 2047` select.
+//! The kinds of access that `perm=` sees in a system call, and which calls `-S 2032` to `-S 2047` select.
 //!
 //! Sources: `audit_match_perm()` in kernel/auditsc.c, `audit_classify_syscall()` of each
-//! architecture, include/asm-generic/audit_*.h. The lists are those of Linux 7.2 and 7.3. They name
-//! calls that older kernels lack; on those kernels this makes no difference.
+//! architecture, include/asm-generic/audit_*.h. The rows of [`crate::calls`] have the lists of Linux 7.2
+//! and 7.3. They have calls that older kernels lack; on those kernels this makes no difference.
 
-use crate::{syscall_name, syscall_number, Arch};
+use crate::calls::{call_of, CallRow, NameUse, ShapeKind, SyscallClass, NONE};
+use crate::{syscalls, Arch};
 
 /// The kinds of access that `perm=` sees in a system call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,139 +67,17 @@ pub enum PermLists {
 /// Every edition.
 pub const PERM_LISTS: [PermLists; 2] = [PermLists::Short, PermLists::Long];
 
-/// A class of system calls (`AUDIT_CLASS_*` without the `_32` variants, linux/audit.h).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SyscallClass {
-    /// Changes directories.
-    DirWrite = 0,
-    /// Changes attributes.
-    ChangeAttr = 2,
-    /// Reads.
-    Read = 4,
-    /// Writes, directories included.
-    Write = 6,
-    /// Sends signals.
-    Signal = 8,
-}
-
-/// Every class.
-pub const SYSCALL_CLASSES: [SyscallClass; 5] = [
-    SyscallClass::DirWrite,
-    SyscallClass::ChangeAttr,
-    SyscallClass::Read,
-    SyscallClass::Write,
-    SyscallClass::Signal,
-];
-
-const DIR_WRITE: &[&str] = &[
-    "rename",
-    "mkdir",
-    "rmdir",
-    "creat",
-    "link",
-    "unlink",
-    "symlink",
-    "mknod",
-    "mkdirat",
-    "mknodat",
-    "unlinkat",
-    "renameat",
-    "linkat",
-    "symlinkat",
-    "renameat2",
-];
-const WRITE: &[&str] = &[
-    "acct",
-    "swapon",
-    "quotactl",
-    "truncate",
-    "truncate64",
-    "ftruncate",
-    "ftruncate64",
-    "bind",
-    "fallocate",
-];
-/// The `LONG_` lists hold what [`PermLists::Long`] has in addition.
-const LONG_WRITE: &[&str] = &["quotactl_fd"];
-const READ: &[&str] = &[
-    "readlink",
-    "quotactl",
-    "listxattr",
-    "listxattrat",
-    "llistxattr",
-    "flistxattr",
-    "getxattr",
-    "getxattrat",
-    "lgetxattr",
-    "fgetxattr",
-    "readlinkat",
-];
-const LONG_READ: &[&str] = &[
-    "quotactl_fd",
-    "file_getattr",
-    "stat",
-    "stat64",
-    "lstat",
-    "lstat64",
-    "fstat",
-    "newfstat",
-    "fstat64",
-    "newfstatat",
-    "fstatat64",
-    "statx",
-];
-const CHANGE_ATTR: &[&str] = &[
-    "chmod",
-    "fchmod",
-    "chown",
-    "lchown",
-    "fchown",
-    "setxattr",
-    "setxattrat",
-    "lsetxattr",
-    "fsetxattr",
-    "removexattr",
-    "removexattrat",
-    "lremovexattr",
-    "fremovexattr",
-    "fchownat",
-    "fchmodat",
-    "fchmodat2",
-    "chown32",
-    "fchown32",
-    "lchown32",
-    "link",
-    "linkat",
-];
-const LONG_CHANGE_ATTR: &[&str] = &["file_setattr"];
-const SIGNAL: &[&str] = &["kill", "tgkill", "tkill"];
-
-impl SyscallClass {
-    /// The calls of a class: those in every kernel, those of a class that it includes, and those that
-    /// some kernels add.
-    fn lists(self, lists: PermLists) -> [&'static [&'static str]; 3] {
-        let long = |more: &'static [&'static str]| match lists {
-            PermLists::Short => &[],
-            PermLists::Long => more,
-        };
-        match self {
-            SyscallClass::DirWrite => [DIR_WRITE, &[], &[]],
-            SyscallClass::ChangeAttr => [CHANGE_ATTR, &[], long(LONG_CHANGE_ATTR)],
-            SyscallClass::Read => [READ, &[], long(LONG_READ)],
-            SyscallClass::Write => [WRITE, DIR_WRITE, long(LONG_WRITE)],
-            SyscallClass::Signal => [SIGNAL, &[], &[]],
-        }
-    }
-
-    fn has(self, name: &str, lists: PermLists) -> bool {
-        self.lists(lists).iter().any(|list| list.contains(&name))
-    }
-
-    /// The number that selects this class in `-S`: 2047 minus the class, and one less for the 32-bit
-    /// table of a 64-bit kernel (`is_compat`).
-    pub const fn selector(self, is_compat: bool) -> u32 {
-        2047 - self as u32 - is_compat as u32
-    }
+/// Whether a call is in a class.
+fn is_in(row: &CallRow, class: SyscallClass, lists: PermLists) -> bool {
+    let in_kernel = match lists {
+        PermLists::Short => row.classes,
+        PermLists::Long => row.classes | row.later_classes,
+    };
+    let wanted = match class {
+        SyscallClass::Write => SyscallClass::Write.bit() | SyscallClass::DirWrite.bit(),
+        _ => class.bit(),
+    };
+    in_kernel & wanted != 0
 }
 
 /// The calls of `arch` that are in `class`.
@@ -208,43 +86,36 @@ pub fn class_syscalls(
     class: SyscallClass,
     lists: PermLists,
 ) -> impl Iterator<Item = u32> {
-    class
-        .lists(lists)
-        .into_iter()
-        .flatten()
-        .filter_map(move |name| syscall_number(arch, name))
+    syscalls(arch)
+        .map(|(number, _)| number)
+        .filter(move |&number| is_in(call_of(arch, number), class, lists))
 }
 
 /// The kinds of access that `perm=` sees in call `number` of `arch`. A call in none of the lists
 /// has none, so `perm=` never matches it.
 pub fn perm_class(arch: Arch, number: u32, lists: PermLists) -> PermClass {
     let none = PermClass::default();
-    let Some(name) = syscall_name(arch, number) else {
-        return none;
-    };
+    let row = call_of(arch, number);
+    let opens = row.shape.paths[0].is_some_and(|path| path.use_ == NameUse::Open);
 
-    match name {
-        "open" => PermClass {
-            open: Some(OpenFlags::Arg(1)),
-            ..none
-        },
-        "openat" => PermClass {
-            open: Some(OpenFlags::Arg(2)),
-            ..none
-        },
-        "openat2" => PermClass {
+    match row.shape.kind {
+        ShapeKind::Open if opens && row.shape.how != NONE => PermClass {
             open: Some(OpenFlags::How),
             ..none
         },
-        "execve" | "execveat" => PermClass { exec: true, ..none },
-        "socketcall" if arch == Arch::I386 => PermClass {
+        ShapeKind::Open if opens && row.shape.open_flags != NONE => PermClass {
+            open: Some(OpenFlags::Arg(row.shape.open_flags)),
+            ..none
+        },
+        ShapeKind::Exec => PermClass { exec: true, ..none },
+        ShapeKind::Socketcall if arch == Arch::I386 => PermClass {
             socketcall: true,
             ..none
         },
         _ => PermClass {
-            read: SyscallClass::Read.has(name, lists),
-            write: SyscallClass::Write.has(name, lists),
-            attr: SyscallClass::ChangeAttr.has(name, lists),
+            read: is_in(row, SyscallClass::Read, lists),
+            write: is_in(row, SyscallClass::Write, lists),
+            attr: is_in(row, SyscallClass::ChangeAttr, lists),
             ..none
         },
     }
@@ -253,7 +124,8 @@ pub fn perm_class(arch: Arch, number: u32, lists: PermLists) -> PermClass {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{PERM_ATTR, PERM_EXEC, PERM_READ, PERM_WRITE};
+    use crate::calls::SYSCALL_CLASSES;
+    use crate::{syscall_name, syscall_number, PERM_ATTR, PERM_EXEC, PERM_READ, PERM_WRITE};
 
     fn class(arch: Arch, name: &str) -> PermClass {
         class_in(arch, name, PermLists::Short)
@@ -261,22 +133,6 @@ mod tests {
 
     fn class_in(arch: Arch, name: &str, lists: PermLists) -> PermClass {
         perm_class(arch, syscall_number(arch, name).unwrap(), lists)
-    }
-
-    #[test]
-    fn every_listed_call_exists_somewhere() {
-        for name in SYSCALL_CLASSES
-            .into_iter()
-            .flat_map(|class| class.lists(PermLists::Long))
-            .flatten()
-        {
-            assert!(
-                Arch::EVERY
-                    .into_iter()
-                    .any(|arch| syscall_number(arch, name).is_some()),
-                "{name}"
-            );
-        }
     }
 
     #[test]

@@ -2,20 +2,15 @@
 //! kernel audits.
 
 use crate::by_number;
+use crate::calls::{calls, CallRow};
 use crate::generated::uring;
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::LazyLock;
 
 /// Added to the number of a socket command, so that it is matched as an operation of its own: commands of
 /// `IORING_OP_URING_CMD` on sockets do what several system calls do.
 const SOCKET_COMMAND: u32 = 128;
-
-/// Commands on sockets (`enum io_uring_socket_op` of linux/io_uring.h) with system calls of their own, by number.
-/// `SIOCINQ`, `SIOCOUTQ` and `TX_TIMESTAMP` are like ioctl.
-#[rustfmt::skip]
-const SOCKET_COMMANDS: &[(u32, &[&str])] = &[
-    (2, &["getsockopt", "ioctl"]),
-    (3, &["setsockopt", "ioctl"]),
-    (5, &["getsockname", "getpeername", "ioctl"]),
-];
 
 /// The opcode of an operation: `IORING_OP_URING_CMD` for a socket command, which is matched under a number of its own.
 pub fn uring_opcode(op: u32) -> u32 {
@@ -26,10 +21,11 @@ pub fn uring_opcode(op: u32) -> u32 {
     }
 }
 
-fn socket_command(op: u32) -> Option<&'static [&'static str]> {
+/// The number of a command on a socket, of which some have system calls of their own (`enum io_uring_socket_op` of
+/// linux/io_uring.h); `SIOCINQ`, `SIOCOUTQ` and `TX_TIMESTAMP` are like ioctl.
+fn socket_command(op: u32) -> Option<u32> {
     let command = op.checked_sub(SOCKET_COMMAND)?;
-    let row = SOCKET_COMMANDS.iter().find(|row| row.0 == command);
-    row.map(|row| row.1)
+    (!like_command(command).is_empty()).then_some(command)
 }
 
 /// The name of an io_uring operation: `IORING_OP_*` of linux/io_uring.h in lower case, as in
@@ -57,65 +53,6 @@ pub fn uring_op_is_audited(op: u32) -> bool {
     uring::AUDITED.binary_search(&op).is_ok()
 }
 
-/// Operations, each with the system calls that do the same, by the names that audit prints. The
-/// arguments of an operation are recorded like those of the first call.
-#[rustfmt::skip]
-const CALLS: &[(&str, &[&str])] = &[
-    ("readv", &["preadv2", "preadv", "readv"]),
-    ("writev", &["pwritev2", "pwritev", "writev"]),
-    ("fsync", &["fsync", "fdatasync"]),
-    ("read_fixed", &["pread", "read"]),
-    ("write_fixed", &["pwrite", "write"]),
-    ("sync_file_range", &["sync_file_range"]),
-    ("sendmsg", &["sendmsg"]),
-    ("recvmsg", &["recvmsg"]),
-    ("accept", &["accept4", "accept"]),
-    ("connect", &["connect"]),
-    ("fallocate", &["fallocate"]),
-    ("openat", &["openat"]),
-    ("close", &["close"]),
-    ("files_update", &["io_uring_register"]),
-    ("statx", &["statx"]),
-    ("read", &["pread", "read"]),
-    ("write", &["pwrite", "write"]),
-    ("fadvise", &["fadvise64"]),
-    ("madvise", &["madvise"]),
-    ("send", &["sendto"]),
-    ("recv", &["recvfrom"]),
-    ("openat2", &["openat2"]),
-    ("epoll_ctl", &["epoll_ctl"]),
-    ("splice", &["splice"]),
-    ("tee", &["tee"]),
-    ("shutdown", &["shutdown"]),
-    ("renameat", &["renameat2", "renameat"]),
-    ("unlinkat", &["unlinkat"]),
-    ("mkdirat", &["mkdirat"]),
-    ("symlinkat", &["symlinkat"]),
-    ("linkat", &["linkat"]),
-    ("fsetxattr", &["fsetxattr"]),
-    ("setxattr", &["setxattr"]),
-    ("fgetxattr", &["fgetxattr"]),
-    ("getxattr", &["getxattr"]),
-    ("socket", &["socket"]),
-    ("uring_cmd", &["ioctl"]),
-    ("send_zc", &["sendto"]),
-    ("sendmsg_zc", &["sendmsg"]),
-    ("read_multishot", &["read"]),
-    ("waitid", &["waitid"]),
-    ("futex_wait", &["futex_wait"]),
-    ("futex_wake", &["futex_wake"]),
-    ("futex_waitv", &["futex_waitv"]),
-    ("ftruncate", &["ftruncate"]),
-    ("bind", &["bind"]),
-    ("listen", &["listen"]),
-    ("recv_zc", &["recvfrom"]),
-    ("epoll_wait", &["epoll_wait", "epoll_pwait", "epoll_pwait2"]),
-    ("readv_fixed", &["preadv2", "preadv", "readv"]),
-    ("writev_fixed", &["pwritev2", "pwritev", "writev"]),
-    ("pipe", &["pipe2", "pipe"]),
-    ("uring_cmd128", &["ioctl"]),
-];
-
 /// Operations that do what no system call does, each with the reason.
 #[cfg(test)]
 #[rustfmt::skip]
@@ -134,14 +71,52 @@ const WITHOUT_CALL: &[(&str, &str)] = &[
     ("fixed_fd_install", "gives a descriptor to a file that the process has opened, and that is recorded"),
 ];
 
-/// The system calls that do what operation `op` does. Empty for operations on the ring itself,
-/// timeouts, polling, and unknown operations.
+/// The system calls that do what operation `op` does: those whose rows name it, by place. Empty for operations on the
+/// ring itself, timeouts, polling, and unknown operations.
 pub fn uring_op_calls(op: u32) -> &'static [&'static str] {
-    if let Some(calls) = socket_command(op) {
-        return calls;
+    if let Some(command) = socket_command(op) {
+        return like_command(command);
     }
-    let row = uring_op_name(op).and_then(|name| CALLS.iter().find(|row| row.0 == name));
-    row.map_or(&[], |row| row.1)
+    let twins = uring_op_name(op).and_then(|name| twins().by_operation.get(name));
+    twins.map_or(&[], Vec::as_slice)
+}
+
+fn like_command(command: u32) -> &'static [&'static str] {
+    twins().by_command.get(&command).map_or(&[], Vec::as_slice)
+}
+
+/// The calls that are like operations, and like commands on sockets.
+struct Twins {
+    by_operation: HashMap<&'static str, Vec<&'static str>>,
+    by_command: HashMap<u32, Vec<&'static str>>,
+}
+
+fn twins() -> &'static Twins {
+    static TWINS: LazyLock<Twins> = LazyLock::new(|| Twins {
+        by_operation: by_place(
+            calls().flat_map(|row| row.twins.iter().map(move |twin| (row, *twin))),
+        ),
+        by_command: by_place(
+            calls().flat_map(|row| row.socket_commands.iter().map(move |twin| (row, *twin))),
+        ),
+    });
+    &TWINS
+}
+
+/// The names of the calls that are like each key, in the order of their places.
+fn by_place<K: Eq + Hash>(
+    twins: impl Iterator<Item = (&'static CallRow, (K, u8))>,
+) -> HashMap<K, Vec<&'static str>> {
+    let mut placed: Vec<(u8, K, &str)> = twins
+        .map(|(row, (key, place))| (place, key, row.name))
+        .collect();
+    placed.sort_by_key(|twin| twin.0);
+
+    let mut names: HashMap<K, Vec<&str>> = HashMap::new();
+    for (_, key, name) in placed {
+        names.entry(key).or_default().push(name);
+    }
+    names
 }
 
 #[cfg(test)]
@@ -178,9 +153,9 @@ mod tests {
         assert_eq!(uring_op_calls(128 + 3)[0], "setsockopt");
         assert_eq!((uring_opcode(128 + 3), uring_opcode(18)), (46, 18));
         assert_eq!(uring_op_name(128 + 2), Some("uring_cmd"));
-        for (command, calls) in SOCKET_COMMANDS {
+        for command in [2, 3, 5] {
             assert!(uring_op_number("uring_cmd") == Some(uring_opcode(128 + command)));
-            for call in *calls {
+            for call in uring_op_calls(128 + command) {
                 assert!(syscall_number(Arch::X86_64, call).is_some(), "{call}");
             }
         }
@@ -190,10 +165,10 @@ mod tests {
 
     #[test]
     fn operations_and_their_calls_are_known_by_these_names() {
-        for (op, calls) in CALLS {
-            assert!(uring_op_number(op).is_some(), "{op}");
-            for call in *calls {
-                assert!(syscall_number(Arch::X86_64, call).is_some(), "{op}: {call}");
+        for row in calls() {
+            for (op, _) in row.twins {
+                let (op, call) = (uring_op_number(op), row.name);
+                assert!(op.is_some() && syscall_number(Arch::X86_64, call).is_some());
             }
         }
         assert_eq!(uring_op_calls(18), ["openat"]);

@@ -1,6 +1,6 @@
 //! The plan for one call.
 
-use crate::shape::Shape;
+use abi::Shape;
 
 /// The plan for one call or operation.
 #[derive(Clone, Debug)]

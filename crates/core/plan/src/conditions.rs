@@ -6,8 +6,8 @@ use crate::evaluate::{compare_of, is_inode_rule, is_label, is_task_field, needs_
 use crate::executables::Executables;
 use crate::facts::{Entry, Identities};
 use crate::marks::Marks;
-use crate::shape::CallNames;
 use crate::workload::WorkloadNames;
+use abi::CallNames;
 use abi::Field;
 use rules::{Action, Condition, Op, Rule, Value};
 

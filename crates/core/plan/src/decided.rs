@@ -2,10 +2,10 @@
 
 use crate::conditions::Candidate;
 use crate::facts::Entry;
-use crate::follow::NONE;
 use crate::objects::reached_objects;
 use crate::plan::Plan;
-use crate::shape::ShapeKind;
+use abi::ShapeKind;
+use abi::NONE;
 use serde::Serialize;
 use std::fmt;
 
@@ -83,6 +83,6 @@ fn sees_marks(plan: &Plan, entry: Entry, nr: u32) -> bool {
     let has_path = call.shape.paths[0].is_some();
     let is_on_open_file =
         call.shape.kind == ShapeKind::Open || (call.shape.fd != NONE && !has_path);
-    let name = || abi::syscall_name(plan.entries.arch(entry)?, nr);
-    is_on_open_file || (plan.form().trampoline && name().is_some_and(reached_objects))
+    let row = || Some(abi::call_of(plan.entries.arch(entry)?, nr));
+    is_on_open_file || (plan.form().trampoline && row().is_some_and(reached_objects))
 }

@@ -4,8 +4,8 @@
 
 use crate::conditions::{field_name, BitOp, Candidate, Fact, Test, FACTS};
 use crate::marks::Seen;
-use crate::shape::{Shape, ShapeKind};
 use crate::tables;
+use abi::{Shape, ShapeKind};
 use serde::Serialize;
 use std::fmt;
 
@@ -154,7 +154,7 @@ impl Gate {
     fn on_open_flags(candidates: &[Candidate], shape: &Shape) -> Option<Gate> {
         const ACCESS_MODE: u32 = 3;
         let fact = *[Fact::A0, Fact::A1, Fact::A2, Fact::A3].get(usize::from(shape.open_flags))?;
-        if shape.kind == ShapeKind::Socketcall || shape.how != crate::follow::NONE {
+        if shape.kind == ShapeKind::Socketcall || shape.how != abi::NONE {
             return None;
         }
 
@@ -478,7 +478,7 @@ mod tests {
             marks: None,
             is_decided_by_marks: false,
         };
-        let shape = crate::shape_of_name("getppid");
+        let shape = abi::call("getppid").shape;
         let gate = Gate::of(&[on_unit], &shape).expect("a gate");
         assert!(gate.asks_workload());
         let admitted = [Some(2), Some(0), None].map(|unit| gate.admits(unit, Some(0)));
@@ -504,7 +504,7 @@ mod tests {
             marks: marks.map(|_| Vec::new()),
             is_decided_by_marks: false,
         };
-        let shape = crate::shape_of_name("unlink");
+        let shape = abi::call("unlink").shape;
         let admits = |candidates: &[Candidate], auid: u32| {
             let gate = Gate::without_mark(candidates, &shape);
             gate.map(|gate| gate.admits(Some(auid), None))
@@ -514,7 +514,7 @@ mod tests {
         assert_eq!(admits(&[named.clone(), of_users.clone()], 0), Some(false));
         assert_eq!(admits(std::slice::from_ref(&named), 0), Some(false));
         assert_eq!(admits(&[named, of_users, rule(None, None)], 0), None);
-        let starts = crate::shape_of_name("execve");
+        let starts = abi::call("execve").shape;
         assert_eq!(Gate::without_mark(&[], &starts), None);
     }
 

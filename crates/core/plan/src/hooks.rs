@@ -3,7 +3,7 @@
 use crate::call_plan::CallPlan;
 use crate::capabilities::Capabilities;
 use crate::facts::Entry;
-use crate::shape::ShapeKind;
+use abi::ShapeKind;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

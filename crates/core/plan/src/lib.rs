@@ -12,7 +12,6 @@ mod executables;
 mod explain;
 mod explain_call;
 mod facts;
-mod follow;
 mod gate;
 mod hooks;
 mod kernel;
@@ -28,7 +27,6 @@ mod plan;
 mod price;
 mod records;
 mod shadow;
-mod shape;
 mod subject;
 pub mod tables;
 mod task;
@@ -37,6 +35,9 @@ mod test_rule;
 pub mod uring;
 mod workload;
 
+pub use abi::{
+    shape, ByFlag, CallNames, NameUse, ObjectClass, PathArg, Shape, ShapeKind, NONE, PARENT_LOOKUP,
+};
 pub use call_plan::CallPlan;
 pub use capabilities::{Capabilities, Form, Gap, IoUring, Preemption};
 pub use conditions::{BitOp, Candidate, Fact, Test, FACTS};
@@ -54,14 +55,12 @@ pub use facts::{
     audit_result, lies_below, Entry, Executable, Facts, Identities, Inode, MountBelow, Name,
     ObjectId, PathIdentity, Proven,
 };
-pub use follow::{Follow, NONE};
 pub use gate::{Gate, GateExplanation};
 pub use hooks::{Hooks, SysExit, FUNCTIONS_MAX, PER_SYSCALL_MAX, PER_SYSCALL_NS, TP_BTF_NS};
 pub use kernel::{explain_kernel, KERNEL_NOTES};
 pub use labelling::with_labels;
 pub use lint::{lint, lint_settings, Finding, Lint};
 pub use marks::{value as mark_value, Hit, Marks, Seen};
-pub use objects::{object_functions, ObjectClass, PARENT_LOOKUP};
 pub use optimise::{
     lead_with_never, optimise, Cost, Effort, Optimised, Proof, Saving, Step, StepKind,
 };
@@ -72,7 +71,6 @@ pub use past::{
 pub use plan::{records_something, Plan, Platform, RuleNote};
 pub use price::{predict, CallPrice, CallRates, Prediction, EVENT_NS, NULL_CALL_NS};
 pub use records::{excluded, user_drops, RecordFilter, Sender};
-pub use shape::{shape, shape_of_name, CallNames, NameUse, PathArg, Shape, ShapeKind};
 pub use subject::{SecurityModule, Subject};
 pub use task::{RunExe, TaskContainers, TaskPast, TaskWorkload, WorkloadName};
 pub use workload::{

@@ -12,10 +12,10 @@ use crate::gate::{self, Gate};
 use crate::hooks::Hooks;
 use crate::marks::{Marks, Seen};
 use crate::shadow::shadowing;
-use crate::shape::{shape, CallNames, Shape};
 use crate::tables::{self, Builder, Row, TooLarge, Values, Verdict};
 use crate::uring;
 use crate::workload::{self, WorkloadNames};
+use abi::{shape, CallNames, Shape};
 use rules::{Action, List, Rule, SyscallSet};
 use std::collections::{BTreeMap, HashMap};
 

@@ -8,7 +8,7 @@ use crate::facts::Entry;
 use crate::hooks::{SysExit, PER_SYSCALL_NS, TP_BTF_NS};
 use crate::kernel::call_ns;
 use crate::plan::Plan;
-use crate::shape::ShapeKind;
+use abi::ShapeKind;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

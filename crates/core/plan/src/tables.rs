@@ -11,8 +11,8 @@ pub use values::Values;
 
 use crate::conditions::{BitOp, Candidate, Fact, Test};
 use crate::facts::Entry;
-use crate::follow::NONE;
-use crate::shape::{NameUse, Shape};
+use abi::NONE;
+use abi::{NameUse, Shape};
 use std::collections::BTreeMap;
 
 /// A row of the tables.

@@ -6,9 +6,7 @@
 
 use crate::entries::{calls_of, Entries};
 use crate::facts::{Entry, Facts};
-use crate::follow::NONE;
-use crate::shape::{shape_of_name, Shape, ShapeKind};
-use abi::{syscall_number, uring_op_calls, uring_opcode};
+use abi::{syscall_number, uring_op_calls, uring_opcode, Shape, ShapeKind, NONE};
 use rules::{List, Rule};
 
 /// Number of operation numbers: `opcode` of a submission queue entry has 8 bits. Commands on sockets have numbers of
@@ -53,7 +51,7 @@ pub fn call_of_op(op: u32, entries: Entries) -> Option<u32> {
 pub fn shape_of_op(op: u32) -> Shape {
     let shape = uring_op_calls(op)
         .first()
-        .map_or(Shape::PLAIN, |name| shape_of_name(name));
+        .map_or(Shape::PLAIN, |name| abi::call(name).shape);
     match shape.kind {
         ShapeKind::Open => Shape {
             how: NONE,

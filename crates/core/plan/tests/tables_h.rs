@@ -191,7 +191,7 @@ fn specs_have_the_layout_of_the_header() {
         open_flags: 20,
         memory: 21,
         memory_len: 22,
-        paths: plan::shape_of_name("renameat2").paths,
+        paths: abi::call("renameat2").shape.paths,
     };
     let values = |member: &str| match member {
         "path" => vec![1, 3],

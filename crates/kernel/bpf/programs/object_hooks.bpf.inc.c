@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /*
  * The object hooks. The calls that rules watch decide which of them are attached
- * (crates/core/plan/src/objects.rs). If a kernel lacks a function, its hook is left
+ * (crates/core/abi/src/calls). If a kernel lacks a function, its hook is left
  * out, and the daemon looks up itself what the hook would have noted. A program
  * is named on_FUNCTION or after_FUNCTION. If the arguments of a function differ
  * between kernels, there is a program for each form, with the index of the

@@ -6,7 +6,7 @@ use crate::finding::Finding;
 /// Programs that register as the kernel's audit daemon.
 const DAEMONS: [&str; 3] = ["auditd", "auditbeat", "go-audit"];
 /// Name of the daemon's process.
-const OWN: &str = "tarsier";
+pub(super) const OWN: &str = "tarsier";
 
 /// Bits of capabilities (linux/capability.h) without which no program is loaded.
 const ESSENTIAL: [(u32, &str); 2] = [(38, "CAP_PERFMON"), (39, "CAP_BPF")];

@@ -1,5 +1,6 @@
 //! This host, as `tarsier doctor` sees it.
 
+use super::audit::OWN;
 use super::machine::{AuditFacts, Configured, EngineFacts, Machine, Owner, Space};
 use anyhow::Context;
 use cli::messages::reasons;
@@ -75,7 +76,12 @@ impl Machine for System {
         let named = entries.filter_map(|entry| {
             let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
             let name = self.text(&format!("/proc/{pid}/comm")).ok()?;
-            Some((pid, name.trim_end().to_owned()))
+
+            // As auditd.service, the daemon is called auditd.
+            let program = std::fs::read_link(format!("/proc/{pid}/exe"));
+            let is_own = program.is_ok_and(|path| path.file_name().is_some_and(|name| name == OWN));
+            let name = if is_own { OWN } else { name.trim_end() };
+            Some((pid, name.to_owned()))
         });
         named.collect()
     }

@@ -52,6 +52,12 @@ pub(super) trait Host {
     fn divert(&mut self, path: &Path) -> Result<()>;
     /// Puts back the program that [`divert`](Host::divert) kept, if there is one.
     fn restore(&mut self, path: &Path) -> Result<()>;
+    /// Whether a unit has a directory for drop-ins of the administrator.
+    fn has_drop_in_dir(&self, unit: &str) -> Result<bool>;
+    /// Links Tarsier's drop-in to a unit, which makes the directory for it, and has systemd read it.
+    fn link_drop_in(&mut self, unit: &str) -> Result<()>;
+    /// Removes the link, with `and_dir` the directory too if it is empty, and has systemd read the unit without it.
+    fn unlink_drop_in(&mut self, unit: &str, and_dir: bool) -> Result<()>;
     /// Removes what a daemon of Tarsier has left armed.
     fn disarm(&mut self) -> Result<()>;
     /// Text of the record of an earlier migration.

@@ -3,6 +3,7 @@
 mod check;
 mod host;
 mod record;
+mod scan;
 mod steps;
 mod system;
 #[cfg(test)]
@@ -14,16 +15,25 @@ use cli::messages::report;
 use cli::MigrateArgs;
 use host::Host;
 use record::MigrationRecord;
-use steps::StepKind;
+use std::path::Path;
+use steps::{StepKind, Way};
 
 /// Checks, migrates or goes back. The status of `--check` is that of the worst finding.
 ///
 /// # Errors
 /// A step failed. The steps before it have been undone; the error names those that could not be.
 pub(crate) fn migrate(args: &MigrateArgs) -> Result<u8> {
+    let way = if args.own_unit {
+        Way::OwnUnit
+    } else {
+        Way::AuditdUnit
+    };
     if args.check {
-        return finding::print(&check::findings(), args.json);
+        let mut findings = check::findings();
+        findings.extend(scan::findings(way, Path::new("/")));
+        return finding::print(&findings, args.json);
     }
+
     if !rustix::process::geteuid().is_root() {
         bail!("you must be root to run this; `tarsier migrate --check` works for everybody");
     }
@@ -42,7 +52,7 @@ pub(crate) fn migrate(args: &MigrateArgs) -> Result<u8> {
         bail!("nothing was changed: Tarsier would not put all of this in force");
     }
 
-    forward(&mut host)?;
+    forward(&mut host, way)?;
     report!("tarsier: Tarsier has replaced auditd; `tarsier migrate --back` undoes this");
 
     Ok(0)
@@ -50,15 +60,15 @@ pub(crate) fn migrate(args: &MigrateArgs) -> Result<u8> {
 
 /// Carries out every step that this host needs. Each is recorded before it begins, so that it can be undone whatever
 /// happens.
-fn forward(host: &mut dyn Host) -> Result<()> {
+fn forward(host: &mut dyn Host, way: Way) -> Result<()> {
     if host.load()?.is_some() {
         bail!("this host has been migrated: `tarsier migrate --back` undoes that");
     }
 
-    steps::prerequisites(host)?;
+    steps::prerequisites(host, way)?;
     let mut record = MigrationRecord::default();
 
-    for kind in StepKind::ALL {
+    for kind in StepKind::all(way) {
         for step in kind.needed(host, &record.steps)? {
             record.steps.push(step);
             if let Err(error) = carry_out_last(host, &record) {

@@ -5,7 +5,7 @@ use anyhow::{bail, Context, Result};
 use serde::{Deserialize, Serialize};
 
 /// Version of the record's format.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The steps that were begun, in order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

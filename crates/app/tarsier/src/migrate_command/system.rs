@@ -17,6 +17,12 @@ const RECORD: &str = "/var/lib/tarsier/migration.json";
 const RECORD_BYTES_MAX: u64 = 64 << 20;
 const SYSTEMCTL: &str = "/usr/bin/systemctl";
 const DPKG_DIVERT: &str = "/usr/bin/dpkg-divert";
+/// Where administrators put drop-ins.
+const DROP_INS: &str = "/etc/systemd/system";
+/// Name of Tarsier's drop-in: `override.conf`, which `systemctl edit` makes, comes before it.
+const DROP_IN: &str = "tarsier.conf";
+/// Drop-ins of the package, by the unit's name: upgrades change them.
+const PACKAGED: &str = "/usr/share/tarsier/systemd";
 /// Time that auditd may take to end, because it first writes its queue.
 const END_LIMIT: Duration = Duration::from_secs(60);
 const EPERM: i32 = libc::EPERM;
@@ -112,6 +118,23 @@ impl Host for System {
     fn restore(&mut self, path: &Path) -> Result<()> {
         put_back(path, &kept(path))?;
         dpkg_divert("--remove", path)
+    }
+
+    fn has_drop_in_dir(&self, unit: &str) -> Result<bool> {
+        Ok(drop_in_dir(unit).try_exists()?)
+    }
+
+    fn link_drop_in(&mut self, unit: &str) -> Result<()> {
+        let packaged = Path::new(PACKAGED).join(unit).with_extension("conf");
+        trust::open(&packaged, Links::Refuse)
+            .context("the drop-in is a file of Tarsier's package")?;
+        link(&drop_in_dir(unit), &packaged)?;
+        run(SYSTEMCTL, &["daemon-reload"]).map(drop)
+    }
+
+    fn unlink_drop_in(&mut self, unit: &str, and_dir: bool) -> Result<()> {
+        unlink(&drop_in_dir(unit), and_dir)?;
+        run(SYSTEMCTL, &["daemon-reload"]).map(drop)
     }
 
     fn disarm(&mut self) -> Result<()> {
@@ -280,6 +303,53 @@ fn replace(path: &Path, kept: &Path, program: &Path) -> Result<()> {
     Ok(fs::rename(&new, path)?)
 }
 
+fn drop_in_dir(unit: &str) -> PathBuf {
+    with_suffix(&Path::new(DROP_INS).join(unit), ".d")
+}
+
+/// Links `packaged` into the directory of drop-ins, which is made if it is missing.
+fn link(dir: &Path, packaged: &Path) -> Result<()> {
+    let path = dir.join(DROP_IN);
+    let problem = || path.display().to_string();
+    match fs::DirBuilder::new().mode(0o755).create(dir) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            return Err(error).with_context(|| dir.display().to_string())
+        }
+        _ => {}
+    }
+
+    match symlink(packaged, &path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            if fs::read_link(&path).ok().as_deref() != Some(packaged) {
+                bail!("{} is somebody else's: move it away", path.display());
+            }
+            Ok(())
+        }
+        other => other.with_context(problem),
+    }
+}
+
+/// Removes the link of [`link`], if it is there; with `and_dir` also the directory, unless others have files in it.
+fn unlink(dir: &Path, and_dir: bool) -> Result<()> {
+    let path = dir.join(DROP_IN);
+    // A file of somebody else stays: the link was refused then.
+    if fs::read_link(&path).is_ok_and(|target| target.starts_with(PACKAGED)) {
+        fs::remove_file(&path).with_context(|| path.display().to_string())?;
+    }
+
+    if and_dir {
+        match fs::remove_dir(dir) {
+            Err(error)
+                if ![ErrorKind::NotFound, ErrorKind::DirectoryNotEmpty].contains(&error.kind()) =>
+            {
+                return Err(error).with_context(|| dir.display().to_string())
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// Puts back what [`replace`] has kept; the file is the same one, with its owner, mode and times.
 fn put_back(path: &Path, kept: &Path) -> Result<()> {
     if state_of(kept)? == CommandState::Missing {
@@ -367,6 +437,32 @@ mod tests {
         assert!(put_back(&path, &kept).is_err());
         assert_eq!(fs::read(&path).unwrap(), b"auditd's");
         assert_eq!(fs::read(&kept).unwrap(), b"somebody's");
+    }
+
+    #[test]
+    fn a_drop_in_is_linked_and_unlinked_and_no_file_of_others_is_touched() {
+        let dir = tempfile::tempdir().unwrap();
+        let packaged = Path::new(PACKAGED).join("auditd.conf");
+        let drop_ins = dir.path().join("auditd.service.d");
+        for _ in 0..2 {
+            link(&drop_ins, &packaged).unwrap();
+            assert_eq!(fs::read_link(drop_ins.join(DROP_IN)).unwrap(), packaged);
+        }
+        for _ in 0..2 {
+            unlink(&drop_ins, true).unwrap();
+            assert!(!drop_ins.exists());
+        }
+
+        fs::create_dir(&drop_ins).unwrap();
+        fs::write(drop_ins.join("override.conf"), "of others").unwrap();
+        link(&drop_ins, &packaged).unwrap();
+        unlink(&drop_ins, true).unwrap();
+        assert_eq!(fs::read_dir(&drop_ins).unwrap().count(), 1);
+
+        fs::write(drop_ins.join(DROP_IN), "of others").unwrap();
+        assert!(link(&drop_ins, &packaged).is_err());
+        unlink(&drop_ins, true).unwrap();
+        assert_eq!(fs::read(drop_ins.join(DROP_IN)).unwrap(), b"of others");
     }
 
     #[test]

@@ -2,9 +2,10 @@
 
 use super::host::{CommandState, Host, UnitState, Verb};
 use super::record::MigrationRecord;
+use super::steps::Way;
 use super::{back, forward};
 use anyhow::{bail, Result};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// State that a migration can change.
@@ -13,6 +14,9 @@ struct State {
     units: BTreeMap<String, UnitState>,
     rules: Vec<Vec<u8>>,
     commands: BTreeMap<PathBuf, CommandState>,
+    /// Units with a drop-in of Tarsier, and those with a directory for drop-ins.
+    drop_ins: BTreeSet<String>,
+    drop_in_dirs: BTreeSet<String>,
     is_armed: bool,
 }
 
@@ -57,7 +61,7 @@ impl Fake {
                 commands: commands
                     .map(|(path, state)| (PathBuf::from(path), state))
                     .into(),
-                is_armed: false,
+                ..State::default()
             },
             files: rules,
             ..Fake::default()
@@ -110,11 +114,11 @@ impl Host for Fake {
         }
         self.change(|host| {
             let starts = verb == Verb::Start && !host.state.units[&unit].is_active;
-            if starts && unit == "auditd.service" && !host.files.is_empty() {
-                host.state.rules = host.files.clone();
-            }
-            if verb == Verb::Start && unit == "tarsier.service" {
+            let is_tarsier = unit == "tarsier.service" || host.state.drop_ins.contains(&unit);
+            if starts && is_tarsier {
                 host.state.is_armed = true;
+            } else if starts && unit == "auditd.service" && !host.files.is_empty() {
+                host.state.rules = host.files.clone();
             }
             let state = host.state.units.get_mut(&unit).unwrap();
             match verb {
@@ -167,6 +171,26 @@ impl Host for Fake {
         })
     }
 
+    fn has_drop_in_dir(&self, unit: &str) -> Result<bool> {
+        Ok(self.state.drop_in_dirs.contains(unit))
+    }
+
+    fn link_drop_in(&mut self, unit: &str) -> Result<()> {
+        self.change(|host| {
+            host.state.drop_ins.insert(unit.to_owned());
+            host.state.drop_in_dirs.insert(unit.to_owned());
+        })
+    }
+
+    fn unlink_drop_in(&mut self, unit: &str, and_dir: bool) -> Result<()> {
+        self.change(|host| {
+            host.state.drop_ins.remove(unit);
+            if and_dir {
+                host.state.drop_in_dirs.remove(unit);
+            }
+        })
+    }
+
     fn disarm(&mut self) -> Result<()> {
         self.change(|host| host.state.is_armed = false)
     }
@@ -185,26 +209,60 @@ impl Host for Fake {
     }
 }
 
-fn migrated(mut host: Fake) -> Fake {
-    forward(&mut host).unwrap();
+fn migrated(mut host: Fake, way: Way) -> Fake {
+    forward(&mut host, way).unwrap();
     host
+}
+
+/// Hosts before a migration, with each way to migrate them.
+fn hosts() -> Vec<(Fake, Way)> {
+    let mut with_drop_ins = Fake::with_audit_4();
+    let dirs = &mut with_drop_ins.state.drop_in_dirs;
+    dirs.insert("auditd.service".to_owned());
+    let mut disabled = Fake::with_auditd();
+    let units = &mut disabled.state.units;
+    units.get_mut("auditd.service").unwrap().is_enabled = false;
+
+    let hosts = [
+        Fake::with_auditd(),
+        Fake::with_audit_4(),
+        with_drop_ins,
+        disabled,
+    ];
+    let ways = [Way::AuditdUnit, Way::OwnUnit];
+    let pairs = hosts
+        .iter()
+        .flat_map(|host| ways.map(|way| (host.clone(), way)));
+    pairs.collect()
 }
 
 #[test]
 fn a_migration_puts_tarsier_in_the_place_of_auditd_and_back_undoes_it() {
-    for host in [Fake::with_auditd(), Fake::with_audit_4()] {
+    for (host, way) in hosts() {
         let before = host.state.clone();
-        let mut host = migrated(host);
-        assert!(!host.state.units["auditd.service"].is_active);
-        assert!(host.state.units["auditd.service"].is_masked);
-        assert!(host.state.units["tarsier.service"].is_active);
-        assert!(host.state.rules.is_empty());
-        let mut commands = host.state.commands.values();
-        assert!(commands.all(|state| *state == CommandState::Ours));
-        assert!(
-            forward(&mut host).is_err(),
-            "a second migration has nothing to undo"
-        );
+        let mut host = migrated(host, way);
+        assert!(host.state.rules.is_empty() && host.state.is_armed);
+        let unit = |name: &str| host.state.units[name];
+        match way {
+            Way::AuditdUnit => {
+                assert!(unit("auditd.service").is_active && unit("auditd.service").is_enabled);
+                assert!(!unit("tarsier.service").is_active);
+                assert_eq!(host.state.commands, before.commands);
+                let masked = host.state.units.values().filter(|unit| unit.is_masked);
+                assert_eq!(masked.count(), 0);
+            }
+            Way::OwnUnit => {
+                assert!(!unit("auditd.service").is_active && unit("auditd.service").is_masked);
+                assert!(unit("tarsier.service").is_active);
+                let mut commands = host.state.commands.values();
+                assert!(commands.all(|state| *state == CommandState::Ours));
+            }
+        }
+        for again in [Way::AuditdUnit, Way::OwnUnit] {
+            let refused = forward(&mut host, again);
+            assert!(refused.is_err(), "a second migration has nothing to undo");
+        }
+
         back(&mut host).unwrap();
         assert_eq!(host.state, before);
         assert_eq!(host.record, None);
@@ -214,10 +272,10 @@ fn a_migration_puts_tarsier_in_the_place_of_auditd_and_back_undoes_it() {
 
 #[test]
 fn a_step_that_fails_undoes_those_before_it() {
-    for host in [Fake::with_auditd(), Fake::with_audit_4()] {
+    for (host, way) in hosts() {
         let before = host.state.clone();
-        let count = migrated(host.clone()).changes;
-        assert!(count > 8);
+        let count = migrated(host.clone(), way).changes;
+        assert!(count > 6, "{count}");
         for at in 0..count {
             for is_made_first in [false, true] {
                 let mut host = Fake {
@@ -225,7 +283,7 @@ fn a_step_that_fails_undoes_those_before_it() {
                     is_made_first,
                     ..host.clone()
                 };
-                forward(&mut host).unwrap_err();
+                forward(&mut host, way).unwrap_err();
                 // The first change is the record itself: without one there is nothing to undo.
                 assert_eq!(host.state, before, "change {at}");
                 if at > 0 || is_made_first {
@@ -238,9 +296,9 @@ fn a_step_that_fails_undoes_those_before_it() {
 
 #[test]
 fn whenever_it_is_killed_back_undoes_it_however_often_that_is_killed() {
-    for host in [Fake::with_auditd(), Fake::with_audit_4()] {
+    for (host, way) in hosts() {
         let before = host.state.clone();
-        let count = migrated(host.clone()).changes;
+        let count = migrated(host.clone(), way).changes;
         for at in 0..=count {
             for is_made_first in [false, true] {
                 let mut host = Fake {
@@ -249,7 +307,7 @@ fn whenever_it_is_killed_back_undoes_it_however_often_that_is_killed() {
                     is_final: true,
                     ..host.clone()
                 };
-                let _ = forward(&mut host);
+                let _ = forward(&mut host, way);
                 // Each try is killed one change later.
                 for tries in 0..100 {
                     if host.record.is_none() {
@@ -268,18 +326,17 @@ fn whenever_it_is_killed_back_undoes_it_however_often_that_is_killed() {
 
 #[test]
 fn locked_rules_stay_and_what_was_on_stays_on() {
-    let mut host = Fake::with_auditd();
-    host.is_locked = true;
-    host.state
-        .units
-        .get_mut("tarsier.service")
-        .unwrap()
-        .is_active = true;
-    let before = host.state.clone();
-    let mut host = migrated(host);
-    assert_eq!(host.state.rules, before.rules);
-    back(&mut host).unwrap();
-    assert!(host.state.units["tarsier.service"].is_active);
+    for way in [Way::AuditdUnit, Way::OwnUnit] {
+        let mut host = Fake::with_auditd();
+        host.is_locked = true;
+        let units = &mut host.state.units;
+        units.get_mut("tarsier.service").unwrap().is_active = true;
+        let before = host.state.clone();
+        let mut host = migrated(host, way);
+        assert_eq!(host.state.rules, before.rules);
+        back(&mut host).unwrap();
+        assert!(host.state.units["tarsier.service"].is_active);
+    }
 }
 
 #[test]
@@ -289,8 +346,11 @@ fn hosts_without_auditd_and_those_of_the_package_are_refused_unchanged() {
     let mut package = Fake::with_auditd();
     let path = PathBuf::from("/usr/sbin/auditctl");
     package.state.commands.insert(path, CommandState::Ours);
-    for mut host in [without, package] {
-        forward(&mut host).unwrap_err();
+    let mut masked = Fake::with_auditd();
+    let units = &mut masked.state.units;
+    units.get_mut("auditd.service").unwrap().is_masked = true;
+    for mut host in [without, package, masked] {
+        forward(&mut host, Way::AuditdUnit).unwrap_err();
         assert_eq!(host.changes, 0);
     }
 }
@@ -300,16 +360,18 @@ fn a_record_that_names_other_files_or_units_is_not_obeyed() {
     let wrong = [
         "",
         "{}",
-        r#"{"version":2,"steps":[]}"#,
-        r#"{"version":1,"steps":[{"step":"divert","path":"/etc/shadow"}]}"#,
-        r#"{"version":1,"steps":[{"step":"mask","unit":"sshd.service"}]}"#,
-        r#"{"version":1,"steps":[{"step":"delete_kernel_rules","rules":["0g"]}]}"#,
-        r#"{"version":1,"steps":[{"step":"run","command":"sh"}]}"#,
+        r#"{"version":1,"steps":[]}"#,
+        r#"{"version":2,"steps":[{"step":"divert","path":"/etc/shadow"}]}"#,
+        r#"{"version":2,"steps":[{"step":"mask","unit":"sshd.service"}]}"#,
+        r#"{"version":2,"steps":[{"step":"delete_kernel_rules","rules":["0g"]}]}"#,
+        r#"{"version":2,"steps":[{"step":"drop_in","unit":"sshd.service","had_dir":false}]}"#,
+        r#"{"version":2,"steps":[{"step":"start","unit":"sshd.service","was_enabled":false,"was_active":false}]}"#,
+        r#"{"version":2,"steps":[{"step":"run","command":"sh"}]}"#,
     ];
     for text in wrong {
         assert!(MigrationRecord::parse(text.as_bytes()).is_err(), "{text}");
     }
-    let right = r#"{"version":1,"steps":[{"step":"divert","path":"/sbin/auditctl"}]}"#;
+    let right = r#"{"version":2,"steps":[{"step":"divert","path":"/sbin/auditctl"}]}"#;
     assert_eq!(
         MigrationRecord::parse(right.as_bytes())
             .unwrap()
@@ -317,4 +379,55 @@ fn a_record_that_names_other_files_or_units_is_not_obeyed() {
             .len(),
         1
     );
+}
+
+/// What a unit says, by section: `Key=value` lines in order, without comments.
+fn settings<'a>(text: &'a str, section: &str) -> Vec<&'a str> {
+    let begin = format!("[{section}]");
+    let lines = text.lines().skip_while(|line| *line != begin).skip(1);
+    let lines = lines.take_while(|line| !line.starts_with('['));
+    lines
+        .filter(|line| line.contains('=') && !line.starts_with('#'))
+        .collect()
+}
+
+#[test]
+fn the_drop_in_has_every_setting_of_tarsier_s_own_unit() {
+    let unit = include_str!("../../../../../share/systemd/tarsier.service");
+    let drop_in = include_str!("../../../../../share/systemd/drop-ins/auditd.conf");
+    let (own, ours) = (settings(unit, "Service"), settings(drop_in, "Service"));
+    assert!(own.len() > 30);
+    for line in own {
+        match line.split_once('=').unwrap() {
+            // It looks for the unit that the drop-in is for.
+            ("ExecCondition", _) => {}
+            // The name of the process is the only difference.
+            ("ExecStart", _) => {
+                let line = line.replace("/usr/sbin/tarsier ", "/usr/lib/tarsier/auditd ");
+                assert!(ours.contains(&line.as_str()), "{line}");
+            }
+            (key, _) => {
+                assert!(ours.contains(&line), "{line}");
+                // Lists go on where the vendor's unit ended, unless they are emptied first.
+                let is_list = key.starts_with("Exec")
+                    || key.starts_with("SystemCall") && key != "SystemCallErrorNumber"
+                    || [
+                        "CapabilityBoundingSet",
+                        "RestrictAddressFamilies",
+                        "BindPaths",
+                        "DeviceAllow",
+                    ]
+                    .contains(&key);
+                let empty = ours.iter().position(|line| *line == format!("{key}="));
+                let first = ours.iter().position(|other| *other == line);
+                assert!(!is_list || empty < first && empty.is_some(), "{key}");
+            }
+        }
+    }
+
+    let own = settings(unit, "Unit").join(" ");
+    for line in settings(drop_in, "Unit") {
+        let (_, words) = line.split_once('=').unwrap();
+        assert!(words.split(' ').all(|word| own.contains(word)), "{line}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::{reloadable, Examined, Lint};
 use crate::entries::calls_of;
-use abi::{syscall_number, Act, Arch, Argument, Field, Meant, Way, ACTS};
+use abi::{syscall_number, Act, Arch, Argument, Field, Meant, Way};
 use rules::{Action, Condition, Dialect, List, Op, Rule, SyscallSet, Value};
 use std::collections::HashSet;
 
@@ -79,7 +79,7 @@ pub(super) fn acts_of<'a>(
 ) -> impl Iterator<Item = &'static Act> + 'a {
     let calls = calls_of(rule, examined.entries);
     let on_arguments: Vec<&Condition> = arguments(rule).collect();
-    ACTS.iter().filter(move |act| {
+    abi::acts().iter().filter(move |act| {
         act.ways.iter().any(|way| {
             let is_named = number(way, arch).is_some_and(|nr| calls.contains(nr));
             is_named && means(way, &on_arguments)
@@ -104,7 +104,7 @@ fn means(way: &Way, on_arguments: &[&Condition]) -> bool {
 
 /// Whether the conditions make the call one of an act of its own.
 fn is_an_act(call: &str, on_arguments: &[&Condition]) -> bool {
-    let mut ways = ACTS.iter().flat_map(|act| act.ways);
+    let mut ways = abi::acts().iter().flat_map(|act| &act.ways);
     ways.any(|way| {
         let argument = if way.call == call { way.argument } else { None };
         argument.is_some_and(|argument| on_arguments.iter().all(|c| is_argument(c, argument)))

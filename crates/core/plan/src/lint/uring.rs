@@ -71,7 +71,7 @@ fn operations(examined: &Examined<'_>, rule: &Rule) -> BTreeSet<u32> {
     for arch in arches {
         names.extend(calls.iter().filter_map(|nr| syscall_name(arch, nr)));
         if acts::names_calls(rule) {
-            let ways = acts::acts_of(rule, arch, examined).flat_map(|act| act.ways);
+            let ways = acts::acts_of(rule, arch, examined).flat_map(|act| &act.ways);
             names.extend(ways.map(|way| way.call));
         }
     }

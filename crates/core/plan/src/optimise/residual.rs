@@ -5,7 +5,7 @@ use crate::conditions::Fact;
 use crate::entries::Entries;
 use crate::evaluate::may_be_unknown;
 use crate::facts::Entry;
-use crate::shape::{shape, ShapeKind};
+use abi::{shape, ShapeKind};
 use abi::{Arch, Field, PermLists};
 use rules::{Condition, List, Op, Rule, SyscallSet, Value};
 use std::collections::{BTreeMap, BTreeSet};

@@ -4,11 +4,11 @@ use crate::conditions::{Fact, FACTS};
 use crate::evaluate::own_id;
 use crate::executables::Executables;
 use crate::facts::{Facts, Identities};
-use crate::follow::NONE;
 use crate::marks::Seen;
-use crate::shape::{Shape, ShapeKind};
 use crate::workload::WorkloadNames;
 use abi::Field;
+use abi::NONE;
+use abi::{Shape, ShapeKind};
 
 /// Family of UNIX sockets: linux/socket.h.
 const AF_UNIX: u32 = 1;

@@ -258,7 +258,7 @@ mod tests {
         let event = Event::parse(&frame).expect("a frame");
         let system: Arc<dyn crate::System> = Arc::new(StaticSystem::default());
         let mut resolver = Resolver::new(&system);
-        resolver.resolve(&event, &plan::shape_of_name(call));
+        resolver.resolve(&event, &abi::call(call).shape);
         resolver.items().to_vec()
     }
 
@@ -310,7 +310,7 @@ mod tests {
             .part(wire::TARSIER_PART_FOUND, 0, &plain(known))
             .bytes();
         let event = Event::parse(&frame).expect("a frame");
-        let shape = plan::shape_of_name("chmod");
+        let shape = abi::call("chmod").shape;
         resolver.resolve(&event, &shape);
         let names = resolver.names(&event, &shape);
         let text = |name: &plan::Name| String::from_utf8_lossy(&name.path).into_owned();

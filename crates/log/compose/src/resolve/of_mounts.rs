@@ -220,7 +220,7 @@ mod tests {
         };
         system.files.insert("/proc/filesystems", kinds);
         let mut resolver = Resolver::new(&(Arc::new(system) as Arc<dyn crate::System>));
-        resolver.resolve(&event, &plan::shape_of_name(call));
+        resolver.resolve(&event, &abi::call(call).shape);
         let name = |item: &crate::resolve::Item| {
             let name = item.name.as_deref().unwrap_or(b"(null)");
             format!("{} {:?}", String::from_utf8_lossy(name), item.nametype)

@@ -98,7 +98,7 @@ impl<'e, 'f> Evidence<'e, 'f> {
 
     /// Whether the owner of an item's object may be the one that the call gave it: nothing shows the object as it was.
     pub(super) fn is_owner_changed(&self, item: &Item) -> bool {
-        let functions = call_name(self.event).and_then(plan::object_functions);
+        let functions = call_name(self.event).and_then(|name| abi::call(name).functions);
         let changes = functions.is_some_and(|(_, names)| names.contains(&"security_path_chown"));
         let is_it = |inode: &tarsier_inode| is_same(item.inode, inode);
         self.event.exit() == Some(0)

@@ -186,7 +186,7 @@ mod tests {
         let event = Event::parse(&bytes).expect("a frame");
         let system: Arc<dyn crate::System> = Arc::new(StaticSystem::default());
         let mut resolver = Resolver::new(&system);
-        let shape = plan::shape_of_name(call);
+        let shape = abi::call(call).shape;
         resolver.resolve(&event, &shape);
         let of = |item: &Item| {
             let name = item.name.clone().unwrap_or_default();
