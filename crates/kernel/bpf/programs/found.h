@@ -138,8 +138,7 @@ __noinline int find_path(struct work *w, __u32 i)
 		return 0;
 	find_text_of(w, i, !i && w->spec.flags & SPEC_REMOVES && !w->ret, true);
 	find_directories(w, TARSIER_FOUND_TARGET | TARSIER_FOUND_PARENT);
-	if (may_remove_link(w, i))
-		w->find.found.known |= TARSIER_FOUND_OTHER_LINKS;
+	w->find.found.known |= TARSIER_FOUND_OTHER_LINKS * !!may_remove_link(w, i);
 	part_found(w, i, 0, &w->find.found);
 	if (event_of(w)->flags & TARSIER_UNDECIDED && w->find.found.known & TARSIER_FOUND_TARGET)
 		part_alias(w, w->find.dentry);

@@ -92,12 +92,18 @@ __noinline int mark_named(struct work *w, __u32 i)
 /* Time after which the daemon has seen the hard links of the objects that rules name: it looks each second. */
 #define LINKS_SEEN_NS 10000000000ULL
 
-/* Notes that a hard link may have been made. As the next function, one that the verifier goes through once. */
-__noinline int note_link(void)
+/*
+ * Notes that a call with this spec and result may have made a hard link. As the next function, one that
+ * the verifier goes through once; callers do not branch for it, which would double what follows.
+ */
+__noinline int note_link(__u32 spec, __s64 ret)
 {
 	__u32 first = 0;
-	struct cpu_state *state = bpf_map_lookup_elem(&cpu_states, &first);
+	struct cpu_state *state;
 
+	if (!(spec & TABLE_SPEC_MAKES_LINKS) || ret)
+		return 0;
+	state = bpf_map_lookup_elem(&cpu_states, &first);
 	if (state)
 		state->linked_ns = bpf_ktime_get_ns();
 	return 0;
