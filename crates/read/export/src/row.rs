@@ -2,6 +2,7 @@
 
 use query::row::Row as Event;
 use query::{Event as Records, NO_ID, NO_LOGIN};
+use std::net::IpAddr;
 
 /// A record of an event.
 pub(crate) struct Record {
@@ -50,13 +51,16 @@ impl Row {
         let read = Event::read(event);
         let facts = &read.facts;
         let some = |value: &Option<std::borrow::Cow<'_, [u8]>>| value.as_deref().map(text);
+        let own_name = read.node.map(text).or(host.map(str::to_owned));
+        // Programs that nobody has called from elsewhere write this host's name.
+        let is_other = |name: &String| own_name.as_ref().is_none_or(|own| !is_same_host(own, name));
         let login = |id: u32| (id < NO_LOGIN).then(|| i64::from(id));
         let id = |id: u32| (id != NO_ID).then(|| i64::from(id));
 
         Row {
             time_ms: i64::try_from(read.time_ms).unwrap_or(i64::MAX),
             serial: i64::try_from(read.serial).unwrap_or(i64::MAX),
-            host: read.node.map(text).or(host.map(str::to_owned)),
+            host: own_name.clone(),
             kind: event
                 .records()
                 .next()
@@ -79,7 +83,7 @@ impl Row {
             exit: facts.call.exit,
             cwd: Event::cwd(event).map(|cwd| text(&cwd)),
             terminal: some(&facts.terminal).filter(|terminal| terminal != "(none)"),
-            remote: some(&facts.address).or(some(&facts.host)),
+            remote: some(&facts.address).or(some(&facts.host).filter(is_other)),
             unit: some(&read.unit),
             container: some(&read.container),
             keys: facts
@@ -104,6 +108,12 @@ impl Row {
             size_bytes: event.text().len() * 2,
         }
     }
+}
+
+/// Whether two names, with or without domain, are of one host. An address is no name.
+fn is_same_host(one: &str, other: &str) -> bool {
+    let label = |name: &str| name.split('.').next().map(str::to_ascii_lowercase);
+    other.parse::<IpAddr>().is_err() && label(one) == label(other)
 }
 
 /// Name of a record's type: that of audit, or else the one in the log.

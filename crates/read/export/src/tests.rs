@@ -211,3 +211,79 @@ fn compressed_logs_are_tables_and_others_are_refused() {
     );
     assert!(!table.exists());
 }
+
+/// A row's columns that have a value, in the order of the schema, but for its time and the texts of its records.
+fn short(row: &Row) -> String {
+    let mut out = String::new();
+    for (name, value) in row.get_column_iter() {
+        let text = match (name.as_str(), value) {
+            ("time" | "records", _) | (_, Field::Null) => continue,
+            ("keys" | "paths", list) => texts(list).join(","),
+            (_, Field::Str(text)) => text.clone(),
+            (_, other) => other.to_string(),
+        };
+        if !text.is_empty() {
+            out += &format!(" {name}={text}");
+        }
+    }
+    out.trim_start().to_owned() + "\n"
+}
+
+/// The bodies of a log's lines by serial, as `records` should have them: type, text and names.
+fn lines_of(log: &str) -> Vec<(i64, String)> {
+    let one = |line: &str| {
+        let (head, body) = line.split_once("): ").expect("a record");
+        let serial = head.rsplit(':').next().expect("a serial");
+        let body = body.split('\u{1d}').next().unwrap_or_default();
+        (serial.parse().expect("a number"), body.to_owned())
+    };
+    log.lines().map(one).collect()
+}
+
+#[test]
+fn every_record_type_becomes_the_row_that_was_read_and_found_right() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let writes = std::env::var_os("TARSIER_WRITE_CORPUS").is_some();
+    let directory = tempfile::tempdir().expect("a directory");
+    let table = directory.path().join("table");
+    let mut checked = 0;
+    for entry in fs::read_dir(here.join("../formats/tests/formats/records")).expect("the logs") {
+        let log = entry.expect("an entry").path();
+        if log.extension().is_none_or(|extension| extension != "log") {
+            continue;
+        }
+        let mut args = args(&table, vec![log.display().to_string()]);
+        args.host = Some("web1".to_owned());
+        export(&args).expect("exported");
+        let rows = rows(&table);
+
+        // What the columns say.
+        let found: String = rows.iter().map(short).collect();
+        let name = Path::new(log.file_stem().expect("a name")).with_extension("txt");
+        let expected = here.join("tests/rows").join(name);
+        if writes {
+            fs::write(&expected, &found).expect("written");
+        }
+        let wanted = fs::read_to_string(&expected).unwrap_or_default();
+        for (is, should) in found.lines().zip(wanted.lines()) {
+            assert_eq!(should, is, "{}", expected.display());
+        }
+        assert_eq!(wanted.len(), found.len(), "{}", expected.display());
+
+        // And nothing of the log is lost.
+        for (serial, body) in lines_of(&fs::read_to_string(&log).expect("a log")) {
+            let is_it = |row: &&Row| field(row, "serial") == &Field::Long(serial);
+            let row = rows.iter().find(is_it).expect("a row");
+            let Field::ListInternal(records) = field(row, "records") else {
+                panic!("{row:?}");
+            };
+            let has = |record: &Field| match record {
+                Field::Group(record) => field(record, "text") == &Field::Str(body.clone()),
+                _ => false,
+            };
+            assert!(records.elements().iter().any(has), "{serial}: {body}");
+            checked += 1;
+        }
+    }
+    assert!(checked > 200, "{checked}");
+}

@@ -207,8 +207,20 @@ fn about(event: &LogEvent<'_>, parsed: &Parsed, outcome: Option<bool>) -> Object
             about.insert(name.into(), value.clone());
         }
     }
+    if let Some(Value::Array(hashes)) = parsed.beside.get("hashes") {
+        let texts = hashes.iter().filter_map(Value::as_object).map(texts);
+        about.insert("hashes".into(), texts.map(Value::from).collect());
+    }
 
     about
+}
+
+/// The values of an object as texts, but for those that are not known.
+fn texts(object: &Object) -> Object {
+    let known = object.iter().filter(|(_, value)| !value.is_null());
+    known
+        .map(|(name, value)| (name.clone(), text_of(value).into()))
+        .collect()
 }
 
 /// Name of the error that the call returned.

@@ -46,9 +46,15 @@ fn is_file(kind: i32, field: &Field<'_>, is_of_apparmor: bool) -> bool {
 /// The absolute paths that a record names which is no PATH: of access decisions, of integrity, of configuration.
 pub(crate) fn paths<'e>(record: &Record<'e>) -> impl Iterator<Item = Text<'e>> {
     let kind = record.kind;
-    let fields = Fields::of(record.text);
-    let named = fields.filter(move |field| {
-        FILES.contains(&field.name) && is_file(kind, field, true) && field.is_absolute()
+    // AppArmor's profiles have names of programs, and objects of D-Bus paths of their own.
+    let is_of_others = Fields::of(record.text).any(|field| {
+        let others: [&[u8]; 2] = [b"profile_", b"dbus_"];
+        field.name == b"operation" && others.iter().any(|start| field.value.starts_with(start))
+    });
+
+    let named = Fields::of(record.text).filter(move |field| {
+        let is_named = FILES.contains(&field.name) && is_file(kind, field, true);
+        is_named && field.is_absolute() && !is_of_others
     });
     named.filter_map(|field| field.file())
 }

@@ -130,6 +130,7 @@ const AUDITD: &[Row] = &[
     row("event.match", "auditd.match", Text),
     row("process.ancestors", "auditd.ancestors", List),
     row("process.script", "auditd.script", Text),
+    row("event.hashes", "auditd.hashes", Same),
     row("call.name", "auditd.data.syscall", Text),
     row("call.via", "auditd.data.via", Text),
     row("*.tty|msg.terminal", "auditd.data.tty", Text),

@@ -31,6 +31,7 @@ pub(super) const EVENT: &[Row] = &[
     row("call.via", "unmapped.via", Text),
     row("process.ancestors", "unmapped.ancestors", List),
     row("process.script", "unmapped.script", Text),
+    row("event.hashes", "unmapped.hashes", Same),
     row("call.name", "unmapped.syscall", Text),
     row("workload.unit", "unmapped.unit", Text),
     row("workload.user_unit", "unmapped.user_unit", Text),

@@ -26,6 +26,10 @@ fn json_log(call: &str) -> Sample {
             {"pid": 2, "start": 1, "kernel": true},
         ],
     });
+    event["hashes"] = json!([
+        {"file": "exe", "path": "/usr/bin/id", "inode": 7, "sha256": "ab".repeat(32)},
+        {"file": "script", "path": "/srv/run", "sha256": null, "why": "changed"},
+    ]);
     Sample::new(event.to_string().into_bytes())
 }
 
@@ -56,6 +60,9 @@ fn a_json_log_names_process_and_parent_as_sequences_of_rules_join_them() {
     assert_eq!(document["auditd"]["ancestors"], ancestors);
     assert_eq!(document["auditd"]["script"], "/srv/run");
     assert_eq!(document["host"]["id"], document["host"]["name"]);
+    assert_eq!(document["process"]["hash"]["sha256"], "ab".repeat(32));
+    let script = json!({"file": "script", "path": "/srv/run", "why": "changed"});
+    assert_eq!(document["auditd"]["hashes"][1], script);
 
     let document = checked(&json_log("syscall=59 success=yes exit=0"), "ocsf");
     assert_eq!(document["process"]["uid"], format!("{BOOT}/42/700"));
@@ -63,6 +70,7 @@ fn a_json_log_names_process_and_parent_as_sequences_of_rules_join_them() {
     assert_eq!(actor["uid"], format!("{BOOT}/41/600"));
     assert_eq!(actor["cmd_line"], "bash -c a b");
     assert_eq!(document["unmapped"]["ancestors"], ancestors);
+    assert_eq!(document["unmapped"]["hashes"][1], script);
 }
 
 #[test]
