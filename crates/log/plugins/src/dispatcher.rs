@@ -226,7 +226,7 @@ impl Dispatcher {
     /// Ends all plugins at the end of the daemon: passes events on for a second at most, then ends
     /// the programs, each within two more seconds. Returns the messages for the owner.
     pub fn stop(mut self) -> Vec<OwnerAction> {
-        // Nothing becomes durable any more.
+        // At the end, events no longer wait for the disk.
         self.release(None);
         let deadline = Instant::now() + LAST_PATIENCE;
         loop {
