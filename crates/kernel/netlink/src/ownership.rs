@@ -63,6 +63,7 @@ pub fn take_over(state_file: &Path, never_enabled: bool) -> Result<Ownership, Ta
     }
 
     let status = begun.status;
+    // The state is on the disk before anything is changed: a killed daemon's successor restores it.
     let mut ownership = begun.own(state_file, rules.len(), never_task_loaded, Vec::new())?;
     // Before audit is enabled, so that no task gets an audit context because of us.
     if !never_task_loaded {
@@ -72,6 +73,7 @@ pub fn take_over(state_file: &Path, never_enabled: bool) -> Result<Ownership, Ta
     if status.enabled == 0 {
         ownership.socket.set_enabled(1)?;
     }
+    // Last: records arrive only when audit is as it has to be.
     ownership.register()?;
     Ok(ownership)
 }
@@ -96,6 +98,7 @@ pub fn take_over_with_rules(
         return begun.own_locked(state_file, rules);
     }
 
+    // The predecessor's own never,task, which was not there before it.
     if begun.leftover.as_ref().is_some_and(|l| l.1.never_task == 0) {
         begun.socket.delete_rule_if_there(&never_task_rule(false))?;
     }
@@ -123,6 +126,7 @@ pub fn take_over_with_rules(
         })?;
     }
 
+    // Enabled last: no event is decided by a part of the rules.
     if status.enabled == 0 {
         ownership.socket.set_enabled(1)?;
     }
@@ -271,12 +275,14 @@ impl Ownership {
     /// The kernel refused a rule; then the old set is in force.
     pub fn replace_rules(&mut self, new: Vec<Vec<u8>>) -> Result<Vec<Change>, TakeOverError> {
         let change = rules::Replacement::between(&self.loaded, &new);
+        // While the rules change, the file names the old and the new ones: a successor deletes whatever is there.
         let all: Vec<&[u8]> = change.ever_loaded(&self.loaded).collect();
         state::write(&self.state_file, &Writer::this_process(), self.found, &all)?;
         let outcome = change.carry_out(&mut self.socket);
         if outcome.is_ok() {
             self.loaded = new;
         }
+        // Also after a failure: the file has to name what is in force.
         let now: Vec<&[u8]> = self.loaded.iter().map(Vec::as_slice).collect();
         state::write(&self.state_file, &Writer::this_process(), self.found, &now)?;
         outcome
@@ -293,11 +299,13 @@ impl Ownership {
         }
 
         let rule = digest.map(digest_rule);
+        // Before the lock, which refuses rules. EEXIST: an earlier attempt has left it.
         match rule.as_ref().map(|rule| self.socket.add_rule(rule)) {
             Some(Err(error)) if error.errno() != Some(Errno::EXIST) => return Err(error),
             _ => {}
         }
         let locked = self.socket.set_enabled(LOCKED);
+        // Without a lock the digest says nothing.
         if let (Err(_), Some(rule)) = (&locked, &rule) {
             self.socket.delete_rule_if_there(rule)?;
         }
@@ -370,6 +378,7 @@ fn restore(
     late: &mut Vec<LateRecord>,
 ) -> Result<(), TakeOverError> {
     let now = socket.status()?;
+    // The kernel refuses everything but the end of the registration.
     if now.enabled == LOCKED {
         return unregister(socket, &now, late).map_err(Into::into);
     }
@@ -419,6 +428,7 @@ fn unregister(
     now: &Status,
     late: &mut Vec<LateRecord>,
 ) -> Result<(), NetlinkError> {
+    // What is on its way is still sent to this process.
     collect(socket, late);
     let outcome = match now.pid {
         0 => Ok(()),

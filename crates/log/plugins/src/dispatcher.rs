@@ -87,6 +87,7 @@ impl Dispatcher {
     fn start_runners(&mut self) {
         for runner in &mut self.runners {
             let name = &runner.plugin.name;
+            // Two programs of one plugin must not run side by side.
             if !self.ending.iter().any(|ending| ending.name == *name) {
                 runner.start(&self.launcher, self.nice, &mut self.actions);
             }
@@ -111,6 +112,7 @@ impl Dispatcher {
         }
 
         let events = Events::of(lines);
+        // A log that stays behind must not fill the memory.
         if self.waiting_bytes + events.bytes() > WAITING_BYTES_MAX {
             for runner in &mut self.runners {
                 runner.overflow(events.lines(), &self.settings, &mut self.actions);
@@ -133,6 +135,7 @@ impl Dispatcher {
             self.waiting_bytes -= events.bytes();
             for runner in &mut self.runners {
                 runner.push(&events, &self.settings, &mut self.actions);
+                // Sent at once, so that a burst does not overflow a queue whose reader keeps up.
                 let ending = runner.pump(&self.settings, &mut self.actions);
                 self.ending.extend(ending);
             }
@@ -188,6 +191,7 @@ impl Dispatcher {
             });
         }
 
+        // What is left is not configured any more, or has changed and is started again.
         for mut runner in old {
             self.ending.extend(runner.close());
         }
@@ -222,6 +226,7 @@ impl Dispatcher {
     /// Ends all plugins at the end of the daemon: passes events on for a second at most, then ends
     /// the programs, each within two more seconds. Returns the messages for the owner.
     pub fn stop(mut self) -> Vec<OwnerAction> {
+        // At the end, events no longer wait for the disk.
         self.release(None);
         let deadline = Instant::now() + LAST_PATIENCE;
         loop {

@@ -156,6 +156,7 @@ impl Runner {
             OverflowAction::Halt => Runlevel::Halt,
         };
 
+        // Asked for once: the machine is on its way down.
         if !self.is_runlevel_changed {
             self.is_runlevel_changed = true;
             let cause = format!("plugin {}: {full}", self.plugin.name);
@@ -211,6 +212,7 @@ impl Runner {
         actions: &mut Vec<OwnerAction>,
     ) -> Option<Ending> {
         let ending = self.close();
+        // A line that was sent in part is sent again: its first half went down with the program.
         self.queue.start_over();
         self.restarts += 1;
         if self.restarts <= settings.max_restarts {

@@ -159,6 +159,8 @@ impl Dag {
                 open.extend([(id, true), (yes, false), (no, false)]);
                 continue;
             }
+
+            // Its successors are placed now; both have to be within reach of a jump with 8 bits.
             let a = Self::leaves(&test);
             let far_yes = self.target(yes, a, layout);
             let far_no = self.target(no, a, layout);
@@ -171,6 +173,8 @@ impl Dag {
             if test.mask != u32::MAX {
                 at = layout.push(Insn::new(code::AND, test.mask));
             }
+
+            // Who comes with the word in A jumps behind the load.
             let loaded = at;
             if needs_load.get(&id).copied().unwrap_or(true) {
                 at = layout.push(Insn::new(code::LD_ABS, test.offset));
