@@ -57,7 +57,7 @@ fn kind(line: &str) -> Option<String> {
         let known = |c: char| c.is_ascii_digit() || matches!(c, ' ' | '|' | '.' | '=');
         pattern.chars().all(known)
     });
-    let asked = [" kind, ", "kind == ", "kind != ", "RecordType("];
+    let asked = ["kind, ", "kind == ", "kind != ", "RecordType("];
     let behind = asked
         .iter()
         .find_map(|before| line.split_once(before))
