@@ -16,6 +16,8 @@ use super::message::{is_never_task_rule, never_task_rule};
 use super::ownership::Ownership;
 use super::rules::{word, Change};
 
+/// Bytes of the last word of a rule's mask: its upper half has the bits of 16 classes of calls.
+const CLASSES: std::ops::Range<usize> = 66 * 4..67 * 4;
 /// `AUDIT_FILTER_PREPEND`
 const PREPEND: u32 = 0x10;
 
@@ -55,6 +57,8 @@ impl Ownership {
     /// # Errors
     /// The kernel cannot be asked or changed. Nothing is changed where audit is locked.
     pub fn show_rules(&mut self, rules: &[Vec<u8>]) -> Result<ShownRules, TakeOverError> {
+        let rules: Vec<Vec<u8>> = rules.iter().map(|rule| as_listed(rule)).collect();
+        let rules = &rules[..];
         if self.socket.status()?.enabled == LOCKED {
             return Ok(ShownRules::default());
         }
@@ -77,12 +81,16 @@ impl Ownership {
             }
         }
 
+        // Somebody else's rule stays at the end. To add it again would be a refusal in the log.
+        let listed: HashSet<Vec<u8>> = self.listed()?.into_iter().collect();
         let mut loaded = Vec::new();
         for rule in rules {
             if !same.contains(rule) {
+                if listed.contains(rule) {
+                    continue;
+                }
                 match self.socket.add_rule(rule) {
                     Ok(()) => shown.changes.push(change(rule, true)),
-                    // Somebody else's rule, which stays at the end.
                     Err(error) if error.errno() == Some(Errno::EXIST) => continue,
                     Err(NetlinkError::Refused { .. }) => {
                         shown.refused += 1;
@@ -170,8 +178,23 @@ impl Ownership {
     fn listed(&mut self) -> Result<Vec<Vec<u8>>, NetlinkError> {
         let mut rules = self.socket.list_rules()?;
         rules.retain(|rule| !is_guard(rule) && !is_never_task_rule(rule) && !is_digest_rule(rule));
+
+        // `-A` adds a rule that is there already once more; the first decides.
+        let mut seen = HashSet::new();
+        rules.retain(|rule| seen.insert(rule.clone()));
         Ok(rules)
     }
+}
+
+/// The rule as the kernel lists it: it takes the bits that stand for classes of calls out of the mask, after it has set
+/// those of their calls (`audit_to_entry_common()` in kernel/auditfilter.c).
+fn as_listed(rule: &[u8]) -> Vec<u8> {
+    let mut rule = rule.to_vec();
+    if let Some(word) = rule.get_mut(CLASSES) {
+        let bits = [word[0], word[1], word[2], word[3]];
+        word.copy_from_slice(&(u32::from_ne_bytes(bits) & 0xffff).to_ne_bytes());
+    }
+    rule
 }
 
 /// Deletes a rule; returns whether it was there.
@@ -218,6 +241,18 @@ mod tests {
         let mut rule = vec![number; RULE_BYTES_MIN];
         rule[..4].copy_from_slice(&list.to_ne_bytes());
         rule
+    }
+
+    #[test]
+    fn a_rule_on_all_calls_is_compared_as_the_kernel_lists_it() {
+        let listed = as_listed(&[0xff; RULE_BYTES_MIN]);
+        assert_eq!(
+            listed[..CLASSES.start],
+            [0xff; RULE_BYTES_MIN][..CLASSES.start]
+        );
+        assert_eq!(word(&listed, 66), 0xffff);
+        assert_eq!(as_listed(&listed), listed);
+        assert_eq!(as_listed(&[1, 2]), [1, 2]);
     }
 
     #[test]

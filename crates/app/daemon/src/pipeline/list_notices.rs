@@ -28,7 +28,9 @@ impl ListNotices {
             b" op=set audit_enabled=",
         ];
         let find = |word: &[u8]| text.windows(word.len()).position(|window| window == word);
-        if !self.is_shown || !CHANGES.iter().any(|word| find(word).is_some()) {
+        // A refusal has changed nothing, and may be one of this process.
+        let is_done = find(b" res=1").is_some();
+        if !self.is_shown || !is_done || !CHANGES.iter().any(|word| find(word).is_some()) {
             return;
         }
 
@@ -116,6 +118,16 @@ mod tests {
         notices.take(b"audit(1.2:5): auid=0 ses=1 op=remove_rule key=\"w\" list=4 res=1");
         assert_eq!(notices.removers(&watch), Some(vec![true]));
         assert_eq!(notices.removers(&watch), None, "each record counts once");
+    }
+
+    #[test]
+    fn a_refused_change_is_none() {
+        let mut notices = ListNotices {
+            is_shown: true,
+            ..ListNotices::default()
+        };
+        notices.take(b"audit(1.2:5): auid=0 ses=1 op=add_rule key=\"w\" list=4 res=0");
+        assert!(!notices.is_changed);
     }
 
     #[test]
