@@ -284,6 +284,7 @@ fn is_cut(object: &ObjectPart<'_>) -> bool {
 mod tests {
     use super::*;
     use crate::test_frame::TestFrame;
+    use abi::exit::{EACCES, ENOENT};
     use zerocopy::IntoBytes;
 
     /// Whether a call on the path `/d/x` that fails so may have found something, of which the programs have found this.
@@ -303,9 +304,6 @@ mod tests {
         let event = Event::parse(&bytes).expect("a frame");
         Evidence::of(&event, &abi::call(call).shape).may_have_found(0)
     }
-
-    const EACCES: i64 = -13;
-    const ENOENT: i64 = -2;
 
     #[test]
     fn a_failed_call_may_have_found_what_nothing_tells_of() {
