@@ -23,19 +23,36 @@ pub(crate) fn frame_to_records(data: &[u8]) {
     let Some((&how, data)) = data.split_first() else {
         return;
     };
-    let format = match how % 3 {
+    let mut composer = composer(how);
+    let _ = composer.survey_processes(data);
+    let lines = composed(&mut composer, data);
+    for line in lines.split_inclusive(|&byte| byte == b'\n') {
+        is_read_back(format(how), line);
+    }
+}
+
+fn format(how: u8) -> Format {
+    match how % 3 {
         0 => Format::Raw,
         1 => Format::Enriched,
         _ => Format::Json,
-    };
+    }
+}
+
+/// What composes in the way that a byte says.
+pub(crate) fn composer(how: u8) -> Composer<()> {
     let system = Arc::new(system());
-    let mut encoder = Encoder::new(format, compose::names(system.clone()));
+    let mut encoder = Encoder::new(format(how), compose::names(system.clone()));
     encoder.set_workload(how & 0x40 != 0);
     encoder.set_labels(how & 0x20 != 0);
     let mut composer = Composer::new(encoder, system, ());
     composer.add_generation(rule_set(if how & 0x80 == 0 { RULES } else { "" }));
+    composer
+}
+
+/// The lines that frames become.
+pub(crate) fn composed(composer: &mut Composer<()>, data: &[u8]) -> Vec<u8> {
     let mut lines = Vec::new();
-    let _ = composer.survey_processes(data);
     for frame in frames(data) {
         let before = lines.len();
         let outcome = composer.frame(0, &frame, &mut lines, None::<&mut ()>);
@@ -43,9 +60,7 @@ pub(crate) fn frame_to_records(data: &[u8]) {
         assert_eq!(is_recorded, lines.len() > before, "{outcome:?}");
     }
     composer.overdue(true, &mut lines);
-    for line in lines.split_inclusive(|&byte| byte == b'\n') {
-        is_read_back(format, line);
-    }
+    lines
 }
 
 fn is_read_back(format: Format, line: &[u8]) {
@@ -61,7 +76,7 @@ fn is_read_back(format: Format, line: &[u8]) {
 
 /// Pieces of the sizes that they say; what is behind the last whole one is a piece too. A piece gets the size that it
 /// has, as a ring gives it.
-fn frames(mut data: &[u8]) -> Vec<Vec<u8>> {
+pub(crate) fn frames(mut data: &[u8]) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     while let Some(size) = data.first_chunk::<4>() {
         let size = u32::from_ne_bytes(*size) as usize;

@@ -14,6 +14,7 @@
 //! io_uring/opdef.c is read. If the audit user space has a different name for a system call than the kernel, its
 //! name is used (logs and `auditctl -l` show it), and the kernel's is an alias: see `renamed` in [`SOURCES`].
 
+use abi::{record_type, RecordType};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
@@ -86,7 +87,7 @@ const RENAMED_ARM: &[Renamed] = &[
 const ALIASES: [(&str, u32, &str); 1] = [("i386", 219, "madvise1")];
 
 /// Record types below this are requests, not records (linux/audit.h).
-const FIRST_RECORD: u32 = 1100;
+const FIRST_RECORD: u32 = RecordType::FIRST_USER_MSG.0 as u32;
 
 /// Writes every generated file below `out`.
 ///
@@ -231,7 +232,8 @@ fn records(headers: &Path) -> Result<String> {
         };
         let request = number < FIRST_RECORD && !matches!(name, "USER" | "LOGIN");
         let limit = name.starts_with("FIRST_") || name.starts_with("LAST_");
-        if !(1005..2100).contains(&number) || request || limit {
+        let of_kernel = record_type::USER as u32..record_type::FIRST_ANOM_MSG as u32;
+        if !of_kernel.contains(&number) || request || limit {
             continue;
         }
         by_number.insert(number, name);

@@ -18,8 +18,9 @@ pub(super) fn text(crates: &[Crate]) -> Result<String> {
         writeln!(out, "{} {}: {}", found.name, found.version, found.licence)?;
     }
     out.push_str(
-        "\nlibelf (LGPL-3.0-or-later OR GPL-2.0-or-later) and zlib (Zlib) are not part of it: the program loads the \
-         libraries of the system.\n",
+        "\nlibelf (LGPL-3.0-or-later OR GPL-2.0-or-later), zlib (Zlib), and LLVM's libunwind and compiler-rt (Apache-2.0 \
+         WITH LLVM-exception) are part of the packaged programs. Another libelf can be linked: the sources and \
+         scripts/build-package are free.\n",
     );
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
 

@@ -6,6 +6,7 @@
 //! * [`impls`]: no type is spread over many files.
 //! * [`names`]: a type's name stands for one thing.
 //! * [`dialect`]: a condition is an `if`.
+//! * [`numbers`]: record types and errors have names.
 //! * [`rust_version`]: everything can be built with the stated version of Rust.
 //! * [`versions`]: nothing depends on the version of the kernel.
 
@@ -15,6 +16,7 @@ mod dialect;
 mod impls;
 mod length;
 mod names;
+mod numbers;
 mod rust_version;
 mod source;
 mod versions;
@@ -53,13 +55,12 @@ const EXCEPTIONS: [Exception; 2] = [
 
 /// Names that more than two types have for now. Whoever renames types takes them from here.
 const SHARED_NAMES: &str = "\
-    Action Answer Asked Batch Call Chain Change Class Client Container Context Cursor Decision Draft \
-    Durability Engine Entry Event Events Extra Facts Fault Field Fields Files Filter Finding Finished \
-    Form Format Found Group Head Host Item Job Kept Kernel Key Kind Known Level Line Lines Machine Made \
-    Maker Names Next Node Opened Outcome Part Parts Pending Place Process Program Progress Reader \
-    Reading Record Refused Reply Request Row Rows Run Seen Sender Shared Signals Sink Source State Step \
-    Store Stream Subject Summary System Table Target Test Totals Tree Trouble Value Verdict Waiting Walk \
-    Wanted Word Words Writer";
+    Action Answer Asked Call Change Class Client Container Context Cursor Decision Draft Engine Entry \
+    Event Events Extra Facts Fault Field Files Filter Form Format Found Group Host Item Kept Kernel Key \
+    Kind Known Level Line Lines Machine Made Maker Names Next Node Outcome Part Parts Pending Place \
+    Process Program Progress Reader Reading Record Refused Reply Request Row Rows Run Seen Sender Shared \
+    Signals Sink Source State Step Store Subject Summary System Table Target Test Totals Tree Value \
+    Verdict Waiting Walk Wanted Word Words Writer";
 
 /// Fails with an error that names every place where the code breaks a rule.
 pub(crate) fn check(root: &Path) -> Result<()> {
@@ -70,6 +71,7 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     offences.extend(impls::offences(&sources));
     offences.extend(of_names(names::offences(&sources)));
     offences.extend(dialect::offences(&sources));
+    offences.extend(numbers::offences(&sources));
     offences.extend(versions::offences(&sources));
     offences.extend(arrows::offences(root)?);
     offences.extend(rust_version::offences(root)?);

@@ -199,6 +199,11 @@ impl Guest {
         }
     }
 
+    /// Root directory of version 4 of Debian's audit programs.
+    pub(super) fn later_audit(self) -> Result<PathBuf> {
+        path_from("TARSIER_PEERS4", &source_root().join("scripts/peers4"))
+    }
+
     /// The packages whose programs the guest runs.
     pub(super) fn packages(self) -> Result<Packages> {
         let scripts = source_root().join("scripts");

@@ -40,6 +40,25 @@ const FILE_SYSTEM_PEERS: [(&str, &str); 5] = [
     ("usr/sbin/rpc.nfsd", "sbin/rpc.nfsd"),
 ];
 
+/// Version 4 of auditctl, with the loader and the libraries that it needs.
+const LATER_AUDITCTL: [(&str, &str); 6] = [
+    ("usr/sbin/auditctl", "audit4/auditctl"),
+    ("usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2", "audit4/ld"),
+    ("usr/lib/x86_64-linux-gnu/libc.so.6", "audit4/libc.so.6"),
+    (
+        "usr/lib/x86_64-linux-gnu/libaudit.so.1",
+        "audit4/libaudit.so.1",
+    ),
+    (
+        "usr/lib/x86_64-linux-gnu/libauparse.so.0",
+        "audit4/libauparse.so.0",
+    ),
+    (
+        "usr/lib/x86_64-linux-gnu/libcap-ng.so.0",
+        "audit4/libcap-ng.so.0",
+    ),
+];
+
 /// Programs that label files and show labels, below the directory of `scripts/selinux`.
 const SELINUX_PROGRAMS: [&str; 5] = [
     "sbin/setfiles",
@@ -97,6 +116,10 @@ pub(super) fn build(
     if guest == Guest::Amd64 {
         for (place, to) in FILE_SYSTEM_TOOLS {
             programs.push((packages.system.join(place), to));
+        }
+        let later = guest.later_audit()?;
+        for (place, to) in LATER_AUDITCTL {
+            install(&later.join(place), &root.join(to))?;
         }
         for (place, to) in FILE_SYSTEM_PEERS {
             programs.push((packages.audit.join(place), to));

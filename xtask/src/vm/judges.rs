@@ -24,7 +24,13 @@ pub(super) struct Test {
 }
 
 /// Tests that run only when they are named: benchmarks (`bench/run workloads --vm`), and one that takes long.
-const NAMED: [Test; 8] = [
+const NAMED: [Test; 9] = [
+    Test {
+        name: "kernel-list-icount",
+        kind: MachineKind::Instructions,
+        seconds: 200,
+        check: unselected::judge_list,
+    },
     Test {
         name: "unselected-icount",
         kind: MachineKind::Instructions,
@@ -76,7 +82,7 @@ const NAMED: [Test; 8] = [
 ];
 
 /// All tests but [`NAMED`], in the order in which a machine runs them.
-pub(super) const TESTS: [Test; 29] = [
+pub(super) const TESTS: [Test; 30] = [
     Test {
         name: "no-ebpf",
         kind: MachineKind::Usual,
@@ -200,7 +206,16 @@ pub(super) const TESTS: [Test; 29] = [
             Ok(said.trim_end().to_owned())
         },
     },
-    // The last one on its machine, since it leaves audit locked.
+    // The last ones on their machine, since they leave audit locked.
+    Test {
+        name: "kernel-list",
+        kind: MachineKind::Usual,
+        seconds: 240,
+        check: |dir| {
+            let said = fs::read_to_string(dir.join("report"))?;
+            Ok(said.trim_end().to_owned())
+        },
+    },
     Test {
         name: "kernel-engine",
         kind: MachineKind::Usual,

@@ -76,3 +76,29 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
 
     Ok(table.trim_end().to_owned())
 }
+
+/// A table of what each case of `tests/vm/kernel-list-icount` adds to native. That the kernel's list shows the rules may
+/// not make a call dearer that is not watched.
+pub(super) fn judge_list(dir: &Path) -> Result<String> {
+    const CASES: [&str; 5] = ["hidden", "shown", "old.hidden", "old.shown", "kernel-audit"];
+
+    let native = read(dir, "native")?;
+    let unwatched = |case| added(dir, &native, case, "null");
+    let (hidden, shown) = (unwatched("hidden")?, unwatched("shown")?);
+    ensure!(
+        shown <= hidden + 2,
+        "a call that is not watched costs {shown:+}, without the list {hidden:+}"
+    );
+
+    let mut table = format!("{:<16}{:>10}", "", "native");
+    CASES.iter().for_each(|case| {
+        let _ = write!(table, "{case:>14}");
+    });
+    for (name, base) in &native {
+        let _ = write!(table, "\n{name:<16}{base:>10}");
+        for case in CASES {
+            let _ = write!(table, "{:>+14}", added(dir, &native, case, name)?);
+        }
+    }
+    Ok(table)
+}

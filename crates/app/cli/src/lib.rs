@@ -337,6 +337,10 @@ pub struct RunArgs {
     /// Leave the kernel's audit socket alone; not possible with --engine kernel, which reads it
     #[arg(long)]
     pub no_kernel_records: bool,
+    /// Show the rules in the kernel's own list, too, where auditctl lists and changes them; what it
+    /// changes there is taken over
+    #[arg(long, conflicts_with = "no_kernel_records")]
+    pub kernel_list: bool,
     /// Program to run while recording; when it ends, Tarsier stops with the same status
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,

@@ -5,7 +5,7 @@ use anyhow::{bail, Context, Result};
 use cli::messages::{reasons, report};
 use cli::{SealCommand, SealInitArgs, VerifyArgs};
 use conf::LoadOptions;
-use journal::seal::verify::{End, Finding, Options, Report};
+use journal::seal::verify::{End, Options, Report, SealFinding};
 use journal::seal::{self, time_text, VerificationKey};
 use rustix::fs::{Mode, OFlags};
 use rustix::mm::{mlockall, MlockAllFlags};
@@ -254,7 +254,7 @@ fn print(report: &Report, out: &mut impl Write) -> io::Result<()> {
 }
 
 fn to_json(report: &Report) -> serde_json::Value {
-    let finding = |finding: &Finding| {
+    let finding = |finding: &SealFinding| {
         json!({
             "file": finding.path, "what": finding.what, "line": finding.line,
             "from_byte": finding.bytes.as_ref().map(|bytes| bytes.start),

@@ -50,6 +50,17 @@ static KERNEL: &[(u32, &str)] = &[
     (516, "ERESTART_RESTARTBLOCK"),
 ];
 
+/// The result of a call as audit prints and compares it: restart codes, which user space never sees, become `-EINTR`
+/// (audit_return_fixup(), kernel/auditsc.c).
+pub fn audit_result(ret: i64) -> i64 {
+    let restarts = exit::ERESTART_RESTARTBLOCK..=exit::ERESTARTSYS;
+    if restarts.contains(&ret) && ret != exit::ENOIOCTLCMD {
+        exit::EINTR
+    } else {
+        ret
+    }
+}
+
 /// A number from the tables, so that it is written nowhere else.
 const fn number_of(name: &str) -> i32 {
     crate::number_in(&[errno::BY_NUMBER, KERNEL], name)

@@ -20,13 +20,13 @@ mod values;
 
 pub use arch::Arch;
 pub use calls::{
-    acts, call, call_of, calls, shape, Act, Argument, ByFlag, CallNames, CallRow, EmptyName,
-    EmptyPath, EntryHook, LengthLimit, Meant, NameUse, NewDirectory, ObjectClass, PathArg, Shape,
-    ShapeKind, SyscallClass, Verb, Way, NONE, PARENT_LOOKUP, SYSCALL_CLASSES,
+    acts, add_call, call, call_of, calls, shape, Act, Argument, ByFlag, CallNames, CallRow,
+    EmptyName, EmptyPath, EntryHook, LengthLimit, Meant, NameUse, NewDirectory, ObjectClass,
+    PathArg, Shape, ShapeKind, SyscallClass, Verb, Way, NONE, PARENT_LOOKUP, SYSCALL_CLASSES,
 };
 pub use compare::{Compare, COMPARES};
 pub use entry_point::{entry_points, NOT_IMPLEMENTED};
-pub use errors::{errno_name, errno_number, exit, numbers as errno};
+pub use errors::{audit_result, errno_name, errno_number, exit, numbers as errno};
 pub use field::{Field, FIELDS, OWN_FIELDS};
 pub use perm::{class_syscalls, perm_class, OpenFlags, PermClass, PermLists, PERM_LISTS};
 pub use record_types::{numbers as record_type, RecordType};

@@ -1,5 +1,6 @@
 //! Names and numbers of system calls.
 
+use crate::calls::added_call;
 use crate::generated::{aarch64, arm, i386, x86_64};
 use crate::{by_name, by_number, Arch};
 
@@ -13,7 +14,9 @@ pub fn syscall_name(arch: Arch, number: u32) -> Option<&'static str> {
             None
         }
     };
-    by_number(numbers(arch), number).or_else(|| by_number(numbers(arch), twin()?))
+    let known = by_number(numbers(arch), number).or_else(|| by_number(numbers(arch), twin()?));
+    let added = || added_call(arch).filter(|added| added.0 == number);
+    known.or_else(|| added().map(|added| added.1))
 }
 
 /// Bit of the numbers of x32 calls (arch/x86/include/uapi/asm/unistd.h).
@@ -50,12 +53,13 @@ pub fn syscall_number(arch: Arch, name: &str) -> Option<u32> {
         Arch::Aarch64 => aarch64::BY_NAME,
         Arch::Arm => arm::BY_NAME,
     };
-    by_name(table, name)
+    let added = || added_call(arch).filter(|added| added.1 == name);
+    by_name(table, name).or_else(|| added().map(|added| added.0))
 }
 
 /// Every call of an architecture, by ascending number, with its name as in [`syscall_name`].
 pub fn syscalls(arch: Arch) -> impl Iterator<Item = (u32, &'static str)> {
-    numbers(arch).iter().copied()
+    numbers(arch).iter().copied().chain(added_call(arch))
 }
 
 fn numbers(arch: Arch) -> &'static [(u32, &'static str)] {

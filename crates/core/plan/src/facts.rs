@@ -155,23 +155,13 @@ pub struct Facts<'a> {
 impl Facts<'_> {
     /// The result as audit compares and prints it: `audit_return_fixup()`, kernel/auditsc.c.
     pub fn audit_result(&self) -> Option<i64> {
-        self.result.map(audit_result)
+        self.result.map(abi::audit_result)
     }
 
     /// `AUDITSC_SUCCESS` (1), `AUDITSC_FAILURE` (2), or `None` if the call does not return.
     pub fn return_valid(&self) -> Option<u32> {
         self.result
             .map(|ret| if (-4095..0).contains(&ret) { 2 } else { 1 })
-    }
-}
-
-/// The result as audit compares it: restart codes, which user space never sees, become `-EINTR`.
-pub fn audit_result(ret: i64) -> i64 {
-    const ENOIOCTLCMD: i64 = -515;
-    if (-516..=-512).contains(&ret) && ret != ENOIOCTLCMD {
-        -4
-    } else {
-        ret
     }
 }
 

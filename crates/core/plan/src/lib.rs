@@ -53,8 +53,8 @@ pub use executables::Executables;
 pub use explain::{explain, Explanation, RuleExplanation, Totals};
 pub use explain_call::{explain_call, CallExplanation, CandidateExplanation, LookupExplanation};
 pub use facts::{
-    audit_result, lies_below, Entry, Executable, Facts, Identities, Inode, MountBelow, Name,
-    ObjectId, PathIdentity, Proven,
+    lies_below, Entry, Executable, Facts, Identities, Inode, MountBelow, Name, ObjectId,
+    PathIdentity, Proven,
 };
 pub use gate::{Gate, GateExplanation};
 pub use hooks::{Hooks, SysExit, FUNCTIONS_MAX, PER_SYSCALL_MAX, PER_SYSCALL_NS, TP_BTF_NS};

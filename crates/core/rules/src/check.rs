@@ -91,6 +91,7 @@ fn check_operator(condition: &Condition) -> Result<(), String> {
     let is_equality = matches!(op, Op::Eq | Op::Ne);
     let unset_auid = *field == Field::Loginuid && *value == Value::Number(u32::MAX);
     match field {
+        // The kernel turns an unset auid into its field for "is set", which has no order.
         Field::Loginuid if unset_auid && !is_equality => {
             Err("an unset auid can only be compared with = and !=".to_owned())
         }
@@ -140,6 +141,7 @@ fn check_number(field: Field, number: u32) -> Result<(), String> {
     let is_fine = match field {
         Field::LoginuidSet => number <= 1,
         Field::Perm => number & !15 == 0,
+        // Bits of S_IFMT.
         Field::Filetype => number & !0o170_000 == 0,
         Field::SaddrFam => number < 46,
         Field::Uid | Field::Euid | Field::Suid | Field::Fsuid | Field::ObjUid => number != u32::MAX,

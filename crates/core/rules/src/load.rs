@@ -165,6 +165,7 @@ pub fn gather(path: &Path, owner: Owner, host: &dyn Host) -> Gathered {
         },
     };
 
+    // Only now: -i and -c count for all later lines, whichever file they are in.
     (gathered.set, gathered.wrong) = RuleSet::build_from_good(parsed);
     gathered
 }
@@ -236,6 +237,7 @@ fn read_each(
     for name in found {
         let bytes = name.as_encoded_bytes();
         let is_wanted = kinds.iter().any(|end| bytes.ends_with(end.as_bytes()));
+        // Names with a dot in front are those that `ls` does not list.
         if !is_wanted || bytes.starts_with(b".") {
             continue;
         }
@@ -270,6 +272,7 @@ fn read(path: &Path, owner: Owner) -> Result<Vec<u8>, LoadError> {
         Owner::Root => trust::open(path, Links::Follow).map_err(trust_error),
         Owner::Anybody => open(path).map_err(|source| io_error(path, source)),
     };
+    // open(2) fails with ENOENT for a name that the directory shows: the error has to say why.
     let file = match opened {
         Err(error) if error.is_missing() && path.is_symlink() => {
             return Err(wrong("is a symbolic link that leads to no file: remove it"));
@@ -283,6 +286,7 @@ fn read(path: &Path, owner: Owner) -> Result<Vec<u8>, LoadError> {
     }
 
     let mut text = Vec::new();
+    // One byte more than the limit shows a larger file without reading all of it.
     let mut limited = file.take(FILE_LEN_MAX + 1);
     limited
         .read_to_end(&mut text)

@@ -63,6 +63,7 @@ fn sort_out<N: AsRef<str>, T: AsRef<[u8]>>(files: &[(N, T)]) -> Parts<'_> {
     let mut parts = Parts::default();
     for (file, content) in sorted {
         let content = content.as_ref();
+        // The last newline ends a line and does not begin another.
         let content = content.strip_suffix(b"\n").unwrap_or(content);
         for (text, number) in content.split(|&byte| byte == b'\n').zip(1..) {
             let line = MergedLine {
@@ -92,6 +93,7 @@ fn sort_out<N: AsRef<str>, T: AsRef<[u8]>>(files: &[(N, T)]) -> Parts<'_> {
 pub fn version_order(a: &str, b: &str) -> Ordering {
     let hidden = |name: &str| name.starts_with('.');
     let (a_stem, b_stem) = (stem(a.as_bytes()), stem(b.as_bytes()));
+    // Names with a dot in front sort first.
     hidden(b)
         .cmp(&hidden(a))
         .then_with(|| compare_versions(a_stem, b_stem))
@@ -136,6 +138,7 @@ fn compare_versions(mut a: &[u8], mut b: &[u8]) -> Ordering {
         }
         let (a_number, a_rest) = take_number(a);
         let (b_number, b_rest) = take_number(b);
+        // Without leading zeros, the longer number is the larger one.
         let by_value = a_number
             .len()
             .cmp(&b_number.len())

@@ -38,6 +38,7 @@ pub struct Settings {
 impl Settings {
     /// Carries out `later`, the settings of another file, after these.
     pub fn overlay(&mut self, later: Settings) {
+        // Every member is named, so that a new one cannot be forgotten here.
         let Settings {
             enabled,
             failure,
@@ -133,11 +134,13 @@ impl RuleSet {
         let mut errors = parsed.errors;
 
         for (source, command) in parsed.commands {
+            // Kept for the report: a -D that is not the first line is usually a mistake.
             let before = match command {
                 Command::DeleteAll { key: None } => set.rules.clone(),
                 _ => Vec::new(),
             };
             if let Err(mut error) = set.run(&source, command) {
+                // As in auditctl, -i and -c count for the lines behind them only.
                 error.is_tolerated = set.ignores_errors;
                 errors.push(error);
             } else if !before.is_empty() {
@@ -158,6 +161,7 @@ impl RuleSet {
     /// # Errors
     /// The rule to add exists already, the rule to delete does not exist, or `-e 2` came before.
     pub fn run(&mut self, source: &Source, command: Command) -> Result<(), RuleError> {
+        // The kernel refuses every change once it is locked, whatever it is.
         if let (Some(what), true) = (changed_by(&command), self.is_immutable()) {
             let message = format!("Error sending {what} request (Operation not permitted)");
             let mut error = RuleError::whole(source, String::new(), ErrorKind::Locked, &message);

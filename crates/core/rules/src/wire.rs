@@ -125,6 +125,7 @@ pub fn to_kernel(rule: &Rule) -> Vec<u8> {
         words[VALUES_AT + index] = match &condition.value {
             Value::Number(number) => *number,
             Value::Text(text) => {
+                // The value of a text is its length; the texts follow each other in the order of the fields.
                 texts.extend_from_slice(text);
                 text.len() as u32
             }
@@ -173,6 +174,7 @@ pub fn from_kernel(bytes: &[u8]) -> Result<Rule, WireError> {
         syscalls = SyscallSet::ALL;
     }
 
+    // The length is the sender's: it must not lead beyond the bytes that there are.
     let buflen = (word(BUFLEN_AT) as usize).min(rest.len());
     let mut texts = &rest[..buflen];
     let mut conditions = Vec::with_capacity(count as usize);

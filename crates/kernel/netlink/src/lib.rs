@@ -11,10 +11,12 @@
 
 mod client;
 mod error;
+mod guard;
 mod lock;
 pub mod message;
 mod ownership;
 mod rules;
+mod shown;
 mod state;
 
 #[cfg(test)]
@@ -26,4 +28,5 @@ pub use lock::{KernelLock, LOCKED};
 pub use message::{Features, SignalInfo, Status};
 pub use ownership::{restore_leftover, take_over, take_over_with_rules, LateRecord, Ownership};
 pub use rules::Change;
+pub use shown::{ListChange, ShownRules};
 pub use state::{written_anew, Found};

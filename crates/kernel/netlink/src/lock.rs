@@ -8,6 +8,7 @@
 
 use super::client::AuditSocket;
 use super::error::NetlinkError;
+use super::guard::is_guard;
 use super::message::{is_never_task_rule, RULE_BYTES_MIN};
 
 /// Value of `enabled` that locks.
@@ -34,7 +35,7 @@ pub struct KernelLock {
     pub digests: Vec<String>,
     /// Whether `never,task` is among the rules.
     pub has_never_task: bool,
-    /// All other rules, as `struct audit_rule_data`.
+    /// All other rules that the kernel may match, as `struct audit_rule_data`.
     pub rules: Vec<Vec<u8>>,
 }
 
@@ -55,7 +56,7 @@ impl KernelLock {
                 lock.digests.push(digest);
             } else if is_never_task_rule(&rule) {
                 lock.has_never_task = true;
-            } else {
+            } else if !is_guard(&rule) {
                 lock.rules.push(rule);
             }
         }
@@ -84,6 +85,11 @@ pub(crate) fn digest_rule(digest: &str) -> Vec<u8> {
 
     rule.extend(key.into_bytes());
     rule
+}
+
+/// Whether a listed rule only has a digest.
+pub(super) fn is_digest_rule(rule: &[u8]) -> bool {
+    digest_of(rule).is_some()
 }
 
 /// The digest that a listed rule has; `None` for other rules.

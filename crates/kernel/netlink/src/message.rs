@@ -10,6 +10,8 @@ pub const RULE_BYTES_MIN: usize = 1040;
 /// Message types of requests and answers, and bounds of those of records (`linux/audit.h`,
 /// `linux/netlink.h`).
 pub mod kind {
+    use abi::RecordType;
+
     /// Acknowledgement or error.
     pub const ERROR: u16 = 2;
     /// End of a list.
@@ -19,9 +21,9 @@ pub mod kind {
     /// Set parts of the status.
     pub const SET: u16 = 1001;
     /// A message from user space.
-    pub const USER: u16 = 1005;
+    pub const USER: u16 = RecordType::USER.netlink();
     /// Change of a login uid. With USER, the only records below 1100.
-    pub const LOGIN: u16 = 1006;
+    pub const LOGIN: u16 = RecordType::LOGIN.netlink();
     /// Get the sender of the daemon's last signal.
     pub const SIGNAL_INFO: u16 = 1010;
     /// Add a rule.
@@ -39,9 +41,9 @@ pub mod kind {
     /// Get the features.
     pub const GET_FEATURE: u16 = 1019;
     /// The lowest type of all other records.
-    pub const FIRST_RECORD: u16 = 1100;
+    pub const FIRST_RECORD: u16 = RecordType::FIRST_USER_MSG.netlink();
     /// The kernel asks whether the registered daemon is alive; not a record.
-    pub const REPLACE: u16 = 1329;
+    pub const REPLACE: u16 = RecordType::REPLACE.netlink();
 }
 
 const F_REQUEST: u16 = 1;

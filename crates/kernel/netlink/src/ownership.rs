@@ -7,6 +7,7 @@ use rustix::io::Errno;
 
 use super::client::{AuditSocket, RECORD_BYTES_MAX};
 use super::error::{NetlinkError, TakeOverError};
+use super::guard::Known;
 use super::lock::{digest_rule, LOCKED};
 use super::message::{is_never_task_rule, never_task_rule, Status};
 use super::rules::{self, Change};
@@ -27,11 +28,12 @@ pub type LateRecord = (u16, Vec<u8>);
 /// Dropping it restores the former state like [`release`](Self::release), but reports no errors.
 #[derive(Debug)]
 pub struct Ownership {
-    socket: AuditSocket,
+    pub(super) socket: AuditSocket,
     state_file: PathBuf,
     found: Found,
-    /// Our rules in the kernel, in its order; empty if `never,task` is used.
-    loaded: Vec<Vec<u8>>,
+    /// Our rules in the kernel, in its order. With `never,task`, the kernel only shows them.
+    pub(super) loaded: Vec<Vec<u8>>,
+    pub(super) known: Known,
     /// Process id of a killed predecessor whose state file was found.
     predecessor: Option<u32>,
     released: bool,
@@ -61,6 +63,7 @@ pub fn take_over(state_file: &Path, never_enabled: bool) -> Result<Ownership, Ta
     }
 
     let status = begun.status;
+    // The state is on the disk before anything is changed: a killed daemon's successor restores it.
     let mut ownership = begun.own(state_file, rules.len(), never_task_loaded, Vec::new())?;
     // Before audit is enabled, so that no task gets an audit context because of us.
     if !never_task_loaded {
@@ -70,6 +73,7 @@ pub fn take_over(state_file: &Path, never_enabled: bool) -> Result<Ownership, Ta
     if status.enabled == 0 {
         ownership.socket.set_enabled(1)?;
     }
+    // Last: records arrive only when audit is as it has to be.
     ownership.register()?;
     Ok(ownership)
 }
@@ -94,6 +98,7 @@ pub fn take_over_with_rules(
         return begun.own_locked(state_file, rules);
     }
 
+    // The predecessor's own never,task, which was not there before it.
     if begun.leftover.as_ref().is_some_and(|l| l.1.never_task == 0) {
         begun.socket.delete_rule_if_there(&never_task_rule(false))?;
     }
@@ -121,6 +126,7 @@ pub fn take_over_with_rules(
         })?;
     }
 
+    // Enabled last: no event is decided by a part of the rules.
     if status.enabled == 0 {
         ownership.socket.set_enabled(1)?;
     }
@@ -194,6 +200,7 @@ impl Begun {
             state_file: state_file.to_owned(),
             found,
             loaded,
+            known: Known::default(),
             predecessor: self.leftover.map(|(writer, ..)| writer.pid),
             released: false,
         })
@@ -268,12 +275,14 @@ impl Ownership {
     /// The kernel refused a rule; then the old set is in force.
     pub fn replace_rules(&mut self, new: Vec<Vec<u8>>) -> Result<Vec<Change>, TakeOverError> {
         let change = rules::Replacement::between(&self.loaded, &new);
+        // While the rules change, the file names the old and the new ones: a successor deletes whatever is there.
         let all: Vec<&[u8]> = change.ever_loaded(&self.loaded).collect();
         state::write(&self.state_file, &Writer::this_process(), self.found, &all)?;
         let outcome = change.carry_out(&mut self.socket);
         if outcome.is_ok() {
             self.loaded = new;
         }
+        // Also after a failure: the file has to name what is in force.
         let now: Vec<&[u8]> = self.loaded.iter().map(Vec::as_slice).collect();
         state::write(&self.state_file, &Writer::this_process(), self.found, &now)?;
         outcome
@@ -290,11 +299,13 @@ impl Ownership {
         }
 
         let rule = digest.map(digest_rule);
+        // Before the lock, which refuses rules. EEXIST: an earlier attempt has left it.
         match rule.as_ref().map(|rule| self.socket.add_rule(rule)) {
             Some(Err(error)) if error.errno() != Some(Errno::EXIST) => return Err(error),
             _ => {}
         }
         let locked = self.socket.set_enabled(LOCKED);
+        // Without a lock the digest says nothing.
         if let (Err(_), Some(rule)) = (&locked, &rule) {
             self.socket.delete_rule_if_there(rule)?;
         }
@@ -328,6 +339,13 @@ impl Ownership {
         Ok(late)
     }
 
+    /// Writes the state found and what has to be deleted at the end.
+    pub(super) fn save(&self) -> Result<(), TakeOverError> {
+        let ours = self.known.guards.iter().chain(&self.loaded);
+        let ours: Vec<&[u8]> = ours.map(Vec::as_slice).collect();
+        state::write(&self.state_file, &Writer::this_process(), self.found, &ours)
+    }
+
     /// Restores nothing, as if the process had been killed.
     #[cfg(test)]
     pub(super) fn forget(mut self) {
@@ -336,7 +354,9 @@ impl Ownership {
 
     fn give_up(&mut self, late: &mut Vec<LateRecord>) -> Result<(), TakeOverError> {
         self.released = true;
-        restore(&mut self.socket, &self.found, &self.loaded, late)?;
+        let mut ours = self.known.guards.clone();
+        ours.append(&mut self.loaded);
+        restore(&mut self.socket, &self.found, &ours, late)?;
         state::remove(&self.state_file)
     }
 }
@@ -358,6 +378,7 @@ fn restore(
     late: &mut Vec<LateRecord>,
 ) -> Result<(), TakeOverError> {
     let now = socket.status()?;
+    // The kernel refuses everything but the end of the registration.
     if now.enabled == LOCKED {
         return unregister(socket, &now, late).map_err(Into::into);
     }
@@ -407,6 +428,7 @@ fn unregister(
     now: &Status,
     late: &mut Vec<LateRecord>,
 ) -> Result<(), NetlinkError> {
+    // What is on its way is still sent to this process.
     collect(socket, late);
     let outcome = match now.pid {
         0 => Ok(()),

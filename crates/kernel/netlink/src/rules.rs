@@ -171,7 +171,8 @@ fn disguise(rule: &[u8]) -> Option<Vec<u8>> {
     Some(rule)
 }
 
-fn word(rule: &[u8], place: usize) -> u32 {
+/// A member of `struct audit_rule_data`; 0 if the rule is too short.
+pub(super) fn word(rule: &[u8], place: usize) -> u32 {
     let bytes = rule.get(place * 4..place * 4 + 4);
     let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
     bytes.map_or(0, u32::from_ne_bytes)

@@ -175,6 +175,7 @@ pub(super) fn decode(text: &str) -> Result<Saved, String> {
         .or_else(|| text.strip_prefix(HEADER))
         .and_then(|rest| rest.strip_prefix('\n'))
         .ok_or("not a state file of this version of Tarsier")?
+        // The last line shows that the file is whole.
         .strip_suffix("end\n")
         .ok_or("cut short")?;
     let mut lines = members.lines();

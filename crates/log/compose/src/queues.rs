@@ -2,13 +2,12 @@
 //!
 //! Source: ipc/mqueue.c. Where it calls audit decides which failed calls have a record.
 
+use abi::exit::{EFAULT, EINVAL};
 use record::record::{
     is_success, MqAttr, MqGetsetattr, MqNotify, MqOpen, MqSendrecv, TimeAdjntpval, TimeInjoffset,
 };
 use record::wire::{self, Event};
 
-const EFAULT: i64 = -14;
-const EINVAL: i64 = -22;
 const MQ_PRIO_MAX: u64 = 32768;
 const NSEC_PER_SEC: i64 = 1_000_000_000;
 

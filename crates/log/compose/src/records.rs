@@ -8,6 +8,7 @@ use crate::host::Host;
 use crate::proctitle_cache::ProctitleCache;
 use crate::resolve::{is_exec, Resolver};
 use crate::{fcaps, filter, queues};
+use abi::exit::{EINVAL, EIO};
 use record::record::{
     Body, BpfLoad, Capset, Cwd, Execve, FdPair, Ipc, IpcSetPerm, KernModule, Mmap, ObjPid, Openat2,
     PathItem, Proctitle, Sockaddr, Socketcall, Syscall, UringOp, Written,
@@ -18,8 +19,6 @@ use record::{EventWriter, RecordType, Stamp};
 const MAP_ANONYMOUS: u64 = 0x20;
 const PTRACE_ATTACH: u64 = 16;
 const PTRACE_SEIZE: u64 = 0x4206;
-const EINVAL: i64 = -22;
-const EIO: i64 = -5;
 const OPEN_HOW_SIZE_VER0: u64 = 24;
 
 /// The type of an event's first record. If that is excluded, the whole event is.

@@ -7,6 +7,7 @@ use crate::past::Past;
 use crate::resolve::{
     aliases, entries, has_moved_its_way, paths_of_entry, used_later, Item, Resolver,
 };
+use abi::exit::ENOENT;
 use abi::Field;
 use plan::{
     Decision, Entry, Executable, Facts, Identities, Name, ObjectId, Proven, Shape, TaskPast,
@@ -242,7 +243,6 @@ fn decide(
     names.extend(resolver.removed_links(event, remaining, identities));
 
     // What is not known now may be what a rule names, unless the call found nothing.
-    const ENOENT: i64 = -2;
     let has_found = has_reached || event.exit() != Some(ENOENT);
     if has_found && resolver.was_refused() {
         names.push(Name::unknown());

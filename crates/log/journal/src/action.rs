@@ -28,9 +28,9 @@ pub enum Runlevel {
 
 /// An event in the journal that its owner has to act on or report.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum OwnerAction {
     /// A message for the administrator (syslog, stderr).
-    Say {
+    Message {
         /// The message's rank.
         severity: Severity,
         /// The message, in one line.
@@ -60,14 +60,14 @@ pub enum Action {
     },
 }
 
-impl fmt::Display for Action {
+impl fmt::Display for OwnerAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Action::Say { text, .. } => f.write_str(text),
-            Action::Rotated(rotated) => write!(f, "{rotated}"),
-            Action::Suspended { cause } => write!(f, "logging is suspended: {cause}"),
-            Action::Mail { account, .. } => write!(f, "a mail goes to {account}"),
-            Action::ChangeRunlevel { runlevel, cause } => {
+            OwnerAction::Message { text, .. } => f.write_str(text),
+            OwnerAction::Rotated(rotated) => write!(f, "{rotated}"),
+            OwnerAction::Suspended { cause } => write!(f, "logging is suspended: {cause}"),
+            OwnerAction::Mail { account, .. } => write!(f, "a mail goes to {account}"),
+            OwnerAction::ChangeRunlevel { runlevel, cause } => {
                 write!(f, "{runlevel:?} is asked for: {cause}")
             }
         }

@@ -96,8 +96,11 @@ pub(crate) fn rotated_numbers(log_file: &Path) -> io::Result<Vec<u32>> {
                 digits
                     .parse::<u32>()
                     .ok()
+                    // `log.01` is no file of this log.
                     .filter(|n| n.to_string() == digits)
             });
+
+        // `log.N` and `log.N.zst` are one file when a crash interrupted its compression.
         numbers.extend(number.filter(|number| !numbers.contains(number)));
     }
 
@@ -187,6 +190,7 @@ pub(crate) fn open_log(path: &Path, group: &Group) -> Result<File, OpenError> {
         return Err(OpenError::refused(path, found, remedy));
     }
 
+    // The lock keeps a second journal out, and shows `tarsier verify` that the log is being written.
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
         Err(Errno::WOULDBLOCK) => {
@@ -199,6 +203,7 @@ pub(crate) fn open_log(path: &Path, group: &Group) -> Result<File, OpenError> {
         Err(errno) => return Err(OpenError::io(path, "flock", errno)),
     }
 
+    // Only under the lock: a file that another daemon writes must not change.
     set_permissions(&file, path, modes(group).current, group)?;
     Ok(file)
 }
@@ -212,6 +217,7 @@ fn open_or_create(path: &Path, mode: u32) -> Result<File, OpenError> {
         | OFlags::NOCTTY
         | OFlags::NONBLOCK;
     let opened = match writing::open(path, flags, Mode::empty()) {
+        // O_EXCL: a file or link that somebody makes between the two calls is refused, not written.
         Err(error) if error.kind() == io::ErrorKind::NotFound => writing::open(
             path,
             flags | OFlags::CREATE | OFlags::EXCL,

@@ -49,6 +49,7 @@ fn subject(file: &File) -> io::Result<Subject> {
         return Err(io::Error::other("not a regular file"));
     }
 
+    // Inode numbers are used again, and times can be set: both ends of the text are bound too.
     let length = metadata.size();
     let mut hasher = blake3::Hasher::new();
     for start in [0, length.saturating_sub(END_BYTES)] {
@@ -165,6 +166,7 @@ pub(crate) fn build_while(log: &Path, goes_on: impl Fn() -> bool) -> io::Result<
     let path = index_path(log);
     let part = path.with_extension("idx.part");
     let written = write(&part, &index.to_bytes()).and_then(|()| {
+        // A rotation is about to rename the log: the index would get the name of another file's.
         if goes_on() {
             writing::rename(&part, &path)
         } else {
@@ -231,6 +233,7 @@ fn described(index: &Path) -> Option<(u64, u64)> {
 pub(crate) fn follow(from: &Path, to: &Path) {
     let (from, to) = (with_suffix(from, SUFFIX), with_suffix(to, SUFFIX));
     if writing::rename(&from, &to).is_err() {
+        // An index under that name describes another file.
         let _ = writing::remove_file(&to);
     }
 }

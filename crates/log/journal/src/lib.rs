@@ -3,7 +3,7 @@
 //! Takes bytes, gives durable files. This crate does not know where events come from: it takes
 //! whole lines, writes each batch with one write(2), makes it durable as `flush` says, and rotates,
 //! warns or suspends as auditd.conf(5) says. What the program has to do or report comes back as
-//! [`Action`]s; what could not be written is counted by cause in [`Counters`].
+//! [`OwnerAction`]s; what could not be written is counted by cause in [`Counters`].
 //!
 //! ```no_run
 //! let loaded = conf::load("/etc/audit/auditd.conf".as_ref(), Default::default())?;
@@ -33,7 +33,7 @@ mod space;
 mod sync;
 mod writing;
 
-pub use action::{Action, Runlevel, Severity};
+pub use action::{OwnerAction, Runlevel, Severity};
 pub use counters::{Counters, Lost, Position};
 pub use error::{OpenError, RotateError, WriteError};
 pub use files::log_files;

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::Pid;
 
-use crate::action::{Action, Severity};
+use crate::action::{OwnerAction, Severity};
 use crate::counters::{Counters, Position};
 use crate::error::{RotateError, WriteError};
 use crate::files;
@@ -31,7 +31,7 @@ use durability::Durability;
 use indexer::Indexer;
 use respond::{Response, Responses, Situation, Then};
 use sealing::Messages;
-use stream::Stream;
+use stream::LineStream;
 
 pub use open::OpenReport;
 pub use stream::{Committed, PENDING_BYTES_MAX};
@@ -51,7 +51,7 @@ pub struct Journal {
     /// Dropped before the file and its seal, after the requested syncs have been tried.
     durability: Durability,
     current: Current,
-    stream: Stream,
+    stream: LineStream,
     responses: Responses,
     compressor: Compressor,
     indexer: Indexer,
@@ -103,6 +103,7 @@ impl Journal {
     /// While logging is suspended this writes nothing and is not an error; with `write_logs = no`
     /// it discards the buffer.
     pub fn commit(&mut self) -> Result<Committed, WriteError> {
+        // Results of syncs first: a failed one may suspend logging, and then nothing more is written.
         self.poll();
         let compressed = self.compressor.poll();
         self.note_compression(compressed);
@@ -219,7 +220,7 @@ impl Journal {
         let _ = self.commit();
         if !self.config.write_logs {
             let text = "no log is written (write_logs = no), skipping rotation";
-            self.say(Severity::Notice, text.into());
+            self.report(Severity::Notice, text.into());
             return Ok(None);
         }
 
@@ -228,7 +229,7 @@ impl Journal {
             _ => self.config.num_logs,
         };
         if keep < 2 {
-            self.say(
+            self.report(
                 Severity::Notice,
                 "log rotation is disabled (num_logs < 2), skipping".into(),
             );
@@ -262,7 +263,7 @@ impl Journal {
         self.start_compression();
         self.responses
             .notices()
-            .push(Action::Rotated(rotated.clone()));
+            .push(OwnerAction::Rotated(rotated.clone()));
 
         Ok(Some(rotated))
     }
@@ -280,7 +281,7 @@ impl Journal {
     }
 
     /// Returns the actions that the owner has to take, oldest first, and empties the list.
-    pub fn take_actions(&mut self) -> Vec<Action> {
+    pub fn take_actions(&mut self) -> Vec<OwnerAction> {
         self.responses.notices().take()
     }
 
@@ -310,7 +311,7 @@ impl Journal {
 
     /// Writes and syncs what is left and closes the file. What could not be written is counted as
     /// lost. Returns the counts and the actions that were not taken yet.
-    pub fn close(mut self) -> (Counters, Vec<Action>) {
+    pub fn close(mut self) -> (Counters, Vec<OwnerAction>) {
         // Synced before the seal is closed, which says that the file is whole.
         let _ = self.sync();
         self.finish_compression();
@@ -414,13 +415,13 @@ impl Journal {
         }
     }
 
-    fn say(&mut self, severity: Severity, text: String) {
-        self.responses.notices().say(severity, text);
+    fn report(&mut self, severity: Severity, text: String) {
+        self.responses.notices().report(severity, text);
     }
 
-    fn say_all(&mut self, messages: Messages) {
+    fn report_all(&mut self, messages: Messages) {
         for (severity, text) in messages {
-            self.say(severity, text);
+            self.report(severity, text);
         }
     }
 
@@ -439,6 +440,7 @@ impl Journal {
         let at = situation(&self.config, &self.current);
         let response = self.responses.check_space_left(&space, at);
         self.perform(response);
+        // Read again: the first response may have rotated or closed the file.
         let at = situation(&self.config, &self.current);
         let response = self.responses.check_admin_space_left(&space, at);
         self.perform(response);
@@ -449,12 +451,13 @@ impl Journal {
             Response::Nothing => {}
             Response::Rotate { what, keep } => self.rotate_for(what, keep),
             Response::Suspend { cause, then } => {
+                // Suspended first: the program may move the log away, and resumes logging when it is done.
                 self.suspend(&cause);
                 match then {
                     Then::Nothing => {}
                     Then::Run(program) => self.responses.notices().run(&program),
                     Then::Change(runlevel) => {
-                        let change = Action::ChangeRunlevel { runlevel, cause };
+                        let change = OwnerAction::ChangeRunlevel { runlevel, cause };
                         self.responses.notices().push(change);
                     }
                 }
@@ -475,9 +478,10 @@ impl Journal {
 
     fn suspend(&mut self, cause: &str) {
         self.sync_before_leaving();
+        // The seal ends in order: what is added to a closed file did not come from the journal.
         self.close_seal();
         if self.current.close() {
-            self.responses.notices().push(Action::Suspended {
+            self.responses.notices().push(OwnerAction::Suspended {
                 cause: cause.to_owned(),
             });
         }
@@ -486,13 +490,13 @@ impl Journal {
     /// Makes checkpoints that are due, and reports the sealer's messages.
     fn seal_tick(&mut self) {
         let messages = self.current.sealing().tick();
-        self.say_all(messages);
+        self.report_all(messages);
     }
 
     /// Closes the seal in order, if there is one, and waits until it is durable.
     fn close_seal(&mut self) {
         let messages = self.current.sealing().close();
-        self.say_all(messages);
+        self.report_all(messages);
     }
 
     /// Starts to compress the newest rotated file or to make its index, if the configuration wants that.
@@ -517,7 +521,7 @@ impl Journal {
         match outcome {
             Ok(Some(path)) if self.config.index_rotated => self.indexer.start(path),
             Ok(_) => {}
-            Err(error) => self.say(Severity::Warning, error.to_string()),
+            Err(error) => self.report(Severity::Warning, error.to_string()),
         }
     }
 
@@ -528,7 +532,7 @@ impl Journal {
             self.counters.lost.closed += left;
             self.stream.drop_pending();
             let text = format!("{left} events could not be written before {what}");
-            self.say(Severity::Error, text);
+            self.report(Severity::Error, text);
         }
     }
 }

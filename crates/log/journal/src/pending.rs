@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 /// A number of whole events, and the lines and bytes they take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Batch {
+pub(crate) struct WholeEvents {
     pub(crate) bytes: usize,
     pub(crate) events: u64,
     pub(crate) records: u64,
@@ -19,7 +19,7 @@ struct Mark {
 }
 
 #[derive(Default)]
-pub(crate) struct Pending {
+pub(crate) struct PendingLines {
     bytes: Vec<u8>,
     /// Number of consumed bytes at the front of `bytes`.
     start: usize,
@@ -29,7 +29,7 @@ pub(crate) struct Pending {
     events: u64,
 }
 
-impl Pending {
+impl PendingLines {
     pub(crate) fn push(&mut self, lines: &[u8], events: u32) {
         let before = self.bytes.len();
         self.bytes.extend_from_slice(lines);
@@ -80,13 +80,13 @@ impl Pending {
     }
 
     /// Drops the first `count` bytes. An event counts as consumed with the last byte of its append.
-    pub(crate) fn consume(&mut self, count: usize) -> Batch {
+    pub(crate) fn consume(&mut self, count: usize) -> WholeEvents {
         let count = count.min(self.bytes().len());
         self.start += count;
         self.consumed += count as u64;
-        let mut batch = Batch {
+        let mut batch = WholeEvents {
             bytes: count,
-            ..Batch::default()
+            ..WholeEvents::default()
         };
         while let Some(mark) = self.marks.front().filter(|mark| mark.end <= self.consumed) {
             batch.events += u64::from(mark.events);
@@ -95,6 +95,8 @@ impl Pending {
         }
 
         self.events -= batch.events;
+
+        // The rest is moved only when it is the smaller part, so that the copying stays linear.
         if self.is_empty() {
             self.bytes.clear();
             self.start = 0;
@@ -113,7 +115,7 @@ mod tests {
 
     #[test]
     fn cuts_fall_between_appends_only() {
-        let mut pending = Pending::default();
+        let mut pending = PendingLines::default();
         pending.push(b"aa\n", 1);
         pending.push(b"b\nb\n", 2);
         pending.push(b"c", 1);
@@ -129,7 +131,7 @@ mod tests {
 
     #[test]
     fn consumed_events_are_counted_with_their_last_byte() {
-        let mut pending = Pending::default();
+        let mut pending = PendingLines::default();
         pending.push(b"aa\n", 1);
         pending.push(b"b\nb\n", 2);
         assert_eq!(pending.consume(2).events, 0);

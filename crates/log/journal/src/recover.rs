@@ -77,14 +77,14 @@ pub(crate) fn repair(file: &File, path: &Path) -> Result<(u64, Option<TornLine>)
         return Ok((kept, torn));
     }
 
-    let (size, mended) = mend_holes(file, size).map_err(failed)?;
+    let (size, holes) = remove_holes(file, size).map_err(failed)?;
     let (size, torn) = repair_last_line(file, path, size)?;
-    let torn = match (mended, torn) {
-        (Some(mut mended), Some(torn)) => {
-            mended.removed_bytes += torn.removed_bytes;
-            Some(mended)
+    let torn = match (holes, torn) {
+        (Some(mut holes), Some(torn)) => {
+            holes.removed_bytes += torn.removed_bytes;
+            Some(holes)
         }
-        (mended, torn) => mended.or(torn),
+        (holes, torn) => holes.or(torn),
     };
 
     if torn.is_some() {
@@ -133,8 +133,9 @@ pub(crate) fn is_compact(file: &File) -> io::Result<bool> {
 }
 
 /// Removes lines that contain zeros.
-fn mend_holes(file: &File, size: u64) -> io::Result<(u64, Option<TornLine>)> {
+fn remove_holes(file: &File, size: u64) -> io::Result<(u64, Option<TornLine>)> {
     let start = size.saturating_sub(HOLES_BYTES_MAX);
+    // A power failure can leave a file its length without all of its data: the missing blocks read as zeros.
     let Some(hole) = first_zero(file, start, size)? else {
         return Ok((size, None));
     };
@@ -148,6 +149,8 @@ fn mend_holes(file: &File, size: u64) -> io::Result<(u64, Option<TornLine>)> {
         .flatten()
         .copied()
         .collect();
+
+    // The descriptor appends: the kept lines have to follow the last good one.
     file.set_len(line_start)?;
 
     let mut done = 0;
@@ -206,6 +209,7 @@ fn repair_last_line(
     let read_error = |error| OpenError::io(path, "read", error);
     let tail_len = size.min(LINE_BYTES_MAX);
     let last_len = size.min(1);
+    // One byte tells nearly always; the last MiB is read only behind an unterminated line.
     let mut tail = vec![0; last_len as usize];
     file.read_exact_at(&mut tail, size - last_len)
         .map_err(read_error)?;

@@ -95,6 +95,8 @@ fn move_seal(from: &Path, to: &Path) -> io::Result<()> {
 pub(crate) fn repair(log_file: &Path) -> io::Result<()> {
     let mut numbers = files::rotated_numbers(log_file)?;
     numbers.sort_unstable_by(|a, b| b.cmp(a));
+
+    // Highest number first, as the rotation itself goes: each seal then moves to a name that is free.
     for number in numbers {
         let here = numbered(log_file, number);
         let before = match number {
@@ -107,6 +109,8 @@ pub(crate) fn repair(log_file: &Path) -> io::Result<()> {
             _ => rotated(log_file, number - 1).is_none(),
         };
         let has_seal = |path: &Path| access(seal_path(path), Access::EXISTS).is_ok();
+
+        // The file has its new name and the seal its old one: the crash came between the two renames.
         if is_gone && has_seal(&before) && !has_seal(&here) {
             writing::rename(seal_path(&before), seal_path(&here))?;
         }
@@ -116,7 +120,7 @@ pub(crate) fn repair(log_file: &Path) -> io::Result<()> {
 }
 
 /// The files that are open after a rotation.
-pub(crate) struct Files {
+pub(crate) struct OpenFiles {
     pub(crate) log: File,
     /// Empty; `None` if the log is not sealed.
     pub(crate) seal: Option<File>,
@@ -134,7 +138,7 @@ pub(crate) fn rotate(
     keep: u32,
     group: &Group,
     is_sealed: bool,
-) -> Result<(Files, Rotated), RotateError> {
+) -> Result<(OpenFiles, Rotated), RotateError> {
     let failed = |call, target: &Path, source: io::Error| RotateError {
         path: log_file.to_owned(),
         call,
@@ -142,6 +146,7 @@ pub(crate) fn rotate(
         source,
     };
     let dropped = rotated(log_file, keep - 1);
+    // Highest number first: each file moves to a name whose file has already moved on.
     for number in (1..keep - 1).rev() {
         shift(log_file, number).map_err(|(to, error)| failed("rename to", &to, error))?;
     }
@@ -157,6 +162,7 @@ pub(crate) fn rotate(
         }
     }
 
+    // The seal follows its file; after a crash between the two renames, `repair` completes the second.
     move_seal(log_file, &first).map_err(|error| failed("rename to", &seal_path(&first), error))?;
     match create(log_file, group, is_sealed) {
         Ok(files) => {
@@ -173,7 +179,11 @@ pub(crate) fn rotate(
     }
 }
 
-fn create(log_file: &Path, group: &Group, is_sealed: bool) -> Result<Files, (PathBuf, io::Error)> {
+fn create(
+    log_file: &Path,
+    group: &Group,
+    is_sealed: bool,
+) -> Result<OpenFiles, (PathBuf, io::Error)> {
     let open = |path: PathBuf| {
         open_log(&path, group).map_err(|error| {
             let source = match error.raw_os_error() {
@@ -190,7 +200,7 @@ fn create(log_file: &Path, group: &Group, is_sealed: bool) -> Result<Files, (Pat
     } else {
         None
     };
-    Ok(Files { log, seal })
+    Ok(OpenFiles { log, seal })
 }
 
 /// Removes the files beyond `num_logs` (auditd's `check_excess_logs()`). Returns the removed paths.

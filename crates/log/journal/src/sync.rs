@@ -35,7 +35,7 @@ impl SyncCall {
 }
 
 /// A file to sync, and how far the stream is durable once that is done.
-struct Job {
+struct SyncJob {
     file: Arc<File>,
     call: SyncCall,
     covers: Position,
@@ -55,7 +55,7 @@ pub(crate) const SYNCED_MAX: usize = 1024;
 
 /// Results of finished syncs.
 #[derive(Default)]
-pub(crate) struct Progress {
+pub(crate) struct SyncProgress {
     pub(crate) durable: Position,
     pub(crate) syncs: u64,
     /// Failed syncs: the error and the events they were to cover.
@@ -64,7 +64,7 @@ pub(crate) struct Progress {
     pub(crate) synced: Vec<Synced>,
 }
 
-impl Progress {
+impl SyncProgress {
     /// Records the outcome of a sync that covers everything up to `covers`.
     pub(crate) fn note(&mut self, covers: Position, outcome: io::Result<()>) {
         match outcome {
@@ -90,27 +90,27 @@ impl Progress {
 }
 
 #[derive(Default)]
-struct State {
-    jobs: VecDeque<Job>,
+struct QueueState {
+    jobs: VecDeque<SyncJob>,
     busy: bool,
     stop: bool,
     /// Whether a caller waits for the thread to begin or end a job.
     waiting: bool,
-    progress: Progress,
+    progress: SyncProgress,
 }
 
-struct Shared {
-    state: Mutex<State>,
+struct SyncQueue {
+    state: Mutex<QueueState>,
     /// Notified when there is a job for the thread.
-    asked: Condvar,
-    /// Notified when a job has begun or ended, if [`State::waiting`].
+    requested: Condvar,
+    /// Notified when a job has begun or ended, if [`QueueState::waiting`].
     moved: Condvar,
     /// Readable after a sync has finished.
     done: OwnedFd,
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl SyncQueue {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         // No code that holds the lock can panic in the middle of a change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -118,7 +118,7 @@ impl Shared {
 
 /// Handle of the helper thread.
 pub(crate) struct Syncer {
-    shared: Arc<Shared>,
+    shared: Arc<SyncQueue>,
     id: Pid,
     thread: Option<JoinHandle<()>>,
 }
@@ -126,26 +126,26 @@ pub(crate) struct Syncer {
 impl Syncer {
     pub(crate) fn start() -> io::Result<Self> {
         let done = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SyncQueue {
             state: Mutex::default(),
-            asked: Condvar::new(),
+            requested: Condvar::new(),
             moved: Condvar::new(),
             done,
         });
         let for_thread = Arc::clone(&shared);
-        let (tell, told) = mpsc::channel();
+        let (send_id, thread_id) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("journal-sync".into())
             .stack_size(64 * 1024)
             .spawn(move || {
                 // Cannot fail: the starter waits for this message.
-                let _ = tell.send(rustix::thread::gettid());
+                let _ = send_id.send(rustix::thread::gettid());
                 serve(&for_thread);
             })?;
 
         Ok(Syncer {
             shared,
-            id: told.recv().map_err(io::Error::other)?,
+            id: thread_id.recv().map_err(io::Error::other)?,
             thread: Some(thread),
         })
     }
@@ -156,17 +156,19 @@ impl Syncer {
         let mut state = self.shared.lock();
         if let Some(last) = state.jobs.back_mut() {
             if Arc::ptr_eq(&last.file, file) && last.call == call {
+                // It has not begun, so it will cover what was written for both requests.
                 last.covers = covers;
                 return;
             }
         }
 
+        // Each job holds its file open: rotations that outrun the disk must wait for it.
         while state.jobs.len() >= JOBS_MAX {
             state = self.wait(state);
         }
 
         let is_idle = state.jobs.is_empty() && !state.busy;
-        state.jobs.push_back(Job {
+        state.jobs.push_back(SyncJob {
             file: Arc::clone(file),
             call,
             covers,
@@ -176,11 +178,11 @@ impl Syncer {
         // released, so that it need not wait for it.
         drop(state);
         if is_idle {
-            self.shared.asked.notify_one();
+            self.shared.requested.notify_one();
         }
     }
 
-    fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    fn wait<'a>(&'a self, mut state: MutexGuard<'a, QueueState>) -> MutexGuard<'a, QueueState> {
         state.waiting = true;
         self.shared
             .moved
@@ -201,12 +203,13 @@ impl Syncer {
     }
 
     /// Syncs and failures since the last call, and how far the stream is durable now.
-    pub(crate) fn take_progress(&self) -> Progress {
+    pub(crate) fn take_progress(&self) -> SyncProgress {
+        // Cleared before the results are taken: a sync that ends in between makes it readable again.
         let mut counter = [0u8; 8];
         // EAGAIN only means that nothing has finished since the last call.
         let _ = rustix::io::read(&self.shared.done, &mut counter);
         let mut state = self.shared.lock();
-        Progress {
+        SyncProgress {
             durable: state.progress.durable,
             syncs: std::mem::take(&mut state.progress.syncs),
             failures: std::mem::take(&mut state.progress.failures),
@@ -227,7 +230,7 @@ impl Syncer {
 impl Drop for Syncer {
     fn drop(&mut self) {
         self.shared.lock().stop = true;
-        self.shared.asked.notify_one();
+        self.shared.requested.notify_one();
         if let Some(thread) = self.thread.take() {
             // If it panicked, there is nobody to report that to.
             let _ = thread.join();
@@ -236,13 +239,13 @@ impl Drop for Syncer {
 }
 
 /// The thread's loop: runs jobs in order until it is told to stop and none is left.
-fn serve(shared: &Shared) {
+fn serve(shared: &SyncQueue) {
     let mut state = shared.lock();
     loop {
         if let Some(job) = state.jobs.pop_front() {
             state.busy = true;
             release(shared, state);
-            let Job { file, call, covers } = job;
+            let SyncJob { file, call, covers } = job;
             let outcome = call.run(&file);
             // Whoever sees the sync as done may rely on the file, and its lock, being released.
             drop(file);
@@ -258,7 +261,7 @@ fn serve(shared: &Shared) {
             return;
         } else {
             state = shared
-                .asked
+                .requested
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
         }
@@ -266,7 +269,7 @@ fn serve(shared: &Shared) {
 }
 
 /// Releases the lock and wakes whoever waits for a change.
-fn release(shared: &Shared, mut state: MutexGuard<'_, State>) {
+fn release(shared: &SyncQueue, mut state: MutexGuard<'_, QueueState>) {
     let is_awaited = std::mem::take(&mut state.waiting);
     drop(state);
     if is_awaited {

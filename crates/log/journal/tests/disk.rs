@@ -4,7 +4,7 @@ mod common;
 
 use common::{alerts, event, open, quiet, says, whole_log, Tmpfs};
 use conf::{Config, FailureAction, Flush, SpaceLimit};
-use journal::{Action, Journal, Runlevel};
+use journal::{Journal, OwnerAction, Runlevel};
 
 const KIB: usize = 1 << 10;
 
@@ -126,10 +126,9 @@ fn full_disk_with_rotate_makes_room_by_dropping_the_oldest() {
     journal.take_actions();
     journal.append(&event(3, 300 * KIB), 1);
     journal.commit().unwrap();
-    assert!(journal
-        .take_actions()
-        .iter()
-        .any(|action| matches!(action, Action::Rotated(rotated) if rotated.dropped.is_some())));
+    assert!(journal.take_actions().iter().any(
+        |action| matches!(action, OwnerAction::Rotated(rotated) if rotated.dropped.is_some())
+    ));
     assert_eq!(assert_in_sequence(&whole_log(&log), 1), 4);
 }
 
@@ -159,7 +158,7 @@ fn full_disk_with_suspend_halt_and_single_stops_and_tells() {
             .take_actions()
             .into_iter()
             .find_map(|action| match action {
-                Action::ChangeRunlevel { runlevel, .. } => Some(runlevel),
+                OwnerAction::ChangeRunlevel { runlevel, .. } => Some(runlevel),
                 _ => None,
             });
         assert_eq!(asked, level);
@@ -196,8 +195,9 @@ fn low_space_is_said_once_until_it_recovers() {
         let mut actions = journal.take_actions();
         // EMAIL: each message also requests a mail.
         let mails = actions.len();
-        actions
-            .retain(|action| !matches!(action, Action::Mail { account, .. } if account == "root"));
+        actions.retain(
+            |action| !matches!(action, OwnerAction::Mail { account, .. } if account == "root"),
+        );
         let mails = mails - actions.len();
         let very = actions
             .iter()

@@ -5,7 +5,7 @@ mod common;
 
 use common::{alerts, event, open, quiet, whole_log};
 use conf::{Config, FailureAction};
-use journal::Action;
+use journal::OwnerAction;
 use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 
 fn limit_file_size(bytes: Option<u64>) {
@@ -59,7 +59,7 @@ fn failing_disk_is_answered_as_configured_and_written_again_when_it_works() {
     }
     journal.commit().unwrap_err();
     assert!(journal.is_suspended());
-    let suspended = |action: &Action| matches!(action, Action::Suspended { .. });
+    let suspended = |action: &OwnerAction| matches!(action, OwnerAction::Suspended { .. });
     assert!(journal.take_actions().iter().any(suspended));
     limit_file_size(None);
     journal.resume().unwrap();

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use common::{event, mode, open, quiet, says, whole_log};
 use conf::{Config, Flush, Group, SizeAction};
-use journal::{Action, Journal, OpenError, Position, Repair};
+use journal::{Journal, OpenError, OwnerAction, Position, Repair};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 
 fn refusal(path: &Path) -> String {
@@ -336,7 +336,7 @@ fn suspended_journal_keeps_events_and_writes_them_after_resume() {
         assert!(journal.is_suspended());
         let actions = journal.take_actions();
         assert!(
-            matches!(&actions[..], [Action::Suspended { .. }]),
+            matches!(&actions[..], [OwnerAction::Suspended { .. }]),
             "{actions:?}"
         );
         assert_eq!(journal.commit().unwrap().events, 0);
@@ -494,7 +494,7 @@ mod any_sequence {
             }
             let (counters, actions) = journal.close();
             prop_assert_eq!(counters.lost.total(), 0);
-            prop_assert!(actions.iter().all(|action| matches!(action, Action::Rotated(_))));
+            prop_assert!(actions.iter().all(|action| matches!(action, OwnerAction::Rotated(_))));
             prop_assert!(whole_log(&log) == expected);
         }
     }

@@ -4,7 +4,7 @@ mod common;
 
 use common::{event, mode, names, open, quiet, says, whole_log};
 use conf::{Config, SizeAction};
-use journal::{Action, Journal};
+use journal::{Journal, OwnerAction};
 
 #[test]
 fn rotation_shifts_numbers_and_keeps_num_logs_files() {
@@ -75,7 +75,7 @@ fn size_rotates_at_the_event_that_reaches_it_even_within_a_batch() {
     assert_eq!(journal.counters().rotations, 2);
     let rotations = journal.take_actions();
     assert_eq!(rotations.len(), 2);
-    assert!(matches!(&rotations[0], Action::Rotated(_)));
+    assert!(matches!(&rotations[0], OwnerAction::Rotated(_)));
 }
 
 #[test]

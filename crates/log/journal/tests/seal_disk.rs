@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use common::{event, open, quiet, Tmpfs};
 use conf::{Config, FailureAction};
-use journal::seal::verify::{Finding, Options};
+use journal::seal::verify::{Options, SealFinding};
 use journal::seal::{init, verify, VerificationKey};
 use journal::{log_files, Journal};
 
@@ -53,7 +53,7 @@ impl Sealed {
         std::fs::remove_file(self.disk.path("filler")).unwrap();
     }
 
-    fn finding(&self) -> Option<Finding> {
+    fn finding(&self) -> Option<SealFinding> {
         let options = Options {
             is_complete: true,
             age_max: None,

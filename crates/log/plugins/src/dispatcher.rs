@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use conf::Plugins;
-use journal::{Action, Severity};
+use journal::{OwnerAction, Severity};
 use privsep::spawn::Launcher;
 use rustix::event::{poll, PollFd, Timespec};
 
@@ -56,7 +56,7 @@ pub struct Dispatcher {
     ending: Vec<Ending>,
     waiting: VecDeque<Waiting>,
     waiting_bytes: usize,
-    actions: Vec<Action>,
+    actions: Vec<OwnerAction>,
 }
 
 impl Dispatcher {
@@ -87,6 +87,7 @@ impl Dispatcher {
     fn start_runners(&mut self) {
         for runner in &mut self.runners {
             let name = &runner.plugin.name;
+            // Two programs of one plugin must not run side by side.
             if !self.ending.iter().any(|ending| ending.name == *name) {
                 runner.start(&self.launcher, self.nice, &mut self.actions);
             }
@@ -111,6 +112,7 @@ impl Dispatcher {
         }
 
         let events = Events::of(lines);
+        // A log that stays behind must not fill the memory.
         if self.waiting_bytes + events.bytes() > WAITING_BYTES_MAX {
             for runner in &mut self.runners {
                 runner.overflow(events.lines(), &self.settings, &mut self.actions);
@@ -133,6 +135,7 @@ impl Dispatcher {
             self.waiting_bytes -= events.bytes();
             for runner in &mut self.runners {
                 runner.push(&events, &self.settings, &mut self.actions);
+                // Sent at once, so that a burst does not overflow a queue whose reader keeps up.
                 let ending = runner.pump(&self.settings, &mut self.actions);
                 self.ending.extend(ending);
             }
@@ -188,6 +191,7 @@ impl Dispatcher {
             });
         }
 
+        // What is left is not configured any more, or has changed and is started again.
         for mut runner in old {
             self.ending.extend(runner.close());
         }
@@ -202,7 +206,7 @@ impl Dispatcher {
     }
 
     /// Returns the messages and actions for the owner, oldest first, and empties the list.
-    pub fn take_actions(&mut self) -> Vec<Action> {
+    pub fn take_actions(&mut self) -> Vec<OwnerAction> {
         std::mem::take(&mut self.actions)
     }
 
@@ -221,7 +225,8 @@ impl Dispatcher {
 
     /// Ends all plugins at the end of the daemon: passes events on for a second at most, then ends
     /// the programs, each within two more seconds. Returns the messages for the owner.
-    pub fn stop(mut self) -> Vec<Action> {
+    pub fn stop(mut self) -> Vec<OwnerAction> {
+        // At the end, events no longer wait for the disk.
         self.release(None);
         let deadline = Instant::now() + LAST_PATIENCE;
         loop {
@@ -242,7 +247,7 @@ impl Dispatcher {
                 let name = &runner.plugin.name;
                 let text = format!("plugin {name}: {rest} records were not taken before the end");
                 let severity = Severity::Error;
-                self.actions.push(Action::Say { severity, text });
+                self.actions.push(OwnerAction::Message { severity, text });
             }
         }
 

@@ -25,6 +25,7 @@ pub(crate) struct Queue {
 impl Queue {
     /// Takes the events that fit. Returns the number of lines left out.
     pub(crate) fn push(&mut self, events: &Events, q_depth: usize) -> usize {
+        // Whole events or nothing: a plugin must not see a part of one.
         let count = events.lines_within(q_depth.saturating_sub(self.lines.len()));
         for line in events.first(count) {
             self.bytes.extend(line);

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use conf::{OverflowAction, Plugins};
-use journal::{Action, Runlevel, Severity};
+use journal::{OwnerAction, Runlevel, Severity};
 use privsep::spawn::Launcher;
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::SendFlags;
@@ -68,13 +68,13 @@ impl Runner {
         self.queue.len()
     }
 
-    fn say(&self, actions: &mut Vec<Action>, severity: Severity, text: String) {
+    fn say(&self, actions: &mut Vec<OwnerAction>, severity: Severity, text: String) {
         let text = format!("plugin {}: {text}", self.plugin.name);
-        actions.push(Action::Say { severity, text });
+        actions.push(OwnerAction::Message { severity, text });
     }
 
     /// Starts the plugin, unless it runs or was given up.
-    pub(crate) fn start(&mut self, launcher: &Launcher, nice: i32, actions: &mut Vec<Action>) {
+    pub(crate) fn start(&mut self, launcher: &Launcher, nice: i32, actions: &mut Vec<OwnerAction>) {
         if self.is_given_up || self.is_running() {
             return;
         }
@@ -100,7 +100,12 @@ impl Runner {
     }
 
     /// Queues events. Records that do not fit are counted, and answered as `settings` say.
-    pub(crate) fn push(&mut self, events: &Events, settings: &Plugins, actions: &mut Vec<Action>) {
+    pub(crate) fn push(
+        &mut self,
+        events: &Events,
+        settings: &Plugins,
+        actions: &mut Vec<OwnerAction>,
+    ) {
         // As in auditd, events without a reader do not count as lost.
         let has_reader =
             !matches!(&self.outlet, Outlet::Socket(socket) if socket.reader().is_none());
@@ -121,7 +126,7 @@ impl Runner {
         &mut self,
         records: usize,
         settings: &Plugins,
-        actions: &mut Vec<Action>,
+        actions: &mut Vec<OwnerAction>,
     ) {
         if records == 0 || self.is_given_up {
             return;
@@ -151,15 +156,20 @@ impl Runner {
             OverflowAction::Halt => Runlevel::Halt,
         };
 
+        // Asked for once: the machine is on its way down.
         if !self.is_runlevel_changed {
             self.is_runlevel_changed = true;
             let cause = format!("plugin {}: {full}", self.plugin.name);
-            actions.push(Action::ChangeRunlevel { runlevel, cause });
+            actions.push(OwnerAction::ChangeRunlevel { runlevel, cause });
         }
     }
 
     /// Sends what can be sent without blocking. Returns the program if it no longer reads.
-    pub(crate) fn pump(&mut self, settings: &Plugins, actions: &mut Vec<Action>) -> Option<Ending> {
+    pub(crate) fn pump(
+        &mut self,
+        settings: &Plugins,
+        actions: &mut Vec<OwnerAction>,
+    ) -> Option<Ending> {
         if let Outlet::Socket(socket) = &mut self.outlet {
             if socket.accept() || socket.reader().is_none() {
                 self.queue.clear();
@@ -199,9 +209,10 @@ impl Runner {
     pub(crate) fn ended(
         &mut self,
         settings: &Plugins,
-        actions: &mut Vec<Action>,
+        actions: &mut Vec<OwnerAction>,
     ) -> Option<Ending> {
         let ending = self.close();
+        // A line that was sent in part is sent again: its first half went down with the program.
         self.queue.start_over();
         self.restarts += 1;
         if self.restarts <= settings.max_restarts {

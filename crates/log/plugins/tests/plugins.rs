@@ -2,7 +2,7 @@
 
 use conf::plugins::{Format, Plugin, PluginKind};
 use conf::{Config, OverflowAction, Plugins};
-use journal::{Action, Runlevel};
+use journal::{OwnerAction, Runlevel};
 use plugins::{Dispatcher, PluginState};
 use privsep::spawn::Launcher;
 use rustix::event::{poll, PollFd, Timespec};
@@ -110,7 +110,7 @@ fn state(dispatcher: &Dispatcher, name: &str) -> PluginState {
         .expect("a plugin of that name")
 }
 
-fn texts(actions: &[Action]) -> Vec<String> {
+fn texts(actions: &[OwnerAction]) -> Vec<String> {
     actions.iter().map(ToString::to_string).collect()
 }
 
@@ -187,7 +187,7 @@ fn a_program_that_does_not_read_delays_nobody_and_its_losses_are_counted() {
 
 /// Overflows a plugin's queue twice. Returns the actions and the states before and after the
 /// resumption.
-fn overflow(action: OverflowAction) -> (Vec<Action>, PluginState, PluginState) {
+fn overflow(action: OverflowAction) -> (Vec<OwnerAction>, PluginState, PluginState) {
     let dir = tempfile::tempdir().expect("a directory");
     let settings = Plugins {
         overflow_action: action,
@@ -236,8 +236,7 @@ fn overflow_action_does_what_auditd_conf_says() {
         (OverflowAction::Halt, Runlevel::Halt),
     ] {
         let (actions, ..) = overflow(action);
-        let asked =
-            matches!(&actions[..], [Action::ChangeRunlevel { runlevel, .. }] if *runlevel == level);
+        let asked = matches!(&actions[..], [OwnerAction::ChangeRunlevel { runlevel, .. }] if *runlevel == level);
         assert!(asked, "{actions:?}");
     }
 }

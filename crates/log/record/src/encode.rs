@@ -116,6 +116,7 @@ impl Encoder {
     /// is dropped.
     pub fn begin<'a>(&'a mut self, out: &'a mut Vec<u8>, stamp: Stamp) -> EventWriter<'a> {
         self.write_stamp(stamp);
+        // Cleared, not made anew: the buffers keep their capacity.
         self.pending.text.clear();
         self.pending.bodies.clear();
         self.pending.workload.clear();
@@ -302,6 +303,7 @@ impl EventWriter<'_> {
 
     /// Adds the SYSCALL record. Faster than [`put`](Self::put), because the text about the task is cached.
     pub fn syscall(&mut self, record: &Syscall<'_>) {
+        // Taken out for the time of the call, since `line` borrows the whole encoder.
         let mut tasks = std::mem::take(&mut self.encoder.tasks);
         let of = (record.kind(), record.decides_alone());
         self.line(of, |out| tasks.write_record(record, out));
@@ -314,6 +316,7 @@ impl EventWriter<'_> {
         let (encoder, out) = (&mut *self.encoder, &mut *self.out);
         if encoder.format == Format::Json {
             let Pending { text, bodies, .. } = &mut encoder.pending;
+            // The kernel splits long argument lists into several records; each part is a body of its own.
             let mut start = text.len();
             record.write(text, |text| {
                 bodies.push((kind, start..text.len()));
@@ -337,6 +340,7 @@ impl EventWriter<'_> {
     pub fn raw(&mut self, kind: impl Into<RecordType>, body: &[u8]) {
         let kind = kind.into();
         if matches!(kind, RecordType::ADD_USER | RecordType::ADD_GROUP) {
+            // A new account: numbers may have other names from here on.
             self.encoder.names.forget();
             self.encoder.interpretations.forget();
         }
@@ -372,6 +376,7 @@ impl EventWriter<'_> {
             let interpretations = &mut encoder.interpretations;
             interpretations.append(self.out, start, (kind, by), names);
             if matches!(kind, RecordType::SYSCALL | RecordType::URINGOP) {
+                // Appended once: a second record of that type would otherwise repeat it.
                 self.out.append(&mut encoder.first_tail);
             }
         }

@@ -3,7 +3,7 @@
 //! `14:02:11.123 openat /etc/shadow  exit=-13 EACCES  cat[4242] auid=1000 uid=1000 key=access`
 
 use crate::put;
-use crate::record::fixed_exit;
+use abi::audit_result;
 
 /// The facts of an event that people look for first.
 #[derive(Debug, Clone, Copy)]
@@ -100,7 +100,7 @@ impl Summary<'_> {
 }
 
 fn write_exit(out: &mut Vec<u8>, exit: i64) {
-    let exit = fixed_exit(exit);
+    let exit = audit_result(exit);
     put::text(out, "  exit=");
     put::signed(out, exit);
     let name = exit

@@ -69,6 +69,7 @@ pub fn signed(out: &mut Vec<u8>, value: i64) {
 /// `%0WIDTHu`
 pub fn padded(out: &mut Vec<u8>, value: u64, width: usize) {
     let mut bound = 10_u64;
+    // One zero for each power of ten that the number does not reach.
     for _ in 1..width {
         if value < bound {
             out.push(b'0');

@@ -63,6 +63,7 @@ impl Chain {
         for (index, filter) in self.filters.iter().enumerate().rev() {
             let run = filter.run(data);
             decision.insns += run.insns;
+            // Only a strictly stricter one replaces it: among equals the newest filter's stays.
             if run.verdict.order() < decision.verdict.order() {
                 decision.verdict = run.verdict;
                 decision.filter = Some(index);

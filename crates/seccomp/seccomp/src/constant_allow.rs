@@ -23,6 +23,7 @@ impl CacheTable {
     /// smaller; its size can be read from a live bitmap.
     pub fn newest(arch: Arch, native: bool) -> CacheTable {
         let exempt = match arch {
+            // uretprobe and uprobe.
             Arch::X86_64 if native => vec![335, 336],
             _ => Vec::new(),
         };
@@ -103,6 +104,7 @@ impl ConstantAllow {
         let mut lost = vec![None; table.size as usize];
         for (index, filter) in chain.filters().iter().enumerate() {
             for (slot, nr) in lost.iter_mut().zip(0..) {
+                // A bit that an older filter has cleared stays clear.
                 if slot.is_some() || table.exempt.contains(&nr) {
                     continue;
                 }
@@ -164,6 +166,7 @@ fn emulate(filter: &Filter, nr: u32, arch: u32) -> Result<(), (usize, Loss)> {
     let mut a = 0u32;
     let mut at = 0;
     loop {
+        // A filter was checked: jumps go forward within it, and it ends with a return.
         let insn = filter.insns()[at];
         let here = at;
         at += 1;

@@ -71,6 +71,7 @@ pub fn dump(pid: i32) -> Result<Vec<ThreadFilters>, DumpError> {
     let mut threads = Vec::new();
     let mut seen = BTreeSet::new();
 
+    // Threads may start while others are read: the list is read until it has no new ones.
     for _ in 0..PASSES_MAX {
         let new: Vec<i32> = process
             .threads()?
@@ -159,6 +160,7 @@ fn thread(process: Process, tid: i32) -> Result<ThreadFilters, DumpError> {
     if process.has_ended(tid) {
         return Err(gone);
     }
+    // Mode 1 is SECCOMP_MODE_STRICT, 2 SECCOMP_MODE_FILTER (proc_pid_status(5)).
     if mode == "1" {
         return Err(DumpError::Strict { tid });
     }
@@ -241,6 +243,7 @@ impl Stopped {
     fn filter(&self, index: usize) -> Result<Option<Vec<Insn>>, DumpError> {
         const NAME: &str = "PTRACE_SECCOMP_GET_FILTER";
 
+        // With a null pointer the kernel only returns the length.
         let count = match request(NAME, GET_FILTER, self.tid, index, std::ptr::null_mut()) {
             Ok(count) => count,
             Err(DumpError::Refused { source, .. })

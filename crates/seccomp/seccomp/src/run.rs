@@ -65,6 +65,7 @@ impl Filter {
                 }
                 _ => match arithmetic(insn, a, x) {
                     Some(value) => a = value,
+                    // The kernel ends the filter with 0.
                     None => return done(0),
                 },
             }

@@ -146,6 +146,7 @@ fn scratch(insns: &[Insn]) -> Result<(), Invalid> {
     let mut known: u16 = 0;
 
     for (at, insn) in insns.iter().enumerate() {
+        // Stored for certain: on every path that leads here.
         known &= known_at[at];
         match insn.code {
             ST | STX => known |= 1 << insn.k,
@@ -157,6 +158,7 @@ fn scratch(insns: &[Insn]) -> Result<(), Invalid> {
             }
             JA => {
                 known_at[at + 1 + insn.k as usize] &= known;
+                // Nothing falls through to the next instruction: only its own jumps count there.
                 known = u16::MAX;
             }
             _ if insn.is_conditional() => {

@@ -131,7 +131,7 @@ fn places(rules: &RulesInForce) -> String {
 const PLACES_BYTES_MAX: usize = 3000;
 
 /// An action, the process that asked for it, and whether it succeeded.
-pub(crate) struct Action<'a> {
+pub(crate) struct LoggedAction<'a> {
     pub(crate) kind: RecordType,
     pub(crate) op: &'a str,
     pub(crate) who: Who,
@@ -140,7 +140,12 @@ pub(crate) struct Action<'a> {
 }
 
 /// Encodes any other DAEMON_* record.
-pub(crate) fn action(encoder: &mut Encoder, out: &mut Vec<u8>, stamp: Stamp, action: &Action<'_>) {
+pub(crate) fn action(
+    encoder: &mut Encoder,
+    out: &mut Vec<u8>,
+    stamp: Stamp,
+    action: &LoggedAction<'_>,
+) {
     // auditd omits uid and ses in this record.
     let is_brief = action.kind == RecordType::DAEMON_CONFIG;
     let who = action.who;

@@ -1,6 +1,6 @@
 //! Reports changes that other processes have made to the capture.
 
-use crate::account::daemon_records::{Action, Who};
+use crate::account::daemon_records::{LoggedAction, Who};
 use crate::clock::monotonic_ns;
 use crate::pipeline::Pipeline;
 use crate::stderr::say;
@@ -199,6 +199,7 @@ impl Integrity {
         }
 
         self.canary += 1;
+        // Counted before the call: if events are lost from here on, its frame may be one of them.
         let lost = lost(pipeline);
         if !pipeline.engine().canary(self.canary)? {
             return Some("hook");
@@ -214,7 +215,7 @@ impl Integrity {
 
     fn report(&mut self, pipeline: &mut Pipeline, what: &str, is_mended: bool) {
         self.breaches += 1;
-        pipeline.log_action(&Action {
+        pipeline.log_action(&LoggedAction {
             kind: RecordType::DAEMON_ERR,
             op: "integrity",
             who: Who::this_process(),

@@ -3,6 +3,7 @@
 
 use crate::account::maker_costs::MakerCosts;
 use crate::protocol::{unhex, RuleCost};
+use abi::RecordType;
 use compose::Maker;
 use record::text;
 use rules::{List, Rule};
@@ -27,8 +28,8 @@ pub(crate) struct EventOrigin<'a> {
 
 /// Limit of counted keys. Rules have no more, and other records must not fill the memory.
 const KEYS_MAX: usize = 16384;
-const SYSCALL: u16 = 1300;
-const URINGOP: u16 = 1336;
+const SYSCALL: u16 = RecordType::SYSCALL.netlink();
+const URINGOP: u16 = RecordType::URINGOP.netlink();
 
 /// Values in a record of an event; `None` unless it has a key and is of a kind that rules select.
 pub(crate) fn told(kind: u16, body: &[u8]) -> Option<EventOrigin<'_>> {
@@ -53,6 +54,7 @@ pub(crate) fn told(kind: u16, body: &[u8]) -> Option<EventOrigin<'_>> {
 fn path(logged: &[u8]) -> Option<Vec<u8>> {
     match logged {
         [b'"', path @ .., b'"'] => Some(path.to_vec()),
+        // The kernel quotes a path without special characters, and writes others in hexadecimal.
         _ => unhex(std::str::from_utf8(logged).ok()?).filter(|path| !path.is_empty()),
     }
 }

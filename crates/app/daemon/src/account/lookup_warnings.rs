@@ -1,6 +1,6 @@
 //! Warnings about look-ups that were not answered, on standard error and in the log.
 
-use crate::account::daemon_records::{Action, Who};
+use crate::account::daemon_records::{LoggedAction, Who};
 use crate::pipeline::Pipeline;
 use crate::stderr::say;
 use privsep::lookup::Counts;
@@ -61,7 +61,7 @@ impl Warnings {
         );
 
         let [objects, names, replaced] = [objects, names, replaced].map(|count| count.to_string());
-        pipeline.log_action(&Action {
+        pipeline.log_action(&LoggedAction {
             kind: RecordType::DAEMON_ERR,
             op: "lookups-unanswered",
             who: Who::this_process(),

@@ -1,6 +1,6 @@
 //! Reports losses in the log: at most once a second while recording, and at the end.
 
-use crate::account::daemon_records::{Action, Who};
+use crate::account::daemon_records::{LoggedAction, Who};
 use crate::account::failure::Failure;
 use crate::account::rule_costs::Missing;
 use crate::pipeline::Pipeline;
@@ -126,6 +126,7 @@ pub(crate) fn by_uid(pipeline: &Pipeline, counters: &Counters) -> BTreeMap<Strin
         return BTreeMap::new();
     }
     let counts = pipeline.engine().lost_by_uid();
+    // The programs have room for a limited number of uids.
     let other = lost.saturating_sub(counts.values().sum());
     let counts = counts
         .into_iter()
@@ -198,7 +199,7 @@ impl Losses {
         }
 
         let more = more.to_string();
-        pipeline.log_action(&Action {
+        pipeline.log_action(&LoggedAction {
             kind: RecordType::DAEMON_ERR,
             op: "events-suppressed",
             who: Who::this_process(),
@@ -283,7 +284,7 @@ impl Reported {
             extra.push(("lost_uid", uids.as_str()));
         }
 
-        pipeline.log_action(&Action {
+        pipeline.log_action(&LoggedAction {
             kind: RecordType::DAEMON_ERR,
             op,
             who,

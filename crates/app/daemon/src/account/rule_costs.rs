@@ -293,6 +293,7 @@ fn places(old: &[Rule], new: &[Rule]) -> Vec<Option<usize>> {
         return (0..old.len()).map(Some).collect();
     }
 
+    // Equal rules may stand several times: each old one takes the next new one.
     let mut by_bytes: HashMap<Vec<u8>, VecDeque<usize>> = HashMap::new();
     for (place, rule) in new.iter().enumerate() {
         let same = by_bytes.entry(rules::to_kernel(rule)).or_default();

@@ -25,12 +25,8 @@ pub(super) struct Draft {
 /// The values of `errno.h` that the kernel's audit returns.
 pub(super) mod errno {
     use super::Refusal;
-
-    pub(super) const EPERM: i32 = 1;
-    pub(super) const ENOENT: i32 = 2;
-    pub(super) const EEXIST: i32 = 17;
-    pub(super) const EINVAL: i32 = 22;
-    const EOPNOTSUPP: i32 = 95;
+    use abi::errno::EOPNOTSUPP;
+    pub(super) use abi::errno::{EEXIST, EINVAL, ENOENT, EPERM};
 
     /// Refusal of something that this engine cannot do.
     pub(in crate::control) fn not_supported(reason: &str) -> Refusal {
@@ -142,6 +138,7 @@ impl Draft {
             _ => None,
         };
 
+        // The code that reads files runs the step, so that a request means what the line would mean there.
         let result = self.set.run(&Source::default(), command);
         if let Some((rule, is_added)) = change {
             self.changes.push(RuleChange {
@@ -196,6 +193,7 @@ impl Draft {
             Some(Some(key)) => Some(key),
             None => None,
         };
+        // auditctl -D sends the kernel one request for each rule: with none, a lock has nothing to refuse.
         if self.set.rules.is_empty() {
             return Ok(());
         }

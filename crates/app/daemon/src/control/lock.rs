@@ -2,7 +2,7 @@
 //!
 //! The lock itself is the kernel's, which root cannot take back. What it binds is in [`crate::control::locked_rules`].
 
-use crate::account::daemon_records::{untrusted, words, Action, Who};
+use crate::account::daemon_records::{untrusted, words, LoggedAction, Who};
 use crate::control::asker::Asker;
 use crate::control::locked_rules::{self, Lock, LockState, LockedRules};
 use crate::control::records;
@@ -136,6 +136,7 @@ pub(crate) fn lock(recording: &mut Recording, rules: &[Rule], by: &Asker) -> Res
     let is_engine = recording.pipeline.is_kernel_engine();
     match recording.pipeline.kernel_mut() {
         Some(kernel) => {
+            // As the engine, the kernel has the rules themselves in its list; otherwise their digest stands there.
             let digest = (!is_engine).then(|| locked.digest());
             let outcome = kernel.lock(digest.as_deref());
             outcome.context("the kernel's audit cannot be locked")?;
@@ -215,7 +216,7 @@ fn report(recording: &mut Recording, text: &str) {
     let pipeline = &mut recording.pipeline;
     pipeline.output().notify(Severity::Alert, text);
     let reason = untrusted(&words(text));
-    pipeline.log_action(&Action {
+    pipeline.log_action(&LoggedAction {
         kind: RecordType::DAEMON_ERR,
         op: "lock-rules",
         who: Who::this_process(),

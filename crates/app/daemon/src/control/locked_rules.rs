@@ -120,6 +120,7 @@ impl LockedRules {
 
     /// Puts the locked settings into `config`. Returns whether it had others.
     pub(crate) fn hold(&self, config: &mut Config) -> bool {
+        // What the file wanted, before it is overwritten: the caller logs the attempt.
         let wanted = LockedRules {
             rules: self.rules.clone(),
             ..LockedRules::of(&[], self.failure, self.rate, config)
@@ -213,8 +214,9 @@ fn locked_by(
     kept: impl FnOnce() -> Option<LockedRules>,
     others: impl FnOnce() -> Vec<LockedRules>,
 ) -> LockState {
-    // Defaults: whoever locked the kernel's rules set the rest there, too.
-    if !lock.rules.is_empty() {
+    // Where ours are only shown, the digest binds more than the list: units, and rules whose paths are gone. Defaults:
+    // whoever locked the kernel's rules set the rest there, too.
+    if !lock.rules.is_empty() && lock.digests.is_empty() {
         let of_kernel = LockedRules {
             rules: lock.rules.iter().map(|rule| hex(rule)).collect(),
             ..LockedRules::of_set(&RuleSet::default(), &Config::default())
@@ -320,7 +322,7 @@ mod tests {
     fn the_kernel_s_own_rules_are_locked_where_there_are_any() {
         let lock = KernelLock {
             rules: vec![vec![1, 2]],
-            ..lock_of(&locked(1))
+            ..KernelLock::default()
         };
         let of_kernel = found(&lock, Some(locked(1)), vec![]);
         assert!(matches!(of_kernel, LockState::Rules(rules) if rules.rules == ["0102"]));

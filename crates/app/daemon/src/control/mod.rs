@@ -11,6 +11,7 @@ pub(crate) mod metrics;
 pub(crate) mod status;
 
 mod draft;
+pub(crate) mod kernel_list;
 pub(crate) mod records;
 mod setting;
 mod socket;
@@ -152,6 +153,7 @@ impl Control {
                     let text = self.told(&request, recording);
                     others.answer(asked.client, text);
                 }
+                // A change has to wait for the one that is under way.
                 _ => others.put_back(asked),
             }
         }
@@ -249,6 +251,7 @@ impl Control {
         recording: &mut Recording,
         others: &mut ControlSocket,
     ) -> Answer {
+        // A lock that somebody else has set since binds this request, too.
         self.follow_lock(recording, others);
         let mut draft = Draft::new(&self.rules, self.enabled);
         let mut answer = Answer::default();
@@ -267,6 +270,7 @@ impl Control {
             }
         }
 
+        // Every step is right by itself. Settings are changed one by one, so what they were is noted.
         let before = Control::own_settings(self.settings(recording), recording);
         let mut done = Vec::new();
         for (place, step) in steps.iter().enumerate() {
@@ -290,6 +294,7 @@ impl Control {
             }
         }
 
+        // The rules come last: if they cannot be put in force, the settings are set back.
         match self.install_draft(&draft, by, recording, others) {
             Ok(()) => {
                 if steps
@@ -337,6 +342,7 @@ impl Control {
             self.install(draft.rules(), enabled, by, recording, others)?;
         }
 
+        // Locked only with the rules in force; if that fails, those of before come back.
         if enabled == LOCKED && old != LOCKED {
             if let Err(error) = lock::lock(recording, &self.rules, by) {
                 self.install(rules_before, old, by, recording, others)?;
@@ -345,6 +351,7 @@ impl Control {
         }
 
         self.enabled = enabled;
+        // Logged above, while records were still taken.
         if is_switched && enabled == 0 {
             return Ok(());
         }
@@ -384,6 +391,7 @@ impl Control {
             recording.pipeline.log_armed(by, &change);
         }
 
+        // The kernel's records go on and off with the rules; the daemon logs that itself, with who wanted it.
         if let Some(kernel) = recording.pipeline.kernel_mut() {
             let now = kernel.socket().status().map_or(1, |status| status.enabled);
             let wanted = enabled.min(1);
@@ -398,6 +406,7 @@ impl Control {
 
         self.rules = rules;
         self.enabled = enabled;
+        kernel_list::show(&self.rules, recording);
         Ok(())
     }
 

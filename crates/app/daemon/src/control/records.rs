@@ -3,13 +3,14 @@
 
 use super::draft::RuleChange;
 use crate::control::asker::Asker;
+use abi::RecordType;
 use capture::HookChange;
 use record::put;
 
-/// `AUDIT_USER`
-pub(super) const USER: u16 = 1005;
-/// `AUDIT_CONFIG_CHANGE`
-pub(crate) const CONFIG_CHANGE: u16 = 1305;
+/// Type of a message that a program sends.
+pub(super) const USER: u16 = RecordType::USER.netlink();
+/// Type of a record of a change of auditing.
+pub(crate) const CONFIG_CHANGE: u16 = RecordType::CONFIG_CHANGE.netlink();
 
 /// A rule that was added or removed: `audit_log_rule_change()` in kernel/auditfilter.c.
 pub(super) fn rule_change(by: &Asker, change: &RuleChange) -> Vec<u8> {

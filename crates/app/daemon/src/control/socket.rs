@@ -163,6 +163,7 @@ impl ControlSocket {
             let Ok((stream, _)) = self.listener.accept() else {
                 return;
             };
+            // Read at once: the client may end before its request is carried out.
             let Some(by) = Asker::peer(&stream, &self.executable) else {
                 continue;
             };

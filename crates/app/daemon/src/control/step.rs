@@ -109,6 +109,7 @@ impl Control {
     ) -> Result<(), Refusal> {
         let is_engine = recording.pipeline.is_kernel_engine();
         if let Some(kernel) = recording.pipeline.kernel_mut() {
+            // While audit is off the kernel logs no change, and the announcement would stay.
             if kernel
                 .socket()
                 .status()

@@ -1,6 +1,6 @@
 //! The event loop: one thread that does what poll(2) reports as ready.
 
-use crate::account::daemon_records::{Action, Who};
+use crate::account::daemon_records::{LoggedAction, Who};
 use crate::account::losses;
 use crate::control::asker::Asker;
 use crate::control::lock;
@@ -116,6 +116,7 @@ impl Daemon {
         #[cfg(debug_assertions)]
         crate::pipeline::planted::make();
         loop {
+            // The rings first: whatever the rest of a turn takes, they have just been emptied.
             let frames = self.recording.pass();
             idle_passes = if frames > 0 { 0 } else { idle_passes + 1 };
             let awake = idle_passes < IDLE_PASSES;
@@ -149,15 +150,17 @@ impl Daemon {
                 return Ok(End::with_status(0));
             }
 
-            self.recording.look_again();
+            let Daemon {
+                recording,
+                control,
+                server,
+                ..
+            } = self;
+            // Classes in doubt are due before the next second.
+            recording.look_again();
+            control.follow_list(is_tidy_due, recording, server);
             if is_tidy_due {
                 tidy_due = Instant::now() + TIDY_INTERVAL;
-                let Daemon {
-                    recording,
-                    control,
-                    server,
-                    ..
-                } = self;
                 control.follow_lock(recording, server);
                 recording.tidy(&mut |recording| control.serve(server, recording));
             }
@@ -198,6 +201,8 @@ impl Daemon {
             return Ok(Ready::ALL);
         }
 
+        // A busy ring is read again at once; otherwise a short rest lets a batch gather, for which one write(2) is
+        // enough.
         let interval = match (awake, pipeline.output().promises_durability()) {
             _ if pipeline.engine().fill_per_mille() >= BUSY_PER_MILLE => Duration::ZERO,
             (true, true) => DURABLE_POLL_INTERVAL,
@@ -234,11 +239,13 @@ impl Daemon {
                     clients: any(clients),
                 }
             }
+            // A handler has run; which descriptors are ready is not known.
             Err(rustix::io::Errno::INTR) => Ready::ALL,
             Err(error) => return Err(error).context("poll"),
         };
         drop(fds);
 
+        // The time in poll(2) was a rest, not a pause in which the rings were neglected.
         pipeline.rested();
         Ok(ready)
     }
@@ -257,6 +264,7 @@ impl Daemon {
             SIGHUP => self.reload(sender),
             SIGUSR1 => self.rotate(sender),
             SIGUSR2 => self.resume(sender),
+            // Nobody can catch SIGSTOP, but SIGCONT shows that the daemon may have been stopped.
             SIGCONT => {
                 let Recording {
                     integrity,
@@ -286,6 +294,8 @@ impl Daemon {
         recording.service.reloading();
         let who = recording.pipeline.sender(sender);
         let reloaded = recording.reload_config(who);
+        // Rules are planned with the settings, so the configuration comes first; if it is wrong, the rules stay
+        // too.
         let is_refused = matches!(reloaded, Ok(true));
 
         let mut outcome = reloaded.map(drop);
@@ -309,7 +319,7 @@ impl Daemon {
 
         // Logged whether it succeeded or not: the digest is that of the rules which are in force now.
         let digest = self.recording.rules_in_force.digest.as_str();
-        self.recording.pipeline.log_action(&Action {
+        self.recording.pipeline.log_action(&LoggedAction {
             kind: RecordType::DAEMON_CONFIG,
             op: "reconfigure",
             who,
@@ -405,6 +415,7 @@ impl Daemon {
         let restored = pipeline.release_kernel();
         pipeline.commit();
 
+        // The note for the next daemon names a capture only if one stays.
         match pipeline.engine().pins() {
             Some(pins) if keeps => pins.leave(true),
             _ => takeover::note(instance.run_dir(), None)?,
@@ -419,6 +430,7 @@ impl Daemon {
 fn close(recording: Recording, mut lost: BTreeMap<String, u64>) {
     let pipeline = recording.pipeline;
     let (log, totals) = (pipeline.output().log_text(), pipeline.totals());
+    // How much the log could not write is known only when it is closed.
     let lost_by_log = pipeline.close();
     lost.insert("log".to_owned(), lost_by_log);
     say!(

@@ -1,7 +1,7 @@
 //! The recording, with its rules and settings: everything that a reload or a request can change.
 
 use crate::account::cgroups::CgroupLosses;
-use crate::account::daemon_records::{Action, Who};
+use crate::account::daemon_records::{LoggedAction, Who};
 use crate::account::failure::Failure;
 use crate::account::integrity::Integrity;
 use crate::account::lookup_warnings::Warnings;
@@ -110,7 +110,7 @@ impl Recording {
             pipeline.drain();
         }
         if settings.config.write_logs && !config.write_logs {
-            pipeline.log_action(&Action {
+            pipeline.log_action(&LoggedAction {
                 kind: RecordType::DAEMON_CONFIG,
                 op: "reconfigure",
                 who,
@@ -119,6 +119,7 @@ impl Recording {
             });
         }
 
+        // Only the log can still refuse, so that it comes before the parts that cannot.
         let nice = settings.started_nice;
         pipeline.output_mut().reconfigure(&config, plugins, nice)?;
         pipeline.set_form(&config, node.as_deref());
@@ -164,6 +165,7 @@ impl Recording {
         let others = [pipeline.output().sync_thread(), pipeline.lookups().pid()];
         self.scheduling.note(frames, fill, left, others);
         pipeline.show();
+        // After the pass: a daemon that hangs in one is not reported alive.
         self.service.alive();
         frames
     }

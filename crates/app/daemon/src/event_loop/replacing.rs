@@ -106,6 +106,7 @@ impl Recording {
         meanwhile: &mut dyn FnMut(&mut Recording),
     ) -> Result<HookChange> {
         loop {
+            // The rings are read all the while: changing hooks takes longer than they have room for.
             let is_busy = self.pipeline.engine().fill_per_mille() >= BUSY_PER_MILLE;
             match coming.wait(if is_busy { Duration::ZERO } else { LOOK }) {
                 None => {
@@ -113,6 +114,7 @@ impl Recording {
                     meanwhile(self);
                 }
                 Some(Ok(change)) => {
+                    // Budgets count by place: they are reported before other rules have these places.
                     self.losses.log_suppressed(&mut self.pipeline);
                     self.pipeline.adopt(coming.generation, &coming.counts);
                     self.losses.note_places(&self.pipeline);

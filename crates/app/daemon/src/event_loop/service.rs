@@ -116,6 +116,7 @@ impl Service {
 
     fn notify(&self, text: &str) {
         if let Some(socket) = &self.socket {
+            // A manager that does not read must not hold up the rings: the socket does not block.
             let _ = socket.send(text.as_bytes());
         }
     }

@@ -94,6 +94,7 @@ impl Overlap {
 
             let of_kind = neighbours.entry(call.kind).or_default();
             for (side, apart) in changes(sides) {
+                // Neighbours so far apart are of two calls, and tell nothing about which hook runs first.
                 if apart > apart_ns_max {
                     continue;
                 }

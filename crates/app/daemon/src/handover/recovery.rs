@@ -1,6 +1,6 @@
 //! Logs what happened before this daemon started: the time without a daemon, and damage to the log.
 
-use crate::account::daemon_records::{Action, Who};
+use crate::account::daemon_records::{LoggedAction, Who};
 use crate::handover::takeover::Downtime;
 use crate::pipeline::Pipeline;
 use crate::stderr::say;
@@ -34,7 +34,7 @@ pub(crate) fn log_downtime(downtime: &Downtime, pipeline: &mut Pipeline) {
     say!(
         "tarsier: capture went on for {ms} ms without a daemon: {waiting} bytes waited, {lost} events lost"
     );
-    pipeline.log_action(&Action {
+    pipeline.log_action(&LoggedAction {
         kind: RecordType::DAEMON_RESUME,
         op: "capture-resumed",
         who: Who::this_process(),
@@ -74,7 +74,7 @@ fn say_repaired(which: &str, torn: &TornLine, pipeline: &mut Pipeline) {
 }
 
 fn say_error(op: &str, extra: &[(&str, &str)], is_success: bool, pipeline: &mut Pipeline) {
-    pipeline.log_action(&Action {
+    pipeline.log_action(&LoggedAction {
         kind: RecordType::DAEMON_ERR,
         op,
         who: Who::this_process(),

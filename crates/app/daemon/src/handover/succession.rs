@@ -52,6 +52,7 @@ impl Succession {
         if let Some(ahead) = ahead {
             return self.resume_with(ahead, wanted, is_same, start);
         }
+        // One directory cannot hold two captures: the new one begins beside it and moves there later.
         let pins = match wanted {
             Some(wanted) if is_same => match Pins::open(&Pins::next_to(wanted.dir())) {
                 Ok(pins) => Some(Arc::new(pins)),
@@ -65,6 +66,7 @@ impl Succession {
         let started = self.read_while(|| start(pins.clone(), true));
         let (mut engine, generation) = match (started, &pins) {
             (Ok(started), _) => started,
+            // The earlier capture still records. What was begun beside it goes.
             (Err(error), Some(pins)) if is_same => {
                 pins.remove();
                 return Err(error);
@@ -119,6 +121,7 @@ impl Succession {
             _ => return Succession::of(rest, ahead, generation).complete(wanted, None, start),
         };
 
+        // Only now is the directory of the earlier capture free.
         ahead.move_to(wanted.dir())?;
         let pins = ahead.pins().clone();
         if !ahead.can_be_taken_over(generation.plan.form()) {
@@ -190,6 +193,7 @@ impl Succession {
                 self.pipeline
                     .leave_out(overlap.joined(BOTH.as_nanos() as u64));
                 self.pipeline.drain();
+                // The results of running operations would come through the rings that end here.
                 self.pipeline.operations_without_result(true);
                 self.pipeline.commit();
                 self.pipeline.leave_out(Joined::default());
@@ -203,6 +207,7 @@ impl Succession {
         let Engine::Leftover(leftover) = engine else {
             return (rest, Counters::default());
         };
+        // The counts go with the maps when the capture is removed.
         let counters = leftover.counters();
         if !leftover.remove(keeps_directory) {
             say!("tarsier: the directory of an earlier capture is not empty");

@@ -181,6 +181,7 @@ impl Inherited {
         lost.push(("unwritten", unwritten));
         lost.retain(|(_, count)| *count > 0);
 
+        // Events of both captures are decoded, so the rule sets of both are needed.
         let ahead = ahead_of(&leftover)?;
         let mut rule_sets = ahead.as_ref().map(Leftover::rule_sets).unwrap_or_default();
         rule_sets.extend(leftover.rule_sets());
@@ -283,6 +284,7 @@ fn end_write(handover: &Handover, write: &UnfinishedWrite, log_file: &Path) -> R
         None => 0,
     };
 
+    // The page has what was to be written; only the file shows how much the kernel took.
     let got = size.saturating_sub(write.offset).min(write.stored);
     let whole = handover.whole_of(write, got);
 
@@ -306,6 +308,7 @@ pub(crate) struct PageWitness(pub(crate) Arc<Handover>);
 
 impl Witness for PageWitness {
     fn begin(&mut self, write: &Write<'_>) {
+        // Device and inode find the file again even if it was rotated since.
         let Ok(found) = write.file.metadata() else {
             return;
         };
@@ -389,6 +392,7 @@ impl HandoverBatch {
         let Some(handover) = &self.handover else {
             return;
         };
+        // Lines that the log has lost count as handed: their frames must not keep their space.
         for (len, cpu, position) in self.batch.drain(..) {
             let end = if is_lost { start } else { start + len as u64 };
             let from = Some((cpu, position));
@@ -429,6 +433,7 @@ pub fn remove_left(run_dir: &Path) -> Result<Removed> {
         return Ok(Removed::Nothing);
     }
 
+    // While a daemon runs, the capture is its own.
     let _instance = crate::start::instance::Instance::lock(run_dir)?;
     let found = netlink::restore_leftover(&run_dir.join("audit-state"))
         .context("the kernel's audit cannot be put back")?;
@@ -443,6 +448,7 @@ pub fn remove_left(run_dir: &Path) -> Result<Removed> {
         return Ok(Removed::Nothing);
     };
 
+    // First: left alone, it would be taken for the capture that has replaced the other.
     if let Some(next) = Pins::find(&Pins::next_to(&dir))? {
         next.remove();
     }

@@ -75,6 +75,7 @@ impl Classes {
         }
 
         let knew = std::mem::replace(&mut self.knows_processes, plan.hooks.processes);
+        // Frames tell only of changes: processes that run already have to be looked at.
         if self.knows_processes && !knew {
             self.survey_processes(recorder, engine);
         } else if knew && !self.knows_processes {

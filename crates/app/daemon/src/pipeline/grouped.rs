@@ -43,6 +43,8 @@ pub(crate) struct GroupedSink<'a> {
     pub(crate) encoder: &'a mut Encoder,
     pub(crate) out: &'a mut Vec<u8>,
     pub(crate) costs: &'a mut KernelCosts,
+    /// Whether events that the kernel has recorded by a rule are left out: the programs have recorded the call.
+    pub(crate) leaves_out_calls: bool,
 }
 
 impl Grouped {
@@ -59,6 +61,7 @@ impl Grouped {
             return place.map_or(0, |place| self.end_one(place, sink));
         }
 
+        // Records of different events can be interleaved.
         let place = place.unwrap_or_else(|| {
             let mut open = self.spare.pop().unwrap_or_else(|| OpenEvent::new(stamp));
             open.stamp = stamp;
@@ -100,6 +103,13 @@ impl Grouped {
             return 0;
         };
 
+        if sink.leaves_out_calls && open.records.iter().all(|(kind, _)| is_of_call(*kind)) {
+            open.records.clear();
+            open.bodies.clear();
+            self.spare.push(open);
+            return 0;
+        }
+
         let before = sink.out.len();
         let mut writer = sink.encoder.begin(sink.out, open.stamp);
         let mut about = None;
@@ -119,10 +129,40 @@ impl Grouped {
     }
 }
 
-/// Whether a record is a whole event: messages from programs (linux/audit.h: AUDIT_USER and two
-/// ranges) are.
+/// Records that say what a call or an io_uring operation was about (`show_special()` and `audit_log_exit()` in
+/// kernel/auditsc.c). An event without any other is there because a rule has selected it.
+const OF_CALLS: [RecordType; 22] = [
+    RecordType::SYSCALL,
+    RecordType::URINGOP,
+    RecordType::PATH,
+    RecordType::CWD,
+    RecordType::EXECVE,
+    RecordType::PROCTITLE,
+    RecordType::SOCKETCALL,
+    RecordType::SOCKADDR,
+    RecordType::IPC,
+    RecordType::IPC_SET_PERM,
+    RecordType::MQ_OPEN,
+    RecordType::MQ_SENDRECV,
+    RecordType::MQ_NOTIFY,
+    RecordType::MQ_GETSETATTR,
+    RecordType::FD_PAIR,
+    RecordType::OBJ_PID,
+    RecordType::BPRM_FCAPS,
+    RecordType::CAPSET,
+    RecordType::MMAP,
+    RecordType::KERN_MODULE,
+    RecordType::OPENAT2,
+    RecordType::MAC_TASK_CONTEXTS,
+];
+
+fn is_of_call(kind: u16) -> bool {
+    OF_CALLS.contains(&RecordType::from(kind))
+}
+
+/// Whether a record is a whole event: messages from programs are.
 fn is_alone(kind: u16) -> bool {
-    matches!(kind, 1005 | 1100..=1199 | 2100..=2999)
+    RecordType::from(kind).is_user_message()
 }
 
 #[cfg(test)]
@@ -144,12 +184,43 @@ mod tests {
             encoder: &mut encoder,
             out: &mut out,
             costs: &mut KernelCosts::default(),
+            leaves_out_calls: false,
         };
         for (kind, message) in messages {
             events += grouped.push(*kind, message, &mut sink);
         }
         events += grouped.end(&mut sink);
         (String::from_utf8(out).expect("text"), events)
+    }
+
+    #[test]
+    fn events_that_a_rule_selected_in_the_kernel_are_left_out_and_others_stay_whole() {
+        let mut encoder = Encoder::new(Format::Raw, Box::new(NoNames));
+        let (mut out, mut grouped) = (Vec::new(), Grouped::default());
+        let mut sink = GroupedSink {
+            encoder: &mut encoder,
+            out: &mut out,
+            costs: &mut KernelCosts::default(),
+            leaves_out_calls: true,
+        };
+        let denied: [(u16, &[u8]); 3] = [
+            (1400, b"audit(1.002:9): avc: denied"),
+            (1300, b"audit(1.002:9): arch=c000003e syscall=2"),
+            (1320, b"audit(1.002:9): "),
+        ];
+        let mut events = 0;
+        for (kind, message) in MESSAGES.iter().chain(&denied) {
+            events += grouped.push(*kind, message, &mut sink);
+        }
+        events += grouped.end(&mut sink);
+
+        let text = String::from_utf8(out).unwrap();
+        let types: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.split(' ').next())
+            .collect();
+        assert_eq!(types, ["type=USER_START", "type=AVC", "type=SYSCALL"]);
+        assert_eq!(events, 2);
     }
 
     #[test]

@@ -31,6 +31,8 @@ impl Incoming {
         sink: &mut GroupedSink<'_>,
     ) -> u32 {
         let mut events = 0;
+        // The kernel's records of Tarsier's own programs are left out: a record of the daemon says who wanted the
+        // change.
         match self.own_loads.take(kind, message) {
             LoadVerdict::Keep => return 0,
             LoadVerdict::Write => {}

@@ -5,12 +5,13 @@ use crate::account::kernel_costs::{logged, KernelCosts};
 use crate::clock::monotonic_ns;
 use crate::pipeline::grouped::GroupedSink;
 use crate::pipeline::incoming::Incoming;
+use crate::pipeline::list_notices::ListNotices;
 use crate::start::rule_place::refused_rule;
 use crate::stderr::say;
 use anyhow::{anyhow, Context, Result};
 use capture::AuditContexts;
 use compose::{Generation, System};
-use netlink::{KernelRecord, NetlinkError, Ownership, TakeOverError};
+use netlink::{Change, KernelRecord, NetlinkError, Ownership, TakeOverError};
 use record::{Encoder, RecordType};
 use rules::{Rule, Settings};
 use std::collections::VecDeque;
@@ -19,7 +20,11 @@ use std::path::Path;
 
 /// The audit socket, while Tarsier owns it.
 pub(crate) struct KernelRecords {
-    ownership: Ownership,
+    pub(super) ownership: Ownership,
+    /// Changes of the kernel's list by others, if it shows our rules.
+    pub(super) notices: ListNotices,
+    /// Number of rules that it does not show.
+    pub(super) hidden: usize,
     buffer: Vec<u8>,
     incoming: Incoming,
     pub(crate) received: u64,
@@ -47,8 +52,7 @@ pub const KEPT_RULE: &str = "the rule never,task stays loaded, so that processes
                              which was never enabled before; `auditctl -d never,task` removes it, and `auditctl -D` \
                              before other rules are loaded";
 
-/// `AUDIT_CONFIG_CHANGE`
-const CONFIG_CHANGE: u16 = 1305;
+const CONFIG_CHANGE: u16 = RecordType::CONFIG_CHANGE.netlink();
 
 impl KernelRecords {
     /// Takes over the audit socket. `Ok(None)` if another process owns it or it is locked: this is
@@ -108,6 +112,8 @@ impl KernelRecords {
     fn of(ownership: Ownership) -> KernelRecords {
         KernelRecords {
             ownership,
+            notices: ListNotices::default(),
+            hidden: 0,
             buffer: vec![0; netlink::RECORD_BYTES_MAX],
             incoming: Incoming::default(),
             received: 0,
@@ -158,6 +164,7 @@ impl KernelRecords {
     /// Makes the kernel match these rules from now on. Records that the kernel makes about this are
     /// not written: the caller logs who wanted the change.
     pub(crate) fn replace_rules(&mut self, rules: &[Rule]) -> Result<()> {
+        // While audit is off, the kernel logs no changes, and the announcements would stay.
         let is_logged = self.socket().status()?.enabled != 0;
         let is_rule = |change: &Vec<u8>| {
             change.starts_with(b"op=add_rule ") || change.starts_with(b"op=remove_rule ")
@@ -169,11 +176,16 @@ impl KernelRecords {
         let changes = self.ownership.replace_rules(bytes);
         let changes = changes.map_err(|error| explained(error, rules))?;
 
-        // The kernel logs each change as one of this process: those records are left out, the daemon logs who asked.
-        if !is_logged {
-            return Ok(());
+        if is_logged {
+            self.expect_rule_changes(&changes);
         }
-        for change in &changes {
+        Ok(())
+    }
+
+    /// Announces the records of changes of the kernel's rules. The kernel logs each as one of this process: those records
+    /// are left out, the daemon logs who asked.
+    pub(super) fn expect_rule_changes(&mut self, changes: &[Change]) {
+        for change in changes {
             let Ok(rule) = rules::from_kernel(&change.rule) else {
                 continue;
             };
@@ -183,7 +195,6 @@ impl KernelRecords {
             text.extend(format!(" list={} ", rule.list as u32).into_bytes());
             self.own_changes.push(text);
         }
-        Ok(())
     }
 
     /// The rules as the kernel lists them; `None` if it cannot be asked.
@@ -247,6 +258,9 @@ impl KernelRecords {
                     let is_own = is_own(&mut self.own_changes, &mut self.own_events, kind, text);
                     let is_dropped =
                         |(rules, system)| compose::drops_message(rules, kind.into(), text, system);
+                    if kind == CONFIG_CHANGE && !is_own {
+                        self.notices.take(text);
+                    }
                     if is_own || filter.is_some_and(is_dropped) {
                         continue;
                     }
@@ -255,12 +269,17 @@ impl KernelRecords {
                         encoder,
                         out,
                         costs: &mut self.costs,
+                        leaves_out_calls: self.notices.is_shown,
                     };
                     events += self.incoming.take(kind, text, watches_bpf, sink);
                 }
                 Ok(None) if came => return events,
                 Ok(None) => return events + self.end_events(encoder, out),
-                Err(NetlinkError::Overrun) => self.overruns += 1,
+                // ENOBUFS: the socket's buffer was full, and the kernel has dropped records.
+                Err(NetlinkError::Overrun) => {
+                    self.overruns += 1;
+                    self.notices.is_changed = self.notices.is_shown;
+                }
                 Err(error) => {
                     say!("tarsier: {error}");
                     return events;
@@ -285,6 +304,7 @@ impl KernelRecords {
             encoder,
             out,
             costs: &mut self.costs,
+            leaves_out_calls: self.notices.is_shown,
         };
         self.incoming.end_waiting(now_ns, sink)
     }
@@ -294,6 +314,7 @@ impl KernelRecords {
             encoder,
             out,
             costs: &mut self.costs,
+            leaves_out_calls: self.notices.is_shown,
         })
     }
 
@@ -329,6 +350,7 @@ impl KernelRecords {
             encoder,
             out,
             costs: &mut self.costs,
+            leaves_out_calls: self.notices.is_shown,
         };
         let late = late.context("restoring the audit state")?;
         if let Some(left) = left {

@@ -1,10 +1,10 @@
 //! The output of `--live`: a line per event on standard output, and a status line on a terminal.
 
+use abi::audit_result;
 use compose::{Composed, Item, Watcher};
 use jiff::tz::TimeZone;
 use jiff::Timestamp;
 use record::human::Summary;
-use record::record::fixed_exit;
 use record::SockaddrView;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -117,7 +117,7 @@ impl Watcher for Live {
             msec: time.millisecond() as u16,
             call: composed.call,
             objects: &objects,
-            exit: event.exit().map(fixed_exit),
+            exit: event.exit().map(audit_result),
             comm: event.comm(),
             pid: header.pid,
             auid: header.auid,

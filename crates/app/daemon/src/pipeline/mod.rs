@@ -6,6 +6,7 @@ pub(crate) mod engine;
 pub(crate) mod grouped;
 pub(crate) mod incoming;
 pub(crate) mod kernel_records;
+mod list_notices;
 pub(crate) mod live;
 pub(crate) mod notifier;
 pub(crate) mod output;
@@ -18,6 +19,7 @@ pub(crate) mod plugins;
 mod process_classes;
 pub(crate) mod program_loads;
 pub(crate) mod recorder;
+mod shown_rules;
 pub(crate) mod totals;
 mod workloads;
 
@@ -515,6 +517,7 @@ impl WithoutEngine {
             sink: self.sink,
         };
         pipeline.composing.recorder.add_generation(generation);
+        // Each capture has its own page for the next daemon.
         pipeline.witness_writes();
 
         // What the earlier engine told of cgroups and processes ended with it.

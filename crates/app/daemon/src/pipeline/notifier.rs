@@ -1,7 +1,7 @@
 //! Carries out what the journal asks for: messages to standard error and syslog, mail, run levels.
 
 use crate::stderr::say;
-use journal::{Action, Runlevel, Severity};
+use journal::{OwnerAction, Runlevel, Severity};
 use privsep::spawn::{Child, Launcher, Request};
 use rustix::fd::OwnedFd;
 use rustix::net::{sendto, AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
@@ -49,19 +49,19 @@ impl Notifier {
     }
 
     /// Does what `action` asks for, without blocking.
-    pub(crate) fn carry_out(&mut self, action: &Action) {
+    pub(crate) fn carry_out(&mut self, action: &OwnerAction) {
         let severity = match action {
-            Action::Say { severity, .. } => *severity,
-            Action::Rotated(_) => Severity::Notice,
-            Action::Suspended { .. } | Action::Mail { .. } | Action::ChangeRunlevel { .. } => {
-                Severity::Alert
-            }
+            OwnerAction::Message { severity, .. } => *severity,
+            OwnerAction::Rotated(_) => Severity::Notice,
+            OwnerAction::Suspended { .. }
+            | OwnerAction::Mail { .. }
+            | OwnerAction::ChangeRunlevel { .. } => Severity::Alert,
         };
 
         self.notify(severity, &action.to_string());
         match action {
-            Action::Mail { account, text } => self.mail(account, text),
-            Action::ChangeRunlevel { runlevel, .. } => self.change_runlevel(*runlevel),
+            OwnerAction::Mail { account, text } => self.mail(account, text),
+            OwnerAction::ChangeRunlevel { runlevel, .. } => self.change_runlevel(*runlevel),
             _ => {}
         }
 
@@ -181,7 +181,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("log");
         let mut notifier = Notifier::new(Launcher::Here, &log, "/none", "/none");
-        let action = Action::Say {
+        let action = OwnerAction::Message {
             severity: Severity::Error,
             text: "the log is large".into(),
         };
@@ -202,7 +202,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let sendmail = program(dir.path(), "sendmail");
         let mut notifier = Notifier::new(Launcher::Here, dir.path().join("log"), sendmail, "/none");
-        notifier.carry_out(&Action::Mail {
+        notifier.carry_out(&OwnerAction::Mail {
             account: "root".into(),
             text: "low on disk space".into(),
         });
@@ -222,7 +222,7 @@ mod tests {
             // Make sure that this is not the system's own init.
             assert!(init.starts_with(dir.path()));
             let mut notifier = Notifier::new(Launcher::Here, dir.path().join("log"), "/none", init);
-            notifier.carry_out(&Action::ChangeRunlevel {
+            notifier.carry_out(&OwnerAction::ChangeRunlevel {
                 runlevel,
                 cause: "test".into(),
             });

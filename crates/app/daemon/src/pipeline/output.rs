@@ -8,7 +8,7 @@ use ::plugins::Dispatcher;
 use anyhow::Result;
 use conf::plugins::Plugin;
 use conf::Config;
-use journal::{Action, Journal, OpenError, Position, RotateError, Severity, Witness};
+use journal::{Journal, OpenError, OwnerAction, Position, RotateError, Severity, Witness};
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::Pid;
 use std::time::Duration;
@@ -114,7 +114,7 @@ impl Output {
         self.carry_out(&actions);
     }
 
-    fn carry_out(&mut self, actions: &[Action]) {
+    fn carry_out(&mut self, actions: &[OwnerAction]) {
         for action in actions {
             self.notifier.carry_out(action);
         }
@@ -162,6 +162,7 @@ impl Output {
         plugins: Vec<Plugin>,
         started_nice: i32,
     ) -> Result<()> {
+        // The log can refuse, the plugins cannot.
         self.journal.reconfigure(&config.log_file, config)?;
         let nice = plugins::nice(config, started_nice);
         self.plugins.reload(plugins, &config.plugins, nice);

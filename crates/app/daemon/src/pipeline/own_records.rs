@@ -2,7 +2,7 @@
 
 use super::kernel_records::KernelRecords;
 use super::Pipeline;
-use crate::account::daemon_records::{self, Action, Who};
+use crate::account::daemon_records::{self, LoggedAction, Who};
 use crate::clock::realtime_ns;
 use crate::control::asker::Asker;
 use crate::control::records;
@@ -18,7 +18,7 @@ impl Pipeline {
     }
 
     /// Logs an action of the daemon, or something that happened to it.
-    pub(crate) fn log_action(&mut self, action: &Action<'_>) {
+    pub(crate) fn log_action(&mut self, action: &LoggedAction<'_>) {
         let stamp = self.stamp();
         daemon_records::action(
             &mut self.composing.recorder.encoder,
@@ -31,7 +31,7 @@ impl Pipeline {
 
     /// Logs that an action requested by `who` was carried out or failed.
     pub(crate) fn log_outcome(&mut self, kind: RecordType, op: &str, who: Who, is_success: bool) {
-        self.log_action(&Action {
+        self.log_action(&LoggedAction {
             kind,
             op,
             who,

@@ -37,6 +37,7 @@ impl Pipeline {
     /// Before poll(2): makes the programs ring the doorbell, unless the daemon stays `awake`. Returns whether something
     /// waits already.
     pub(crate) fn must_not_wait(&mut self, awake: bool) -> bool {
+        // Before the look: a frame that comes after it then rings.
         self.source.engine.set_awake(awake);
         if self.has_more() || !awake && !self.source.engine.is_drained() {
             return true;
@@ -81,6 +82,7 @@ impl Pipeline {
 
     /// Reads everything that is in the rings now.
     pub(crate) fn drain(&mut self) {
+        // One moment for all passes, so that a flood of new events cannot keep this from ending.
         let now_ns = monotonic_ns();
         self.pass(now_ns);
         while self.source.reading.has_more {

@@ -61,6 +61,7 @@ impl Confinement {
         if let (Some(landlock), true) = (landlock, config.write_logs) {
             let dir = real(directory_of(&config.log_file));
             let mut paths = landlock.paths.iter().map(|path| real(path));
+            // Landlock can only be narrowed, never widened, once it is in force.
             if !paths.any(|path| dir.starts_with(path)) {
                 bail!(
                     "log_file = {}: since its start this daemon writes to its own directories only \

@@ -32,6 +32,7 @@ impl Instance {
             .mode(0o700)
             .create(run_dir)
             .with_context(|| format!("cannot make {}", run_dir.display()))?;
+        // Held open: later paths lead through this descriptor, whatever happens to the name.
         let directory = Directory::open(run_dir, Links::Refuse)
             .context("the run directory is refused; give another --run-dir, or mend this one")?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;

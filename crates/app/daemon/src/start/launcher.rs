@@ -1,6 +1,6 @@
 //! The processes that start programs for the daemon.
 
-use crate::account::daemon_records::{Action, Who};
+use crate::account::daemon_records::{LoggedAction, Who};
 use crate::pipeline::Pipeline;
 use crate::start::{settings, settings_at_start};
 use anyhow::{Context, Result};
@@ -69,7 +69,7 @@ fn say(ended: &Ended, is_replaced: bool, pipeline: &mut Pipeline) {
         severity,
         &format!("the process that starts programs (pid {pid}) has ended{how}{rest}"),
     );
-    pipeline.log_action(&Action {
+    pipeline.log_action(&LoggedAction {
         kind: RecordType::DAEMON_ERR,
         op: if is_replaced {
             "spawner-replaced"

@@ -1,6 +1,6 @@
 //! Reports rules and settings of the files that are not in force: in the log, to syslog and on standard error.
 
-use crate::account::daemon_records::{untrusted, words, Action, Who};
+use crate::account::daemon_records::{untrusted, words, LoggedAction, Who};
 use crate::pipeline::Pipeline;
 use crate::protocol::{LeftOut, RulesInForce};
 use crate::stderr::say;
@@ -34,7 +34,7 @@ fn record(one: &LeftOut, rules: &RulesInForce, pipeline: &mut Pipeline) {
         rules.left_out_count.to_string(),
         untrusted(&words(&one.why)),
     );
-    pipeline.log_action(&Action {
+    pipeline.log_action(&LoggedAction {
         kind: RecordType::DAEMON_ERR,
         op: if one.is_setting {
             "setting-not-in-force"

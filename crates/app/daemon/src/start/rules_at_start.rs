@@ -66,6 +66,7 @@ fn first_possible(settings: &Settings, is_kernel: bool) -> Result<Chosen> {
             Err(error) => say!("tarsier: {}", reasons(&error)),
         }
     }
+    // From here on something is wrong: what a start does then is the administrator's choice.
     match sources.rules_error(&settings.config) {
         RulesError::Refuse => return Err(refusal(found, &suspects)),
         RulesError::Skip => {}
@@ -128,6 +129,7 @@ impl Chosen {
         }
         self.in_force.digest = digest;
         self.in_force.leave_out([at(&rule, refused.why.clone())]);
+        // A set that lacks a rule is not kept as the last good one.
         self.files = None;
         Ok(())
     }
@@ -225,6 +227,7 @@ fn fitting(
     is_kernel: bool,
 ) -> Result<(RuleSet, Arc<Generation>, Vec<LeftOut>)> {
     let mut left_out = Vec::new();
+    // What the kernel would refuse when it is loaded is left out here, each with its own reason.
     if is_kernel {
         set.rules.retain(|rule| {
             let why = unknown_to_kernel(rule);
@@ -339,6 +342,7 @@ fn cut(file: &RulesFile, before: &RulesFile) -> Option<LeftOut> {
         );
         return Some(whole(&file.path, why));
     }
+    // A file that was edited differs before its end; one that a crash has cut does not.
     let rest = before.text.strip_prefix(file.text.as_slice())?;
     let ends_line = file.text.ends_with(b"\n") || rest.first().is_none_or(|&byte| byte == b'\n');
     (!ends_line).then(|| {

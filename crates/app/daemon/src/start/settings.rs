@@ -38,6 +38,8 @@ pub(crate) struct Sources {
     /// Whether the recording ends by itself, with a command or after a time: it changes nothing that would stay until the
     /// next boot.
     pub(crate) ends_by_itself: bool,
+    /// Whether the rules are shown in the kernel's own list.
+    pub(crate) shows_rules: bool,
 }
 
 impl Sources {
@@ -50,6 +52,7 @@ impl Sources {
             good: GoodRules::none(),
             has_command: !args.command.is_empty(),
             ends_by_itself: !args.command.is_empty() || args.duration.is_some(),
+            shows_rules: args.kernel_list,
         }
     }
 
@@ -238,6 +241,7 @@ impl Settings {
                 .context("the rules cannot be planned")?
         };
 
+        // Ancestors and labels are known only if the programs send frames about processes.
         let needs_processes = self.config.tells_ancestors() || self.config.tells_labels();
         plan.hooks.processes |= !is_kernel && needs_processes;
         let labels = labels(&rules, &self.config.label_keys);

@@ -61,6 +61,7 @@ pub(crate) fn choose(file: &Path, state: Option<&Directory>) -> Result<Chosen, C
     let (right, errors) = conf::load_right_lines(file, LoadOptions::default());
     let copy = state.and_then(|state| last_good(&state.path().join(name_for(file))));
     let wants_none = |config: &Config| config.rules_error == RulesError::Refuse;
+    // A wrong line must not turn `refuse` off: either of the two files may ask for it.
     if wants_none(&right.config) || copy.as_ref().is_some_and(wants_none) {
         conf::load(file, LoadOptions::default())?;
     }

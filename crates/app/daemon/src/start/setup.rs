@@ -1,6 +1,7 @@
 //! Turns the command line into a daemon with everything armed.
 
 use crate::control::asker::Asker;
+use crate::control::kernel_list;
 use crate::control::lock;
 use crate::control::locked_rules::LockState;
 use crate::control::ControlSocket;
@@ -109,6 +110,7 @@ impl<'a> Prepared<'a> {
     fn choose_rules(mut self) -> Result<RulesChosen<'a>> {
         let recorder = recorder(&self.settings)?;
         let (locked, chosen) = lock::choose(&mut self.settings, self.is_kernel)?;
+        // Last: a start with wrong rules fails before it changes anything.
         let instance = Instance::lock(&self.args.run_dir)?;
         Ok(RulesChosen {
             prepared: self,
@@ -141,6 +143,8 @@ impl<'a> Prepared<'a> {
             let plan = &generation.plan;
             let started = match pins {
                 Some(pins) => {
+                    // Remembered before the first event: a daemon that is killed now leaves events of this rule
+                    // set.
                     takeover::remember(pins, plan)?;
                     EbpfEngine::start_pinned(pins, plan, &options, pid)
                 }
@@ -227,6 +231,7 @@ impl Inheriting<'_> {
         let is_taken_over = left.is_none();
         let mut generation = Arc::clone(&chosen.generation);
         let mut ahead = None;
+        // A capture that cannot be taken over is itself the engine until the succession replaces it.
         let engine = match left {
             Some((leftover, next)) => {
                 ahead = next;
@@ -256,6 +261,7 @@ impl Inheriting<'_> {
         chosen.generation = Arc::clone(pipeline.generation());
         let kernel = kernel_records(&prepared, &mut chosen)?;
         let pipeline = pipeline.with_kernel_records(kernel, Arc::clone(&chosen.generation));
+        // Kept only now that they are in force: rules that cannot be armed are no good ones.
         chosen.keep(&prepared.settings);
         Ok(Armed {
             settings: prepared.settings,
@@ -284,6 +290,9 @@ impl Armed {
             &self.report,
         );
 
+        let rules = recording.pipeline.rules().to_vec();
+        kernel_list::show(&rules, &mut recording);
+        // Last: nothing that is locked can be changed afterwards, the list included.
         lock::at_start(self.locked, &chosen.set.settings, &mut recording);
         Ok(Daemon::new(recording, self.server, signals, self.instance))
     }

@@ -1,5 +1,6 @@
 //! The targets of auditctl's requests: the kernel, or a running Tarsier.
 
+use abi::errno::{ECONNREFUSED, EEXIST};
 use daemon::protocol::AuditState;
 use rules::Command;
 
@@ -41,7 +42,6 @@ pub(super) trait Audit {
 impl Trouble {
     /// The message that auditctl prints: the request that failed, and the errno's text.
     pub(super) fn text(&self, command: &Command) -> String {
-        const EEXIST: i32 = 17;
         let cause = match self.errno {
             Some(EEXIST) => "Rule exists".to_owned(),
             Some(errno) => errno_text(errno),
@@ -55,7 +55,6 @@ impl Trouble {
 
     /// Whether there is no audit to ask, for which auditctl has another message.
     pub(super) fn is_disabled(&self) -> bool {
-        const ECONNREFUSED: i32 = 111;
         self.errno == Some(ECONNREFUSED)
     }
 }

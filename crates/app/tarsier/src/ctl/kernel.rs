@@ -12,7 +12,7 @@ pub(super) struct Kernel {
 }
 
 /// `AUDIT_USER`: a message sent by auditctl.
-const AUDIT_USER: u16 = 1005;
+const AUDIT_USER: u16 = abi::RecordType::USER.netlink();
 
 impl Kernel {
     fn socket(&mut self) -> Result<&mut AuditSocket, NetlinkError> {

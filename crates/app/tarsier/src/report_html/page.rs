@@ -296,8 +296,8 @@ fn marks(out: &mut String, summary: &Summary) {
         rows(out, &title, "Time, record", |out| {
             for mark in marks.iter().take(50) {
                 let name = match mark.kind {
-                    1200 => "DAEMON_START",
-                    1201 => "DAEMON_END",
+                    abi::record_type::DAEMON_START => "DAEMON_START",
+                    abi::record_type::DAEMON_END => "DAEMON_END",
                     _ => "DAEMON_ABORT",
                 };
                 let _ = write!(

@@ -2,6 +2,7 @@
 
 use super::users::{group_id, user_id};
 use abi::Arch;
+use abi::{record_type, RecordType};
 use query::time::Bound;
 use query::{kind, Dialect, Escape, Extra, Filter, TimeRange};
 use std::path::PathBuf;
@@ -468,9 +469,13 @@ fn kinds(text: &str, dialect: Dialect) -> Result<Vec<i32>> {
 }
 
 fn valid_kinds(dialect: Dialect) -> String {
-    let mut names: Vec<_> = abi::record_type_names()
-        .filter(|(number, _)| matches!(number, 1005..=1006 | 1100..=2599))
-        .filter_map(|(number, _)| Some((number, abi::record_type_name(number)?)))
+    let is_valid = |kind: i32| {
+        matches!(kind, record_type::USER | record_type::LOGIN)
+            || (record_type::FIRST_USER_MSG..=record_type::LAST_VIRT_MSG).contains(&kind)
+    };
+    let mut names: Vec<_> = RecordType::all()
+        .filter(|(kind, _)| is_valid(kind.0))
+        .filter_map(|(kind, _)| Some((kind, kind.name()?)))
         .filter(|(_, name)| kind::number(name.as_bytes(), dialect) != -1)
         .collect();
     names.sort_unstable();

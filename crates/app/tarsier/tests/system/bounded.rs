@@ -3,6 +3,7 @@
 use crate::calls::{call, Caller};
 use crate::daemon::{Daemon, Setup};
 use crate::machine;
+use abi::exit::{EACCES, EPERM};
 use rustix::fd::OwnedFd;
 use rustix::fs::{mkdirat, openat, unlinkat, AtFlags, Mode, OFlags, XattrFlags, CWD};
 use rustix::thread::{set_thread_res_uid, unshare_unsafe, UnshareFlags};
@@ -18,8 +19,6 @@ const SLOW: u32 = 61_500;
 const OTHER: u32 = 61_249;
 /// Seconds for which a hundred users are slow: 60 where there is time.
 const SECONDS: &str = "TARSIER_SLOW_SECONDS";
-const EPERM: i64 = -1;
-const EACCES: i64 = -13;
 
 fn open(dir: &OwnedFd, name: &str) -> OwnedFd {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;

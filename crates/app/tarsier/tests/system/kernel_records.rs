@@ -6,9 +6,9 @@ use netlink::AuditSocket;
 use std::process::{Command, Stdio};
 
 const RULE: &str = "-a always,exit -F arch=b64 -S getppid -F gid=61239 -k mine\n";
-const USER: u16 = 1005;
-const USER_AUTH: u16 = 1100;
-const USER_CMD: u16 = 1123;
+const USER: u16 = abi::RecordType::USER.netlink();
+const USER_AUTH: u16 = abi::RecordType::USER_AUTH.netlink();
+const USER_CMD: u16 = abi::RecordType::USER_CMD.netlink();
 
 fn count(text: &str, part: &str) -> usize {
     text.lines().filter(|line| line.contains(part)).count()

@@ -2,12 +2,12 @@
 
 use crate::calls::{call, Arg, Call, Caller};
 use crate::{log, machine};
+use abi::exit::ESRCH;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 const GID: u32 = 61312;
-const ESRCH: i64 = -3;
 
 fn rule() -> String {
     format!(

@@ -9,6 +9,7 @@
 //! net/socket.c of Linux.
 
 mod acts;
+mod added;
 mod by_flag;
 mod class;
 mod hooked;
@@ -18,6 +19,8 @@ mod table;
 mod verb;
 
 pub use acts::{acts, Act, Way};
+pub use added::add_call;
+pub(crate) use added::call as added_call;
 pub use by_flag::{ByFlag, NONE};
 pub use class::{SyscallClass, SYSCALL_CLASSES};
 pub use hooked::{EntryHook, ObjectClass, PARENT_LOOKUP};
@@ -31,22 +34,26 @@ use std::sync::LazyLock;
 
 /// Every row, in the order of the table.
 pub fn calls() -> impl Iterator<Item = &'static CallRow> {
-    table::PARTS.iter().copied().flatten()
+    table::PARTS.iter().copied().flatten().chain(added::row())
 }
 
 /// The row of the call that audit names `name`; [`CallRow::UNKNOWN`] if there is none.
 pub fn call(name: &str) -> &'static CallRow {
     static BY_NAME: LazyLock<HashMap<&str, &CallRow>> =
         LazyLock::new(|| calls().map(|row| (row.name, row)).collect());
-    BY_NAME.get(name).copied().unwrap_or(&CallRow::UNKNOWN)
+    let known = BY_NAME.get(name).copied();
+    let added = || added::row().filter(|row| row.name == name);
+    known.or_else(added).unwrap_or(&CallRow::UNKNOWN)
 }
 
 /// The row of call `number` of `arch`; [`CallRow::UNKNOWN`] if there is no such call.
 pub fn call_of(arch: Arch, number: u32) -> &'static CallRow {
     static BY_NUMBER: LazyLock<[Vec<&CallRow>; 4]> = LazyLock::new(|| Arch::EVERY.map(rows_of));
 
-    let row = BY_NUMBER[arch as usize].get(number as usize);
-    row.copied().unwrap_or_else(|| named(arch, number))
+    match BY_NUMBER[arch as usize].get(number as usize) {
+        Some(row) if !row.name.is_empty() => row,
+        _ => named(arch, number),
+    }
 }
 
 /// The rows of an architecture, by number. Private calls of ARM, whose numbers are large, and those of x32 are not among

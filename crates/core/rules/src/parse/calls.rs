@@ -42,6 +42,7 @@ pub(super) fn add_names(
         return Err(Fault::at(argument, message));
     }
 
+    // Without -F arch before it, the names are those of the machine; auditctl does the same.
     let is_arch_unknown = draft.facts.arch.is_none();
     let number = *draft
         .facts
@@ -155,6 +156,7 @@ fn items(argument: &Word) -> Vec<Word> {
         if !part.is_empty() {
             items.push(argument.part(at, part.len()));
         }
+        // Positions count the commas, so that an error points at its item.
         at += part.len() + 1;
     }
 

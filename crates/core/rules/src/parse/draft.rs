@@ -52,6 +52,7 @@ impl Draft {
             ));
         }
 
+        // One line describes one rule.
         if std::mem::replace(&mut self.has_list, true) {
             let message = "Multiple rule insert/delete operations are not allowed";
             return Err(Fault::at(argument, message));
@@ -159,6 +160,7 @@ impl Draft {
         dialect: Dialect,
         warnings: &mut Vec<Fault>,
     ) -> Result<Next, Fault> {
+        // The kernel has one key for each rule: several are joined with byte 1 (AUDIT_KEY_SEPARATOR).
         let separator = usize::from(!self.keys.is_empty());
         if self.keys.len() + separator + key.bytes.len() > field::KEY_LEN_MAX {
             return Err(
@@ -191,6 +193,7 @@ impl Draft {
             return Ok(());
         };
 
+        // An error about the joined keys points at the last of them.
         let place = words
             .iter()
             .rev()
@@ -227,6 +230,7 @@ impl Draft {
             (None, None) => return Ok(None),
         };
 
+        // A rule without -S is about every call; the task list has no calls.
         if list != List::Task && !self.facts.has_syscalls {
             self.syscalls = SyscallSet::ALL;
         }
@@ -240,6 +244,7 @@ impl Draft {
             source: site.source.clone(),
         };
 
+        // The kernel resolves paths only when a rule is added.
         let host = (target != Target::Delete).then_some(site.host);
         check(&rule, host).map_err(|refusal| {
             let verb = match target {
@@ -268,6 +273,7 @@ fn zero_warning(argument: &Word, field: Field) -> Option<Fault> {
     let text = argument.text();
     let value = text.trim_start_matches(|letter: char| !"=<>&".contains(letter));
     let value = value.trim_start_matches(['!', '=', '<', '>', '&']);
+    // strtol(3) takes a sign and digits, and gives 0 for anything else.
     let is_number = value
         .trim_start_matches('-')
         .starts_with(|c: char| c.is_ascii_digit());

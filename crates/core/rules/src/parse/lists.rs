@@ -48,6 +48,7 @@ pub(super) fn bad_list(argument: &Word, verb: &str, dialect: Dialect) -> Fault {
         "action,list with the action always or never \
          and the list exit, task, user, exclude, filesystem or io_uring",
     );
+    // Of the two words, the one that is wrong gets the advice.
     let word = text
         .split(',')
         .find(|word| list_named(word, dialect).is_none() && !matches!(*word, "always" | "never"));

@@ -7,11 +7,10 @@ use super::calls::{
 use super::directories::Directories;
 use super::kernel::Kernel;
 use super::{objects, text};
+use abi::exit::ENOENT;
 use plan::{ByFlag, NameUse, PathArg};
 use record::record::Inode;
 use record::wire::{self, Event};
-
-const ENOENT: i64 = -2;
 
 /// A path argument, with what is known of its directories.
 pub(super) struct Arg<'a> {

@@ -1,6 +1,7 @@
 //! Facts about the names of a call, derived from its number, arguments and result.
 
 use super::kernel::Kernel;
+use abi::exit::{E2BIG, EACCES, EBADF, EFAULT, EINVAL, ELOOP, ENOENT, ENOTDIR, EPERM, EXDEV};
 use abi::{Arch, CallRow, EmptyName, EmptyPath, LengthLimit, NameUse, ShapeKind, Verb, NONE};
 use record::wire::{self, tarsier_found, Event};
 
@@ -10,15 +11,6 @@ const CHANGES_KIND: u64 = 0x1e_0000;
 /// Commands of bpf(2).
 const BPF_OBJ_PIN: u64 = 6;
 const BPF_OBJ_GET: u64 = 7;
-const ENOENT: i64 = -2;
-const EPERM: i64 = -1;
-const E2BIG: i64 = -7;
-const EACCES: i64 = -13;
-const EFAULT: i64 = -14;
-const EXDEV: i64 = -18;
-const ENOTDIR: i64 = -20;
-const EINVAL: i64 = -22;
-const ELOOP: i64 = -40;
 
 /// Existence of the object that a path named, as far as the result of the call shows it.
 #[derive(Clone, Copy)]
@@ -149,7 +141,6 @@ pub(super) fn pins(event: &Event<'_>) -> bool {
 pub(super) fn may_look_up_more(event: &Event<'_>) -> bool {
     const MS_BIND: u64 = 0x1000;
     const MS_MOVE: u64 = 0x2000;
-    const EBADF: i64 = -9;
     let args = &event.header().args;
     if matches!(event.exit(), Some(EPERM | EBADF | EFAULT)) {
         return false;

@@ -5,6 +5,7 @@ use super::calls::{call, LookupOutcome};
 use super::items::{Item, Items};
 use super::kernel::Kernel;
 use super::{found, objects, reached, refused};
+use abi::exit::{EACCES, EINVAL, ENOENT, EPERM};
 use plan::{NameUse, PathArg};
 use record::record::{Inode, NameType};
 use record::wire::{self, Event};
@@ -12,8 +13,6 @@ use record::wire::{self, Event};
 const RENAME_NOREPLACE: u64 = 1;
 const RENAME_EXCHANGE: u64 = 2;
 const RENAME_WHITEOUT: u64 = 4;
-const ENOENT: i64 = -2;
-const EINVAL: i64 = -22;
 
 /// Whether the call has exchanged two entries, and may have moved a symbolic link that led to one of them, so that the
 /// name leads elsewhere since: nothing shows where it led.
@@ -111,7 +110,7 @@ fn renamed_objects(
     moved: Option<Inode>,
     exchanges: bool,
 ) {
-    const REFUSED: [i64; 2] = [-1, -13];
+    const REFUSED: [i64; 2] = [EPERM, EACCES];
     let replaced = objects::entry(event, wire::TARSIER_OBJECT_DELETE, 1);
     let done = event.exit() == Some(0);
     let same = |other: Option<Inode>| {

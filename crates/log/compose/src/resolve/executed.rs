@@ -7,6 +7,7 @@ use super::interp::{self, Interpreters};
 use super::items::{Item, Items};
 use super::text;
 use crate::identify::object;
+use abi::exit::ENOENT;
 use plan::PathArg;
 use record::record::{FileCaps, Inode, NameType};
 use record::wire::{self, DirPart, Event};
@@ -148,7 +149,6 @@ impl Executed<'_> {
 
     /// Adds the item of a script's interpreter that does not exist: the kernel looked it up before the call failed.
     fn missing_interpreter(&mut self, event: &Event<'_>, arg: &Arg<'_>) {
-        const ENOENT: i64 = -2;
         let script = self.items.list().last().filter(|item| item.existed);
         let (Some(script), true) = (script, event.exit() == Some(ENOENT)) else {
             return;
@@ -247,6 +247,7 @@ fn at(item: &mut Item, opened: &DirPart<'_>) {
 mod tests {
     use super::*;
     use crate::test_frame::TestFrame;
+    use abi::exit::EACCES;
     use wire::{tarsier_inode, TARSIER_EXECUTED_IMAGE, TARSIER_EXECUTED_LOADER};
     use zerocopy::IntoBytes;
 
@@ -266,7 +267,6 @@ mod tests {
     #[test]
     fn an_execve_of_which_a_file_may_be_missing_is_not_known() {
         const MORE: u32 = wire::TARSIER_PART_MORE;
-        const EACCES: i64 = -13;
         let all = [
             (0, 0),
             (TARSIER_EXECUTED_IMAGE, 0),

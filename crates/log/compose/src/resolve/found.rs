@@ -5,6 +5,7 @@ use super::calls::{call, mounts_on_first, mounts_on_second, moves_directory};
 use super::items::is_link;
 use super::text;
 use super::view::View;
+use abi::exit::EACCES;
 use abi::{NewDirectory, Verb};
 use plan::NameUse;
 use record::record::Inode;
@@ -49,7 +50,6 @@ pub(super) fn tell_inner(view: &mut View, event: &Event<'_>, arg: &Arg<'_>) {
 /// Whether the kernel refused to follow the symbolic link at the end of a path: may_follow_link(), fs/namei.c, where
 /// `fs.protected_symlinks` is set.
 fn refuses_link(event: &Event<'_>, found: &tarsier_found) -> bool {
-    const EACCES: i64 = -13;
     const STICKY_AND_WRITABLE: u32 = 0o1002;
     const BOTH: u32 = wire::TARSIER_FOUND_PARENT | wire::TARSIER_FOUND_ENTRY;
     let (dir, link) = (&found.parent, &found.entry);
@@ -205,6 +205,7 @@ mod tests {
     use crate::resolve::{Item, Resolver};
     use crate::static_system::{StaticFile, StaticSystem};
     use crate::test_frame::TestFrame;
+    use abi::exit::{EACCES, ENOTEMPTY, EROFS};
     use record::record::NameType;
     use record::wire::{self, tarsier_found, tarsier_inode, Event};
     use std::sync::Arc;
@@ -336,8 +337,6 @@ mod tests {
 
     #[test]
     fn an_entry_that_is_left_by_a_refused_removal_is_shown() {
-        const ENOTEMPTY: i64 = -39;
-        const EACCES: i64 = -13;
         let all = found(PARENT | ENTRY);
         let left = [(NameType::Parent, Some(1)), (NameType::Delete, Some(2))];
         assert_eq!(items("rmdir", ENOTEMPTY, "/d/x", &all), left);
@@ -349,7 +348,6 @@ mod tests {
         let not_made = [(NameType::Parent, Some(1)), (NameType::Create, None)];
         let none = found(PARENT | SEARCHABLE | wire::TARSIER_FOUND_NO_ENTRY);
         assert_eq!(items("mkdir", EACCES, "/d/x", &none), not_made);
-        const EROFS: i64 = -30;
         assert_eq!(items("mkdir", EROFS, "/d/x", &none), not_made[..1]);
     }
 

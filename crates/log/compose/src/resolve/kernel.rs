@@ -1,6 +1,7 @@
 //! Differences between kernels in the names that they collect for audit.
 
 use crate::system::{Sign, System};
+use abi::exit::{EACCES, EDQUOT, ENOSPC, EPERM, EROFS};
 
 /// Collection of names by the running kernel, as its release and BTF types show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,11 +61,6 @@ impl Kernel {
     /// records it before it calls the file system, but older kernels after they have checked permissions
     /// (`lookup_open()`, fs/namei.c).
     pub(super) fn tells_failed_creation(self, exit: i64) -> bool {
-        const EPERM: i64 = -1;
-        const EACCES: i64 = -13;
-        const ENOSPC: i64 = -28;
-        const EROFS: i64 = -30;
-        const EDQUOT: i64 = -122;
         match exit {
             ENOSPC | EDQUOT => true,
             EPERM | EACCES | EROFS => self.tells_denied_creation,
@@ -154,7 +150,7 @@ mod tests {
     fn a_file_that_may_not_be_made_is_named_where_the_kernel_does() {
         let before = with((7, 2), &[]);
         let since = with((7, 3), &[DENIED_CREATION]);
-        for denied in [-1, -13, -30] {
+        for denied in [EPERM, EACCES, EROFS] {
             assert!(!before.tells_failed_creation(denied));
             assert!(since.tells_failed_creation(denied));
         }

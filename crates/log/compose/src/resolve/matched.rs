@@ -11,12 +11,10 @@ use super::proof::Evidence;
 use super::view::View;
 use super::{sockets, text};
 use crate::identify::object;
+use abi::exit::{EFAULT, ENAMETOOLONG};
 use plan::{Name, ObjectId, Proven, Shape, ShapeKind};
 use record::record::{Inode, NameType};
 use record::wire::{self, DirPart, Event};
-
-const EFAULT: i64 = -14;
-const ENAMETOOLONG: i64 = -36;
 
 /// Finds the names by which rules are matched.
 pub(super) struct Matched<'r> {

@@ -32,6 +32,7 @@ mod text;
 mod view;
 
 use crate::system::System;
+use abi::exit::EBADF;
 use abi::Verb;
 pub(crate) use aliases::{aliases, entries, paths_of_entry};
 use arg::{Arg, Reader};
@@ -54,8 +55,6 @@ use record::FileHash;
 use rules::Rule;
 use std::sync::Arc;
 use view::View;
-
-const EBADF: i64 = -9;
 
 /// Turns the names of events into items. Keeps its buffers between events.
 pub(crate) struct Resolver {

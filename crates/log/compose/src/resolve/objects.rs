@@ -1,5 +1,6 @@
 //! Objects that the hooks on kernel functions noted for a call: see `object_hooks.bpf.inc.c` of the programs.
 
+use abi::exit::{EACCES, EFAULT, EINVAL, ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR};
 use record::record::Inode;
 use record::wire::{
     self, walked_path, DirPart, Event, ObjectPart, TARSIER_OBJECT_PARENT,
@@ -64,13 +65,6 @@ pub(super) fn parent(event: &Event<'_>, index: u8) -> (Option<Inode>, Vec<u8>) {
 /// rename. Its directory is looked up before that of the new name, so errors that may concern the new name do not
 /// count.
 pub(super) fn is_unreached(event: &Event<'_>, text: &[u8], is_renamed: bool) -> bool {
-    const ENOENT: i64 = -2;
-    const EACCES: i64 = -13;
-    const EFAULT: i64 = -14;
-    const ENOTDIR: i64 = -20;
-    const EINVAL: i64 = -22;
-    const ENAMETOOLONG: i64 = -36;
-    const ELOOP: i64 = -40;
     let on_the_way = [ENOENT, EACCES, EFAULT, ENOTDIR, EINVAL, ENAMETOOLONG, ELOOP];
     let is_noted = |index| {
         [TARSIER_OBJECT_PARENT, TARSIER_OBJECT_PARENT_PATH]

@@ -7,6 +7,7 @@ use super::calls::{call, may_look_up_more, LookupOutcome};
 use super::directories::Directories;
 use super::found;
 use super::items::Items;
+use abi::exit::{ENODEV, ENOENT, ENOTBLK, EPERM};
 use plan::ShapeKind;
 use record::record::NameType;
 use record::wire::Event;
@@ -136,10 +137,6 @@ impl<'e> Mounted<'_, 'e> {
     /// The source of a file system, path `index` of the event. Only file systems on devices look it up: the kernel says
     /// which these are. Where that is not known, a device of this name, or an error about it, tells that this is one.
     fn source(&mut self, index: u8) {
-        const EPERM: i64 = -1;
-        const ENOENT: i64 = -2;
-        const ENOTBLK: i64 = -15;
-        const ENODEV: i64 = -19;
         const S_IFMT: u16 = 0o170000;
         const S_IFBLK: u16 = 0o060000;
         let Some(text) = self.text(index) else { return };

@@ -7,19 +7,16 @@ use super::kernel::Kernel;
 use super::objects;
 use super::operations::opened_by_name;
 use super::text;
+use abi::exit::{EEXIST, EISDIR, ELOOP, ENOTDIR};
 use plan::{Shape, ShapeKind};
 use record::record::{Inode, NameType};
 use record::wire::{self, Event};
 
-const EISDIR: i64 = -21;
 const O_CREAT: u64 = 0o100;
 const O_EXCL: u64 = 0o200;
 // These differ between architectures.
 const O_NOFOLLOW: u64 = libc::O_NOFOLLOW as u64;
 const O_TMPFILE: u64 = libc::O_TMPFILE as u64;
-const EEXIST: i64 = -17;
-const ENOTDIR: i64 = -20;
-const ELOOP: i64 = -40;
 
 /// Adds the items of an open of `arg`.
 pub(super) fn add(

@@ -2,11 +2,9 @@
 //! when it is carried out: by a worker, or when another operation that it is linked to has ended. Until then, any task of
 //! the process may have put something else in their places.
 
+use abi::exit::{ECANCELED, ENOENT};
 use plan::Shape;
 use record::wire::{self, Event};
-
-const ENOENT: i64 = -2;
-const ECANCELED: i64 = -125;
 
 /// Whether the operation may have used other objects than those that its names and descriptors stood for when it was
 /// submitted. Hooks on kernel functions see which ones it used. What was cancelled or found nothing used none.

@@ -7,19 +7,18 @@ use super::calls::{call, is_refused_at_once, looks_up};
 use super::items::Item;
 use super::opened::open_flags;
 use super::view::View;
+use abi::exit::{
+    EACCES, EBADF, EBUSY, ECANCELED, EFAULT, EISDIR, ELOOP, EMLINK, ENAMETOOLONG, ENOENT, ENOTDIR,
+    ENOTEMPTY, EPERM,
+};
 use abi::Verb;
 use plan::{CallNames, NameUse, PathArg, Proven, Shape, ShapeKind, NONE};
 use record::record::{Inode, NameType};
 use record::wire::{self, tarsier_found, tarsier_inode, DirPart, Event, ObjectPart};
 
-const EBADF: i64 = -9;
-/// Errors of the way to an object, with which there is none: ENOENT, EBADF, EFAULT, ENAMETOOLONG, ECANCELED.
-const ON_THE_WAY: [i64; 5] = [-2, EBADF, -14, -36, -125];
+/// Errors of the way to an object, with which there is none.
+const ON_THE_WAY: [i64; 5] = [ENOENT, EBADF, EFAULT, ENAMETOOLONG, ECANCELED];
 
-/// ENOTDIR, an error of the way unless the call needs a directory at its end.
-const ENOTDIR: i64 = -20;
-const EISDIR: i64 = -21;
-const ELOOP: i64 = -40;
 const O_CREAT: u64 = 0o100;
 const O_EXCL: u64 = 0o200;
 /// O_NOFOLLOW of open(2): of arm, and of other architectures.
@@ -52,7 +51,6 @@ impl<'e, 'f> Evidence<'e, 'f> {
     /// Whether a call that found no entry at a path may have found the directory in which it should be: the programs
     /// neither found that, nor that the way there is missing.
     fn lacks_parent(&self, index: usize) -> bool {
-        const ENOENT: i64 = -2;
         const KNOWN: u32 = wire::TARSIER_FOUND_PARENT | wire::TARSIER_FOUND_MISSING;
         let changes = |path: PathArg| {
             matches!(
@@ -149,8 +147,7 @@ impl<'e, 'f> Evidence<'e, 'f> {
     pub(super) fn may_have_found_entries(&self, items: &[Item]) -> bool {
         let removes = |path: &&PathArg| matches!(path.use_, NameUse::Delete | NameUse::Rename);
         let is_entry = |item: &&Item| matches!(item.nametype, NameType::Delete | NameType::Create);
-        // EPERM, EACCES, EBUSY, ENOTDIR, EISDIR, EMLINK, ENOTEMPTY.
-        const REFUSED: [i64; 7] = [-1, -13, -16, ENOTDIR, -21, -31, -39];
+        const REFUSED: [i64; 7] = [EPERM, EACCES, EBUSY, ENOTDIR, EISDIR, EMLINK, ENOTEMPTY];
         let is_refused = self
             .event
             .exit()
@@ -287,6 +284,7 @@ fn is_cut(object: &ObjectPart<'_>) -> bool {
 mod tests {
     use super::*;
     use crate::test_frame::TestFrame;
+    use abi::exit::{EACCES, ENOENT};
     use zerocopy::IntoBytes;
 
     /// Whether a call on the path `/d/x` that fails so may have found something, of which the programs have found this.
@@ -306,9 +304,6 @@ mod tests {
         let event = Event::parse(&bytes).expect("a frame");
         Evidence::of(&event, &abi::call(call).shape).may_have_found(0)
     }
-
-    const EACCES: i64 = -13;
-    const ENOENT: i64 = -2;
 
     #[test]
     fn a_failed_call_may_have_found_what_nothing_tells_of() {

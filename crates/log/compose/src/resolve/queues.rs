@@ -6,14 +6,12 @@
 use super::calls::call;
 use super::items::{Item, Items};
 use super::objects;
+use abi::exit::{EACCES, EEXIST, ENOENT};
 use plan::ShapeKind;
 use record::record::{Inode, NameType};
 use record::wire::{self, Event};
 
 const O_CREAT: u64 = 0o100;
-const ENOENT: i64 = -2;
-const EEXIST: i64 = -17;
-const EACCES: i64 = -13;
 
 /// Adds the items of a queue that is opened or removed; `name` is as user space passed it.
 pub(super) fn add(items: &mut Items, event: &Event<'_>, name: &[u8]) {

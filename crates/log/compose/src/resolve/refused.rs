@@ -5,19 +5,10 @@ use super::arg::Arg;
 use super::calls::{call, pins};
 use super::items::Items;
 use super::{found, text};
+use abi::exit::{EACCES, EBUSY, EDQUOT, EISDIR, EMLINK, ENOSPC, ENOTDIR, ENOTEMPTY, EPERM};
 use plan::NameUse;
 use record::record::{Inode, NameType};
 use record::wire::{self, Event};
-
-const EPERM: i64 = -1;
-const EACCES: i64 = -13;
-const EBUSY: i64 = -16;
-const ENOTDIR: i64 = -20;
-const EISDIR: i64 = -21;
-const ENOSPC: i64 = -28;
-const EMLINK: i64 = -31;
-const ENOTEMPTY: i64 = -39;
-const EDQUOT: i64 = -122;
 
 /// The entry of a call that removes one, if no hook has noted it: its object, if that is known, or the one that is left if
 /// the call failed after it had found it.

@@ -7,22 +7,16 @@ use super::calls::{call, LookupOutcome};
 use super::directories::Directories;
 use super::found;
 use super::items::Items;
+use abi::exit::{
+    EAFNOSUPPORT, EBADF, EDESTADDRREQ, EFAULT, EINVAL, EMSGSIZE, ENOBUFS, ENOMEM, ENOTSOCK,
+    EOPNOTSUPP,
+};
 use abi::{Argument, Verb};
 use plan::{NameUse, Shape, ShapeKind};
 use record::record::NameType;
 use record::wire::{Event, Part};
 
 const AF_UNIX: u16 = 1;
-const EBADF: i64 = -9;
-const ENOMEM: i64 = -12;
-const EFAULT: i64 = -14;
-const EINVAL: i64 = -22;
-const ENOTSOCK: i64 = -88;
-const EDESTADDRREQ: i64 = -89;
-const EMSGSIZE: i64 = -90;
-const EOPNOTSUPP: i64 = -95;
-const EAFNOSUPPORT: i64 = -97;
-const ENOBUFS: i64 = -105;
 /// Errors of calls that end before the kernel looks up the path. With any other error it may have done so.
 const NOT_LOOKED_UP: [i64; 9] = [
     EBADF,
@@ -181,6 +175,7 @@ mod tests {
     use crate::resolve::{Item, Resolver};
     use crate::static_system::StaticSystem;
     use crate::test_frame::TestFrame;
+    use abi::exit::EISCONN;
     use record::record::NameType;
     use record::wire::{self, Event};
     use std::sync::Arc;
@@ -213,7 +208,6 @@ mod tests {
 
     #[test]
     fn a_path_that_the_kernel_looked_up_is_an_item_although_the_call_failed() {
-        const EISCONN: i64 = -106;
         let connect = call("connect", EISCONN).part(ADDRESS, 0, PATH);
         let item = ("/run/a".to_owned(), NameType::Unknown);
         assert_eq!(items(connect, "connect").0, [item]);

@@ -10,7 +10,7 @@ pub(super) const FRAME_BYTES_MAX: u32 = 256 << 20;
 
 /// The header of a frame, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct FrameHeader {
     pub(super) begins_segment: bool,
     /// Size of the payload in bytes.
     pub(super) stored: u32,
@@ -23,7 +23,7 @@ pub(super) struct Head {
     check: [u8; 8],
 }
 
-impl Head {
+impl FrameHeader {
     /// Makes the header of a `payload` that was compressed from `text`; `None` if either is too
     /// large.
     pub(super) fn of(begins_segment: bool, text: &[u8], payload: &[u8]) -> Option<Self> {
@@ -32,7 +32,7 @@ impl Head {
             size.filter(|&size| size <= FRAME_BYTES_MAX)
         };
         let (first_s, last_s) = times(text);
-        let mut head = Head {
+        let mut head = FrameHeader {
             begins_segment,
             stored: size(payload)?,
             text: size(text)?,
@@ -69,7 +69,7 @@ impl Head {
         let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| bytes[at + i]));
         let mut check = [0; 8];
         check.copy_from_slice(&bytes[CHECKED_BYTES..]);
-        let head = Head {
+        let head = FrameHeader {
             begins_segment: bytes[2] == BEGINS_SEGMENT,
             stored: number(4),
             text: number(8),
@@ -79,6 +79,8 @@ impl Head {
         };
 
         let is_head = bytes[..2] == MARK && bytes[2] <= BEGINS_SEGMENT && bytes[3] == 0;
+
+        // The sizes bound what a reader allocates before it can check the sum.
         let fits = head.stored <= FRAME_BYTES_MAX && head.text <= FRAME_BYTES_MAX;
         (is_head && fits).then_some(head)
     }
@@ -123,15 +125,15 @@ mod tests {
     fn a_head_is_what_was_written_and_any_flipped_bit_shows() {
         let text = b"type=A msg=audit(1700000005.1:1): a\ntype=B msg=audit(1700000002.9:2): b\n";
         let payload = b"payload";
-        let head = Head::of(true, text, payload).unwrap();
+        let head = FrameHeader::of(true, text, payload).unwrap();
         assert_eq!((head.first_s, head.last_s), (1_700_000_002, 1_700_000_005));
         let bytes = head.to_bytes();
-        assert_eq!(Head::parse(&bytes), Some(head));
+        assert_eq!(FrameHeader::parse(&bytes), Some(head));
         assert!(head.holds(payload));
         for bit in 0..HEAD_BYTES * 8 {
             let mut wrong = bytes;
             wrong[bit / 8] ^= 1 << (bit % 8);
-            assert!(!Head::parse(&wrong).is_some_and(|head| head.holds(payload)));
+            assert!(!FrameHeader::parse(&wrong).is_some_and(|head| head.holds(payload)));
         }
         assert!(!head.holds(b"paylaod"));
         assert_eq!(times(b"no stamp"), (0, u32::MAX));

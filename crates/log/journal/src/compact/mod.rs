@@ -18,9 +18,9 @@ mod reader;
 mod repair;
 mod writer;
 
-pub use reader::{open, text, Reader, TimeRange};
+pub use reader::{open, text, FrameReader, TimeRange};
 pub(crate) use repair::repair;
-pub(crate) use writer::Writer;
+pub(crate) use writer::FrameWriter;
 
 /// Size of the text, in bytes, after which a new segment begins.
 pub const SEGMENT_BYTES: u64 = 4 << 20;

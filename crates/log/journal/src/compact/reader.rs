@@ -5,7 +5,7 @@ use std::path::Path;
 
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
-use super::frame::{Head, HEAD_BYTES};
+use super::frame::{FrameHeader, HEAD_BYTES};
 use super::MAGIC;
 use crate::read;
 
@@ -25,7 +25,7 @@ impl TimeRange {
         until_s: u32::MAX,
     };
 
-    fn meets(&self, head: &Head) -> bool {
+    fn meets(&self, head: &FrameHeader) -> bool {
         head.first_s <= self.until_s && head.last_s >= self.since_s
     }
 }
@@ -38,7 +38,7 @@ pub fn open(path: &Path, range: TimeRange) -> io::Result<Box<dyn Read>> {
     let count = read::fill(&mut file, &mut start)?;
     start.truncate(count);
     if super::is_compact(&start) {
-        Ok(Box::new(Reader::new(file, range)?))
+        Ok(Box::new(FrameReader::new(file, range)?))
     } else {
         Ok(Box::new(io::Cursor::new(start).chain(file)))
     }
@@ -52,7 +52,7 @@ pub fn text(mut file: impl Read) -> io::Result<impl Read> {
     let mut start = vec![0; MAGIC.len()];
     read::fill(&mut file, &mut start)?;
     if super::is_compact(&start) {
-        Reader::new(file, TimeRange::ALL)
+        FrameReader::new(file, TimeRange::ALL)
     } else {
         Err(io::Error::new(
             io::ErrorKind::InvalidData,
@@ -63,7 +63,7 @@ pub fn text(mut file: impl Read) -> io::Result<impl Read> {
 
 /// Reads the text of frames. A torn frame at the end of the file ends the text; damage before that
 /// is an error of kind `InvalidData`.
-pub struct Reader<R> {
+pub struct FrameReader<R> {
     file: R,
     range: TimeRange,
     decoder: Decoder<'static>,
@@ -76,10 +76,10 @@ pub struct Reader<R> {
     offset: u64,
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> FrameReader<R> {
     /// Starts to read `file`, which is positioned after the magic bytes.
     fn new(file: R, range: TimeRange) -> io::Result<Self> {
-        Ok(Reader {
+        Ok(FrameReader {
             file,
             range,
             decoder: Decoder::new()?,
@@ -105,7 +105,7 @@ impl<R: Read> Reader<R> {
             let text = format!("the frame at byte {offset} is damaged");
             Err(io::Error::new(io::ErrorKind::InvalidData, text))
         };
-        let Some(head) = Head::parse(&head) else {
+        let Some(head) = FrameHeader::parse(&head) else {
             return damaged(self.offset);
         };
 
@@ -122,6 +122,7 @@ impl<R: Read> Reader<R> {
             return damaged(self.offset);
         }
 
+        // Frames of a segment are one zstd stream: only its first can be decoded without the others.
         if head.begins_segment {
             self.decoder.reinit()?;
             self.skipped.clear();
@@ -148,6 +149,7 @@ impl<R: Read> Reader<R> {
                 self.text.reserve(1 << 16);
                 let mut out = OutBuffer::around_pos(&mut self.text, at);
                 self.decoder.run(&mut input, &mut out)?;
+                // zstd may hold more text than the buffer took.
                 let is_full = out.pos() == out.capacity();
                 if input.pos() == payload.len() && !is_full {
                     break;
@@ -163,7 +165,7 @@ impl<R: Read> Reader<R> {
     }
 }
 
-impl<R: Read> Read for Reader<R> {
+impl<R: Read> Read for FrameReader<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         while self.at == self.text.len() {
             if !self.next_frame()? {

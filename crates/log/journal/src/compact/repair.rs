@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use super::frame::{Head, HEAD_BYTES};
+use super::frame::{FrameHeader, HEAD_BYTES};
 use super::MAGIC;
 
 /// Cuts a COMPACT file after its last whole frame. Returns the new size and the number of bytes cut.
@@ -14,7 +14,7 @@ pub(crate) fn repair(file: &File, size: u64) -> io::Result<(u64, u64)> {
     let mut payload = Vec::new();
     while at + HEAD_BYTES as u64 <= size {
         file.read_exact_at(&mut head, at)?;
-        let Some(head) = Head::parse(&head) else {
+        let Some(head) = FrameHeader::parse(&head) else {
             break;
         };
         let end = at + (HEAD_BYTES as u64) + u64::from(head.stored);

@@ -4,7 +4,7 @@ use std::io;
 
 use zstd::stream::raw::{CParameter, Encoder, InBuffer, Operation, OutBuffer};
 
-use super::frame::{Head, HEAD_BYTES};
+use super::frame::{FrameHeader, HEAD_BYTES};
 use super::{MAGIC, SEGMENT_BYTES};
 
 /// zstd level. Log text is repetitive: higher levels take far longer and save a few per cent.
@@ -13,7 +13,7 @@ const LEVEL: i32 = 3;
 const WINDOW_LOG: u32 = 21;
 
 /// Makes the frames of one file.
-pub(crate) struct Writer {
+pub(crate) struct FrameWriter {
     encoder: Encoder<'static>,
     /// Text in the current segment, in bytes.
     segment_bytes: u64,
@@ -21,12 +21,12 @@ pub(crate) struct Writer {
     frame: Vec<u8>,
 }
 
-impl Writer {
+impl FrameWriter {
     pub(crate) fn new() -> io::Result<Self> {
         let mut encoder = Encoder::new(LEVEL)?;
         encoder.set_parameter(CParameter::WindowLog(WINDOW_LOG))?;
         encoder.set_parameter(CParameter::ContentSizeFlag(false))?;
-        Ok(Writer {
+        Ok(FrameWriter {
             encoder,
             segment_bytes: 0,
             begins_segment: true,
@@ -57,7 +57,7 @@ impl Writer {
         self.frame.resize(payload_at, 0);
         self.compress(text)?;
 
-        let head = Head::of(self.begins_segment, text, &self.frame[payload_at..]);
+        let head = FrameHeader::of(self.begins_segment, text, &self.frame[payload_at..]);
         let head = head.ok_or_else(|| io::Error::other("a frame is too large"))?;
         self.frame[head_at..payload_at].copy_from_slice(&head.to_bytes());
         self.begins_segment = false;
@@ -74,6 +74,7 @@ impl Writer {
             self.frame
                 .reserve(zstd::zstd_safe::compress_bound(text.len() - input.pos()));
             let mut out = OutBuffer::around_pos(&mut self.frame, at);
+            // Flushed, not ended: the next frame of the segment goes on in the same zstd stream.
             let left = if is_taken {
                 self.encoder.flush(&mut out)?
             } else {

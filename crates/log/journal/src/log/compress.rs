@@ -109,6 +109,7 @@ fn write_compressed(path: &Path, part: &Path, group: &Group) -> io::Result<()> {
 /// Removes what a compression interrupted by a crash left beside an uncompressed file.
 pub(crate) fn repair(log_file: &Path) -> io::Result<()> {
     for number in files::rotated_numbers(log_file)? {
+        // The text is removed last: as long as it exists, it is the whole one.
         let plain = files::numbered(log_file, number);
         let leftovers = [PART_SUFFIX, COMPRESSED_SUFFIX].map(|suffix| with_suffix(&plain, suffix));
         for leftover in leftovers

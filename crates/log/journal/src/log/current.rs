@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::sealing::Sealing;
-use super::stream::Stream;
+use super::stream::LineStream;
 use crate::compact;
 use crate::error::RotateError;
-use crate::pending::Batch;
+use crate::pending::WholeEvents;
 use crate::recover;
 use crate::rotate::{self, Rotated};
 use crate::seal::{seal_path, Sealer};
@@ -27,13 +27,13 @@ pub(super) struct Current {
     size_bytes: u64,
     sealing: Sealing,
     /// `Some` with `log_format = COMPACT`.
-    compact: Option<compact::Writer>,
+    compact: Option<compact::FrameWriter>,
 }
 
 /// Outcome of an attempt to write.
 pub(super) struct Attempt {
     /// The part of the buffer that was taken and is in the file now.
-    pub(super) batch: Batch,
+    pub(super) batch: WholeEvents,
     /// Bytes by which the file grew.
     pub(super) stored_bytes: u64,
     /// write(2) calls that wrote something.
@@ -95,7 +95,7 @@ impl Current {
         let wants = format == LogFormat::Compact;
         if wants != self.compact.is_some() {
             self.compact = if wants {
-                Some(compact::Writer::new().map_err(|source| RotateError {
+                Some(compact::FrameWriter::new().map_err(|source| RotateError {
                     path: self.path.clone(),
                     call: "start of compression for",
                     target: self.path.clone(),
@@ -106,9 +106,12 @@ impl Current {
             };
         }
 
+        // The file was just opened or created: its frames must not refer to those that this writer made before.
         if let Some(writer) = &mut self.compact {
             writer.begin_segment();
         }
+
+        // An empty file has no form yet.
         let file = if self.size_bytes > 0 {
             self.file.as_ref()
         } else {
@@ -118,8 +121,8 @@ impl Current {
     }
 
     /// Writes the first `upto` bytes of the buffer as they are. Tells the witness that the write
-    /// begins; the caller ends it with [`Stream::end_write`].
-    pub(super) fn write_lines(&mut self, stream: &mut Stream, upto: usize) -> Attempt {
+    /// begins; the caller ends it with [`LineStream::end_write`].
+    pub(super) fn write_lines(&mut self, stream: &mut LineStream, upto: usize) -> Attempt {
         let Some(file) = self.file.clone() else {
             return Attempt::nothing();
         };
@@ -146,6 +149,7 @@ impl Current {
             }
         }
 
+        // Only what the kernel took is sealed; the rest may still be cut or written again.
         if done > 0 {
             self.sealing.extend(&stream.pending().bytes()[..done]);
         }
@@ -161,7 +165,7 @@ impl Current {
     /// Writes the first `upto` bytes of the buffer as one frame, or nothing. Takes fewer bytes if
     /// the frame would be large, since a full disk makes each attempt compress again. The witness
     /// is treated as in [`write_lines`](Self::write_lines).
-    pub(super) fn write_frame(&mut self, stream: &mut Stream, upto: usize) -> Attempt {
+    pub(super) fn write_frame(&mut self, stream: &mut LineStream, upto: usize) -> Attempt {
         let (Some(file), Some(writer)) = (self.file.clone(), &mut self.compact) else {
             return Attempt::nothing();
         };
@@ -188,6 +192,7 @@ impl Current {
                 }
             }
             Err(error) => {
+                // The encoder has seen text that no frame in the file holds: the next frame must not refer to it.
                 writer.begin_segment();
                 Attempt {
                     result: Err(error),
@@ -225,6 +230,8 @@ impl Current {
             Ok((files, rotated)) => (Ok((files.log, rotated)), files.seal),
             Err(error) => (Err(error), None),
         };
+
+        // The sealer also learns of a failure: its entries then go on in the old file.
         self.sealing.after_rotation(seal);
         let (file, rotated) = outcome?;
         self.file = Some(Arc::new(file));
@@ -263,7 +270,7 @@ impl Current {
 impl Attempt {
     fn nothing() -> Self {
         Attempt {
-            batch: Batch::default(),
+            batch: WholeEvents::default(),
             stored_bytes: 0,
             writes: 0,
             result: Ok(()),
@@ -273,7 +280,7 @@ impl Attempt {
 
 /// After a write that stopped at `done`: removes a torn event from the file, so that readers find
 /// whole events even after a crash. Returns the number of bytes that stay written.
-fn end_in_whole_events(stream: &Stream, file: &File, done: usize) -> usize {
+fn end_in_whole_events(stream: &LineStream, file: &File, done: usize) -> usize {
     let whole = stream.pending().whole_within(done);
     if whole == done {
         return done;
@@ -333,8 +340,8 @@ mod tests {
         fn end(&mut self, _: u64) {}
     }
 
-    fn stream_of(events: &[&[u8]]) -> Stream {
-        let mut stream = Stream::default();
+    fn stream_of(events: &[&[u8]]) -> LineStream {
+        let mut stream = LineStream::default();
         events.iter().for_each(|lines| stream.push(lines, 1));
         stream
     }

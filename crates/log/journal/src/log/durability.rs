@@ -11,21 +11,21 @@ use rustix::process::Pid;
 use crate::counters::Position;
 use crate::error::OpenError;
 use crate::files;
-use crate::sync::{Progress, SyncCall, Synced, Syncer, SYNCED_MAX};
+use crate::sync::{SyncCall, SyncProgress, Synced, Syncer, SYNCED_MAX};
 use conf::{Config, Flush};
 
 /// Syncs of the log: on the helper thread if the configuration wants one, otherwise immediate.
 pub(super) struct Durability {
     syncer: Option<Syncer>,
     /// Progress of syncs that were made without the helper.
-    inline: Progress,
+    inline: SyncProgress,
     records_unsynced: u64,
     /// End of the stream in rotated files.
     rotated_at: Position,
 }
 
 /// Syncs that have finished.
-pub(super) struct Finished {
+pub(super) struct FinishedSyncs {
     /// Number of syncs that succeeded.
     pub(super) syncs: u64,
     /// Failed syncs: the error, and the number of events each was to cover.
@@ -42,7 +42,7 @@ impl Durability {
         };
         Ok(Durability {
             syncer,
-            inline: Progress::default(),
+            inline: SyncProgress::default(),
             records_unsynced: 0,
             rotated_at: Position::default(),
         })
@@ -72,6 +72,7 @@ impl Durability {
 
     fn retire_syncer(&mut self) {
         if let Some(syncer) = self.syncer.take() {
+            // The results stay known after the helper: how far the log is durable must not go back.
             syncer.drain();
             let progress = syncer.take_progress();
             self.inline.durable = self.inline.durable.max(progress.durable);
@@ -131,7 +132,7 @@ impl Durability {
     }
 
     /// Syncs that have finished since the last call.
-    pub(super) fn poll(&mut self) -> Finished {
+    pub(super) fn poll(&mut self) -> FinishedSyncs {
         let mut failures = std::mem::take(&mut self.inline.failures);
         let mut syncs = std::mem::take(&mut self.inline.syncs);
         if let Some(syncer) = &self.syncer {
@@ -141,7 +142,7 @@ impl Durability {
             self.inline.synced.extend(progress.synced);
             self.inline.synced.truncate(SYNCED_MAX);
         }
-        Finished { syncs, failures }
+        FinishedSyncs { syncs, failures }
     }
 
     /// Successful syncs seen by [`poll`](Self::poll), with their times; empties the list.
@@ -181,6 +182,7 @@ impl Durability {
     /// Makes the renames durable, after all syncs requested so far.
     pub(super) fn sync_dir(&self, log_file: &Path) {
         if let (Some(syncer), Ok(dir)) = (&self.syncer, File::open(files::dir_of(log_file))) {
+            // Covers no position of the stream: what becomes durable is the names.
             syncer.request(&Arc::new(dir), SyncCall::Full, Position::default());
         }
     }

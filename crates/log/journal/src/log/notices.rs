@@ -4,12 +4,12 @@ use std::path::Path;
 
 use privsep::spawn::{Child, Launcher, Request};
 
-use crate::action::{Action, Severity};
+use crate::action::{OwnerAction, Severity};
 
 /// Actions that the owner has not taken, and EXEC programs that have not ended.
 #[derive(Default)]
 pub(super) struct Notices {
-    actions: Vec<Action>,
+    actions: Vec<OwnerAction>,
     children: Vec<Child>,
     launcher: Launcher,
 }
@@ -20,16 +20,16 @@ impl Notices {
         self.launcher = launcher;
     }
 
-    pub(super) fn say(&mut self, severity: Severity, text: String) {
-        self.push(Action::Say { severity, text });
+    pub(super) fn report(&mut self, severity: Severity, text: String) {
+        self.push(OwnerAction::Message { severity, text });
     }
 
-    pub(super) fn push(&mut self, action: Action) {
+    pub(super) fn push(&mut self, action: OwnerAction) {
         self.actions.push(action);
     }
 
     /// Returns the actions that the owner has to take, oldest first, and empties the list.
-    pub(super) fn take(&mut self) -> Vec<Action> {
+    pub(super) fn take(&mut self) -> Vec<OwnerAction> {
         std::mem::take(&mut self.actions)
     }
 
@@ -42,11 +42,11 @@ impl Notices {
         match self.launcher.launch(&request, None) {
             Ok(child) => {
                 self.children.push(child);
-                self.say(Severity::Notice, format!("{} started", program.display()));
+                self.report(Severity::Notice, format!("{} started", program.display()));
             }
             Err(error) => {
                 let text = format!("{} cannot be started: {error}", program.display());
-                self.say(Severity::Alert, text);
+                self.report(Severity::Alert, text);
             }
         }
     }
@@ -65,24 +65,24 @@ mod tests {
     #[test]
     fn a_program_that_cannot_be_started_is_an_alert_in_its_place_among_the_actions() {
         let mut notices = Notices::default();
-        notices.say(Severity::Notice, "before".into());
+        notices.report(Severity::Notice, "before".into());
         notices.run(Path::new("/nonexistent/program"));
-        notices.say(Severity::Notice, "after".into());
-        let said: Vec<(Severity, String)> = notices
+        notices.report(Severity::Notice, "after".into());
+        let reported: Vec<(Severity, String)> = notices
             .take()
             .into_iter()
             .filter_map(|action| match action {
-                Action::Say { severity, text } => Some((severity, text)),
+                OwnerAction::Message { severity, text } => Some((severity, text)),
                 _ => None,
             })
             .collect();
-        let severities: Vec<Severity> = said.iter().map(|(severity, _)| *severity).collect();
+        let severities: Vec<Severity> = reported.iter().map(|(severity, _)| *severity).collect();
         assert_eq!(
             severities,
             [Severity::Notice, Severity::Alert, Severity::Notice]
         );
         let start = "/nonexistent/program cannot be started: ";
-        assert!(said[1].1.starts_with(start), "{}", said[1].1);
+        assert!(reported[1].1.starts_with(start), "{}", reported[1].1);
         assert!(notices.take().is_empty());
     }
 }

@@ -29,7 +29,7 @@ pub struct OpenReport {
 }
 
 /// A log that was opened and repaired.
-pub(super) struct Opened {
+pub(super) struct OpenedLog {
     pub(super) file: File,
     pub(super) sealer: Option<Sealer>,
     pub(super) limits: Limits,
@@ -37,9 +37,9 @@ pub(super) struct Opened {
     pub(super) report: OpenReport,
 }
 
-impl Opened {
+impl OpenedLog {
     /// Opens or creates `log_file`, locks it, repairs what a crash left, and opens its seal.
-    pub(super) fn new(log_file: &Path, config: &Config) -> Result<Opened, OpenError> {
+    pub(super) fn new(log_file: &Path, config: &Config) -> Result<OpenedLog, OpenError> {
         let warning = files::prepare_dir(log_file, &config.log_group)?;
         rotate::repair(log_file)
             .and_then(|()| compress::repair(log_file))
@@ -52,7 +52,7 @@ impl Opened {
         let sealer = open_sealer(log_file, &file, size_bytes, config)?;
         let space = Space::of(&file).map_err(|e| OpenError::io(log_file, "fstatvfs", e))?;
 
-        Ok(Opened {
+        Ok(OpenedLog {
             file,
             sealer,
             limits: Limits::of(config, &space),

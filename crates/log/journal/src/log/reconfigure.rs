@@ -6,10 +6,10 @@ use super::compress::Compressor;
 use super::current::Current;
 use super::durability::Durability;
 use super::indexer::Indexer;
-use super::open::{OpenReport, Opened};
+use super::open::{OpenReport, OpenedLog};
 use super::respond::Responses;
 use super::sealing::open_sealer;
-use super::stream::Stream;
+use super::stream::LineStream;
 use super::Journal;
 use crate::action::Severity;
 use crate::counters::Counters;
@@ -30,7 +30,7 @@ impl Journal {
     /// once.
     pub fn open(log_file: &Path, config: &Config) -> Result<(Self, OpenReport), OpenError> {
         let opened = if config.write_logs {
-            Some(Opened::new(log_file, config)?)
+            Some(OpenedLog::new(log_file, config)?)
         } else {
             None
         };
@@ -54,7 +54,7 @@ impl Journal {
             config: config.clone(),
             durability,
             current,
-            stream: Stream::default(),
+            stream: LineStream::default(),
             responses: Responses::new(limits.unwrap_or_default()),
             compressor: Compressor::default(),
             indexer: Indexer::default(),
@@ -62,7 +62,7 @@ impl Journal {
         };
 
         if config.write_logs {
-            journal.say_warning(warning);
+            journal.report_warning(warning);
             report.removed = journal.begin()?;
         }
         Ok((journal, report))
@@ -93,12 +93,15 @@ impl Journal {
     /// error nothing has changed. Percentages of space are computed again. With `write_logs = no`
     /// the file is made durable and closed; with `yes` again it is opened as by [`Journal::open`].
     pub fn reconfigure(&mut self, log_file: &Path, config: &Config) -> Result<(), OpenError> {
+        // Under the old configuration still: what was appended before SIGHUP goes to the old file. An error is
+        // among the actions.
         let _ = self.commit();
         let syncer = self.durability.start_missing(config, log_file)?;
         let opened = match (self.config.write_logs, config.write_logs) {
             (false, true) => {
+                // The seal is read when it is opened: its last entries have to be in the file by then.
                 self.current.sealing().end_closed();
-                Some(Opened::new(log_file, config)?)
+                Some(OpenedLog::new(log_file, config)?)
             }
             _ => None,
         };
@@ -124,17 +127,18 @@ impl Journal {
             OpenError::io(log_file, "rotation for another log_format", error.source)
         })?;
 
+        // Percentages are of the file system that holds the new file.
         if let Some(Ok(space)) = self.current.file().map(|file| Space::of(file)) {
             self.responses.set_limits(Limits::of(config, &space));
         }
-        self.responses.forget_said();
+        self.responses.forget_reported();
         if !config.write_logs {
             return Ok(());
         }
 
         for path in self.remove_excess() {
             let text = format!("{} removed: it is beyond num_logs", path.display());
-            self.say(Severity::Notice, text);
+            self.report(Severity::Notice, text);
         }
 
         self.fix_rotated_permissions();
@@ -144,12 +148,12 @@ impl Journal {
     }
 
     /// Makes `opened` the current file.
-    fn take_over(&mut self, opened: Opened) {
+    fn take_over(&mut self, opened: OpenedLog) {
         self.responses.set_limits(opened.limits);
         self.current
             .reopen(opened.file, opened.report.size_bytes, opened.sealer);
-        self.say_warning(opened.warning);
-        self.say_torn(opened.report.torn);
+        self.report_warning(opened.warning);
+        self.report_torn(opened.report.torn);
     }
 
     /// Syncs the file whatever the flush mode is, and closes it and its seal in order.
@@ -177,12 +181,14 @@ impl Journal {
         files::prepare_dir(log_file, &config.log_group)?;
         let file = files::open_log(log_file, &config.log_group)?;
         let (size_bytes, torn) = recover::repair(&file, log_file)?;
-        self.say_torn(torn);
+        self.report_torn(torn);
         let sealer = if self.current.is_open() {
             open_sealer(log_file, &file, size_bytes, config)?
         } else {
             None
         };
+
+        // The old file is left only now that the new one, and its seal, could be opened.
         self.close_seal();
         self.current.sealing().set(sealer);
         self.sync_before_leaving();
@@ -208,13 +214,13 @@ impl Journal {
         Ok(())
     }
 
-    fn say_warning(&mut self, warning: Option<String>) {
+    fn report_warning(&mut self, warning: Option<String>) {
         if let Some(text) = warning {
-            self.say(Severity::Warning, text);
+            self.report(Severity::Warning, text);
         }
     }
 
-    fn say_torn(&mut self, torn: Option<TornLine>) {
+    fn report_torn(&mut self, torn: Option<TornLine>) {
         if let Some(TornLine {
             repair,
             removed_bytes,
@@ -222,14 +228,14 @@ impl Journal {
         }) = torn
         {
             let text = format!("the log's torn end was {repair:?}: {removed_bytes} bytes removed");
-            self.say(Severity::Warning, text.to_lowercase());
+            self.report(Severity::Warning, text.to_lowercase());
         }
     }
 
     /// Resumes writing after a suspension (SIGUSR2): opens the file again, and repeats the messages
     /// about what is still wrong. Events kept in memory meanwhile are written by the next commit.
     pub fn resume(&mut self) -> Result<(), OpenError> {
-        self.responses.forget_said();
+        self.responses.forget_reported();
         self.responses.forget_trouble();
         if self.current.is_open() || !self.config.write_logs {
             return Ok(());
@@ -241,7 +247,7 @@ impl Journal {
         files::prepare_dir(self.path(), group)?;
         let file = files::open_log(self.path(), group)?;
         let (size_bytes, torn) = recover::repair(&file, self.path())?;
-        self.say_torn(torn);
+        self.report_torn(torn);
         self.current.sealing().end_closed();
 
         let sealer = open_sealer(self.path(), &file, size_bytes, &self.config)?;
@@ -249,7 +255,7 @@ impl Journal {
         self.start_form().map_err(|error| {
             OpenError::io(&error.path, "rotation for another log_format", error.source)
         })?;
-        self.say(Severity::Notice, "logging is resumed".into());
+        self.report(Severity::Notice, "logging is resumed".into());
         self.check_size();
 
         Ok(())

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::notices::Notices;
-use crate::action::{Action, Runlevel, Severity};
+use crate::action::{OwnerAction, Runlevel, Severity};
 use crate::counters::Lost;
 use crate::error::{is_full, RotateError};
 use crate::rotate;
@@ -21,7 +21,7 @@ const SPACE_ROTATION_BYTES_MIN: u64 = MIB;
 
 /// Trouble that keeps the log from being written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Trouble {
+enum WriteTrouble {
     None,
     Full,
     Error,
@@ -29,7 +29,7 @@ enum Trouble {
 
 /// Messages that were reported and are not repeated until the situation changes.
 #[derive(Default)]
-struct Said {
+struct Reported {
     full: bool,
     space_left: bool,
     admin_space_left: bool,
@@ -78,8 +78,8 @@ pub(super) struct Situation<'a> {
 /// Decides on responses.
 pub(super) struct Responses {
     limits: Limits,
-    said: Said,
-    trouble: Trouble,
+    reported: Reported,
+    trouble: WriteTrouble,
     /// True after a failed rotation: no other is tried within the same commit.
     rotation_failed: bool,
     /// Bytes written since the last rotation for space.
@@ -92,8 +92,8 @@ impl Responses {
     pub(super) fn new(limits: Limits) -> Self {
         Responses {
             limits,
-            said: Said::default(),
-            trouble: Trouble::None,
+            reported: Reported::default(),
+            trouble: WriteTrouble::None,
             rotation_failed: false,
             since_space_rotation_bytes: u64::MAX,
             notices: Notices::default(),
@@ -105,18 +105,18 @@ impl Responses {
     }
 
     /// Repeats messages about what is still wrong.
-    pub(super) fn forget_said(&mut self) {
-        self.said = Said::default();
+    pub(super) fn forget_reported(&mut self) {
+        self.reported = Reported::default();
     }
 
     /// Forgets the failure: its file is no longer written, or may be written again.
     pub(super) fn forget_trouble(&mut self) {
-        self.trouble = Trouble::None;
+        self.trouble = WriteTrouble::None;
     }
 
     /// Whether the writes and rotations of this commit have succeeded so far.
     pub(super) fn is_untroubled(&self) -> bool {
-        self.trouble == Trouble::None && !self.rotation_failed
+        self.trouble == WriteTrouble::None && !self.rotation_failed
     }
 
     /// Allows rotation to be tried again.
@@ -136,22 +136,22 @@ impl Responses {
 
     /// Records that the current file is a new one.
     pub(super) fn note_rotation(&mut self) {
-        self.said.size = false;
+        self.reported.size = false;
     }
 
     pub(super) fn write_succeeded(&mut self) {
-        self.trouble = Trouble::None;
-        self.said.losses = false;
-        self.said.errors = 0;
+        self.trouble = WriteTrouble::None;
+        self.reported.losses = false;
+        self.reported.errors = 0;
     }
 
     /// Answers a failed write(2).
     pub(super) fn write_failed(&mut self, error: &io::Error, at: Situation<'_>) -> Response {
         if is_full(error) {
-            self.trouble = Trouble::Full;
+            self.trouble = WriteTrouble::Full;
             self.disk_full(at)
         } else {
-            self.trouble = Trouble::Error;
+            self.trouble = WriteTrouble::Error;
             self.disk_error("write", error, at)
         }
     }
@@ -167,8 +167,8 @@ impl Responses {
             "{}: sync failed: {error}; {events} written events may not be on disk",
             at.path.display()
         );
-        if self.said.errors < ERROR_MESSAGES_MAX {
-            self.notices.say(Severity::Alert, text);
+        if self.reported.errors < ERROR_MESSAGES_MAX {
+            self.notices.report(Severity::Alert, text);
         }
         self.disk_error("sync", error, at)
     }
@@ -186,9 +186,9 @@ impl Responses {
         at: Situation<'_>,
     ) -> Response {
         self.rotation_failed = true;
-        if self.said.errors < ERROR_MESSAGES_MAX {
+        if self.reported.errors < ERROR_MESSAGES_MAX {
             self.notices
-                .say(Severity::Error, format!("rotating for {what}: {error}"));
+                .report(Severity::Error, format!("rotating for {what}: {error}"));
         }
         if is_full(&error.source) {
             // Not by another rotation: that just failed.
@@ -200,6 +200,7 @@ impl Responses {
 
     /// Bytes until the size limit calls for an action that replaces or closes the file.
     pub(super) fn bytes_until_size_action(&self, at: Situation<'_>) -> Option<u64> {
+        // A file that cannot be rotated goes on growing; cut at its limit, each write would take one event.
         if self.rotation_failed || !size_action_changes_file(at.config) {
             return None;
         }
@@ -222,15 +223,17 @@ impl Responses {
         match &at.config.max_log_file_action {
             SizeAction::Ignore => Response::Nothing,
             SizeAction::Syslog => {
-                if !self.said.size {
-                    self.said.size = true;
+                if !self.reported.size {
+                    self.reported.size = true;
                     let text = format!("{} is larger than {max_mib} MiB", at.path.display());
-                    self.notices.say(Severity::Error, text);
+                    self.notices.report(Severity::Error, text);
                 }
                 Response::Nothing
             }
             SizeAction::Suspend => suspend(Then::Nothing),
             SizeAction::Exec(program) => suspend(Then::Run(program.clone())),
+
+            // auditd does not rotate with fewer than two files.
             SizeAction::Rotate if at.config.num_logs >= 2 => rotate(at.config.num_logs),
             SizeAction::Rotate => Response::Nothing,
             SizeAction::KeepLogs => rotate(rotate::keep_all(at.path)),
@@ -245,12 +248,13 @@ impl Responses {
             return self.disk_full(at);
         }
 
-        self.said.full = self.trouble == Trouble::Full;
+        // Free space alone does not clear a failed write: a quota of the user may be what is exhausted.
+        self.reported.full = self.trouble == WriteTrouble::Full;
         if space.available_bytes >= self.limits.space_left_bytes {
-            self.said.space_left = false;
-        } else if !self.said.space_left {
+            self.reported.space_left = false;
+        } else if !self.reported.space_left {
             let action = &at.config.space_left_action;
-            self.said.space_left = *action != FailureAction::Rotate;
+            self.reported.space_left = *action != FailureAction::Rotate;
             let text = format!(
                 "low on disk space for logging: {} MiB left, space_left is {} MiB",
                 space.available_bytes / MIB,
@@ -268,10 +272,10 @@ impl Responses {
             return Response::Nothing;
         }
         if space.available_bytes >= self.limits.admin_space_left_bytes {
-            self.said.admin_space_left = false;
-        } else if !self.said.admin_space_left {
+            self.reported.admin_space_left = false;
+        } else if !self.reported.admin_space_left {
             let action = &at.config.admin_space_left_action;
-            self.said.admin_space_left = *action != FailureAction::Rotate;
+            self.reported.admin_space_left = *action != FailureAction::Rotate;
             let text = format!(
                 "very low on disk space for logging: {} MiB left, admin_space_left is {} MiB",
                 space.available_bytes / MIB,
@@ -296,19 +300,19 @@ impl Responses {
             self.since_space_rotation_bytes = 0;
         }
         if *action != FailureAction::Ignore {
-            self.notices.say(Severity::Alert, text.clone());
+            self.notices.report(Severity::Alert, text.clone());
         }
         self.act(action, text, at)
     }
 
     /// Answers a full disk, once until space is back. As in auditd, IGNORE still gives a message.
     fn disk_full(&mut self, at: Situation<'_>) -> Response {
-        if self.said.full {
+        if self.reported.full {
             return Response::Nothing;
         }
-        self.said.full = true;
+        self.reported.full = true;
         let text = format!("{}: no space left for logging", at.path.display());
-        self.notices.say(Severity::Alert, text.clone());
+        self.notices.report(Severity::Alert, text.clone());
         self.act(&at.config.disk_full_action, text, at)
     }
 
@@ -319,9 +323,9 @@ impl Responses {
         if *action == FailureAction::Ignore || !at.is_open {
             return Response::Nothing;
         }
-        if self.said.errors < ERROR_MESSAGES_MAX {
-            self.said.errors += 1;
-            self.notices.say(Severity::Alert, text.clone());
+        if self.reported.errors < ERROR_MESSAGES_MAX {
+            self.reported.errors += 1;
+            self.notices.report(Severity::Alert, text.clone());
         }
         self.act(action, text, at)
     }
@@ -331,7 +335,7 @@ impl Responses {
         let then = match action {
             FailureAction::Ignore | FailureAction::Syslog => return Response::Nothing,
             FailureAction::Email => {
-                self.notices.push(Action::Mail {
+                self.notices.push(OwnerAction::Mail {
                     account: at.config.action_mail_acct.clone(),
                     text: cause,
                 });
@@ -356,14 +360,14 @@ impl Responses {
     pub(super) fn lose(&mut self, events: u64, lost: &mut Lost, is_open: bool) {
         let (count, why) = match (is_open, self.trouble) {
             (false, _) => (&mut lost.suspended, "logging is suspended"),
-            (true, Trouble::Full) => (&mut lost.disk_full, "the disk is full"),
+            (true, WriteTrouble::Full) => (&mut lost.disk_full, "the disk is full"),
             (true, _) => (&mut lost.disk_error, "the log cannot be written"),
         };
         *count += events;
-        if !self.said.losses {
-            self.said.losses = true;
+        if !self.reported.losses {
+            self.reported.losses = true;
             let text = format!("events are being lost: {why} and the buffer is full");
-            self.notices.say(Severity::Alert, text);
+            self.notices.report(Severity::Alert, text);
         }
     }
 }
@@ -561,7 +565,7 @@ mod tests {
             ..config()
         };
         let mut responses = responses();
-        let said = |responses: &mut Responses, is_open| {
+        let reported = |responses: &mut Responses, is_open| {
             let at = Situation {
                 is_open,
                 ..at(&config)
@@ -571,11 +575,11 @@ mod tests {
             }
             responses.notices().take().len()
         };
-        assert_eq!(said(&mut responses, true), 5);
-        assert_eq!(said(&mut responses, true), 0);
+        assert_eq!(reported(&mut responses, true), 5);
+        assert_eq!(reported(&mut responses, true), 0);
         responses.write_succeeded();
-        assert_eq!(said(&mut responses, false), 0);
-        assert_eq!(said(&mut responses, true), 5);
+        assert_eq!(reported(&mut responses, false), 0);
+        assert_eq!(reported(&mut responses, true), 5);
     }
 
     #[test]

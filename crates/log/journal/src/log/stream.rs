@@ -4,7 +4,7 @@ use std::fs::File;
 
 use super::witness::{Witness, Write};
 use crate::counters::Position;
-use crate::pending::{Batch, Pending};
+use crate::pending::{PendingLines, WholeEvents};
 
 /// Limit of the bytes waiting in memory while they cannot be written. What does not fit is counted
 /// as lost.
@@ -21,15 +21,15 @@ pub struct Committed {
 
 /// The stream of lines, across files. Whoever writes from it tells the witness before and after.
 #[derive(Default)]
-pub(super) struct Stream {
-    pending: Pending,
+pub(super) struct LineStream {
+    pending: PendingLines,
     written: Position,
     /// `written` at the end of the last commit.
     committed: Position,
     witness: Option<Box<dyn Witness>>,
 }
 
-impl Stream {
+impl LineStream {
     /// Whether the buffer can take `bytes` more. An empty buffer takes any number.
     pub(super) fn has_room_for(&self, bytes: usize) -> bool {
         self.pending.is_empty() || self.pending.bytes().len() + bytes <= PENDING_BYTES_MAX
@@ -41,7 +41,7 @@ impl Stream {
     }
 
     /// The lines that wait in memory.
-    pub(super) fn pending(&self) -> &Pending {
+    pub(super) fn pending(&self) -> &PendingLines {
         &self.pending
     }
 
@@ -83,7 +83,7 @@ impl Stream {
     }
 
     /// Removes the first `bytes` of the buffer, which were written.
-    pub(super) fn advance(&mut self, bytes: usize) -> Batch {
+    pub(super) fn advance(&mut self, bytes: usize) -> WholeEvents {
         let batch = self.pending.consume(bytes);
         self.written.bytes += batch.bytes as u64;
         self.written.events += batch.events;
@@ -98,7 +98,7 @@ impl Stream {
     }
 
     /// Discards everything in the buffer and counts it as written.
-    pub(super) fn pass_over(&mut self) -> Batch {
+    pub(super) fn pass_over(&mut self) -> WholeEvents {
         let batch = self.advance(self.pending.bytes().len());
         self.committed = self.written;
         self.end_write();
@@ -116,7 +116,7 @@ impl Stream {
 
     /// Drops what waits in memory.
     pub(super) fn drop_pending(&mut self) {
-        self.pending = Pending::default();
+        self.pending = PendingLines::default();
     }
 }
 
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_commit_covers_every_write_since_the_one_before() {
-        let mut stream = Stream::default();
+        let mut stream = LineStream::default();
         stream.push(b"a\n", 1);
         stream.push(b"bb\n", 1);
         stream.advance(2);
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn what_is_passed_over_belongs_to_no_commit_and_the_witness_is_told_its_end() {
         let notes = Arc::new(Mutex::new(Vec::new()));
-        let mut stream = Stream::default();
+        let mut stream = LineStream::default();
         stream.set_witness(Some(Box::new(Notes(Arc::clone(&notes)))));
         stream.push(b"a\nb\n", 2);
         let file = tempfile::tempfile().unwrap();
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn the_buffer_takes_one_append_of_any_size_and_then_none_past_its_limit() {
-        let mut stream = Stream::default();
+        let mut stream = LineStream::default();
         assert!(stream.has_room_for(PENDING_BYTES_MAX + 1));
         stream.push(b"a\n", 1);
         assert!(stream.has_room_for(PENDING_BYTES_MAX - 2));

@@ -44,6 +44,8 @@ pub fn covered(seal: &[u8], available: u64) -> Covered {
         };
         if let EntryKind::Commit { start, length, .. } = found.entry.kind {
             let end = start.saturating_add(length);
+
+            // The entry is ahead of the log's bytes, which have not all arrived.
             if end > available {
                 break;
             }

@@ -40,11 +40,11 @@ pub(super) const FIRST: u8 = 4;
 
 /// A running hash over header and entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Chain(pub(super) [u8; 32]);
+pub(super) struct SealChain(pub(super) [u8; 32]);
 
-impl Chain {
+impl SealChain {
     fn after_header(header: &[u8]) -> Self {
-        Chain(*blake3::hash(header).as_bytes())
+        SealChain(*blake3::hash(header).as_bytes())
     }
 
     /// The chain value after an entry with this length and body.
@@ -52,7 +52,7 @@ impl Chain {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.0);
         hasher.update(sized_body);
-        Chain(*hasher.finalize().as_bytes())
+        SealChain(*hasher.finalize().as_bytes())
     }
 }
 
@@ -87,9 +87,9 @@ impl Header {
     }
 
     /// Decodes the header at the start of `bytes`. Returns it and the chain value after it.
-    pub(super) fn parse(bytes: &[u8]) -> Option<(Self, Chain)> {
+    pub(super) fn parse(bytes: &[u8]) -> Option<(Self, SealChain)> {
         let bytes = bytes.get(..HEADER_BYTES)?;
-        let mut fields = Fields(bytes);
+        let mut fields = FieldDecoder(bytes);
         let magic: [u8; 8] = fields.take()?;
         let header = Header {
             id: fields.take()?,
@@ -101,7 +101,7 @@ impl Header {
 
         let check = blake3::hash(&bytes[..CHECKED_BYTES]);
         let is_whole = &magic == MAGIC && bytes[CHECKED_BYTES..] == check.as_bytes()[..16];
-        is_whole.then(|| (header, Chain::after_header(bytes)))
+        is_whole.then(|| (header, SealChain::after_header(bytes)))
     }
 }
 
@@ -148,14 +148,14 @@ pub(super) enum EntryKind<'a> {
 
 /// An entry of a seal file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry<'a> {
+pub(super) struct SealEntry<'a> {
     pub(super) epoch: u32,
     pub(super) index: u32,
     pub(super) time_ms: u64,
     pub(super) kind: EntryKind<'a>,
 }
 
-impl Entry<'_> {
+impl SealEntry<'_> {
     pub(super) fn is_checkpoint(&self) -> bool {
         matches!(self.kind, EntryKind::Checkpoint { .. })
     }
@@ -211,8 +211,8 @@ impl Entry<'_> {
         out[length_at..length_at + 4].copy_from_slice(&length.to_le_bytes());
     }
 
-    fn parse(body: &[u8]) -> Option<Entry<'_>> {
-        let mut fields = Fields(body);
+    fn parse(body: &[u8]) -> Option<SealEntry<'_>> {
+        let mut fields = FieldDecoder(body);
         let [kind] = fields.take()?;
         let (epoch, index, time_ms) = (fields.u32()?, fields.u32()?, fields.u64()?);
         let kind = match kind {
@@ -220,6 +220,8 @@ impl Entry<'_> {
                 let (start, length) = (fields.u64()?, fields.u64()?);
                 let hashes = std::mem::take(&mut fields.0);
                 let blocks = length.div_ceil(BLOCK_BYTES as u64);
+
+                // The rest of the body is the hashes: exactly one for each block of the length.
                 if length == 0 || blocks.checked_mul(32)? != hashes.len() as u64 {
                     return None;
                 }
@@ -253,7 +255,7 @@ impl Entry<'_> {
             _ => return None,
         };
 
-        fields.0.is_empty().then_some(Entry {
+        fields.0.is_empty().then_some(SealEntry {
             epoch,
             index,
             time_ms,
@@ -263,8 +265,8 @@ impl Entry<'_> {
 }
 
 /// An entry as decoded from a file.
-pub(super) struct Found<'a> {
-    pub(super) entry: Entry<'a>,
+pub(super) struct DecodedEntry<'a> {
+    pub(super) entry: SealEntry<'a>,
     /// Length and body: the bytes that go into the chain.
     pub(super) sized_body: &'a [u8],
     pub(super) tag: [u8; TAG_BYTES],
@@ -275,15 +277,15 @@ pub(super) struct Found<'a> {
 }
 
 /// Decodes the entry at the start of `bytes`; `None` unless it is whole and well-formed.
-pub(super) fn next(bytes: &[u8]) -> Option<Found<'_>> {
+pub(super) fn next(bytes: &[u8]) -> Option<DecodedEntry<'_>> {
     let length = u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
     if !(HEAD_BYTES..=BODY_BYTES_MAX).contains(&length) {
         return None;
     }
 
     let sized_body = bytes.get(..4 + length)?;
-    let entry = Entry::parse(&sized_body[4..])?;
-    let mut rest = Fields(&bytes[4 + length..]);
+    let entry = SealEntry::parse(&sized_body[4..])?;
+    let mut rest = FieldDecoder(&bytes[4 + length..]);
     let tag = rest.take()?;
     let signature = if entry.is_checkpoint() {
         Some(rest.take()?)
@@ -291,7 +293,7 @@ pub(super) fn next(bytes: &[u8]) -> Option<Found<'_>> {
         None
     };
 
-    Some(Found {
+    Some(DecodedEntry {
         bytes: bytes.len() - rest.0.len(),
         entry,
         sized_body,
@@ -301,9 +303,9 @@ pub(super) fn next(bytes: &[u8]) -> Option<Found<'_>> {
 }
 
 /// Decodes fields in order, from the front.
-struct Fields<'a>(&'a [u8]);
+struct FieldDecoder<'a>(&'a [u8]);
 
-impl Fields<'_> {
+impl FieldDecoder<'_> {
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (first, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
@@ -357,7 +359,7 @@ mod tests {
         ) {
             let hashes = vec![6; 32 * length.div_ceil(BLOCK_BYTES as u64) as usize];
             let kind = EntryKind::Commit { is_late: late, start, length, hashes: &hashes };
-            let entry = Entry { epoch, index, time_ms, kind };
+            let entry = SealEntry { epoch, index, time_ms, kind };
             let mut bytes = Vec::new();
             entry.write(&mut bytes);
             let body = bytes.len();

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-use super::entry::Chain;
+use super::entry::SealChain;
 use super::keys::{Keys, VerificationKey};
-use super::state::{State, StateFile};
+use super::state::{SealState, StateFile};
 use super::{seal_path, state_path};
 use crate::files::dir_of;
 
@@ -59,13 +59,15 @@ pub fn init(log: &Path) -> Result<VerificationKey, InitError> {
     fill_random(secret.as_mut_slice()).map_err(failed("getrandom"))?;
     fill_random(&mut id).map_err(failed("getrandom"))?;
 
-    let mut state = State {
+    let mut state = SealState {
         id,
         keys: Keys::first(&secret),
         file: 0,
         is_between_files: true,
-        chain: Chain([0; 32]),
+        chain: SealChain([0; 32]),
     };
+
+    // Durable before the key is returned: without the host's keys there would be nothing to verify with it.
     let file = StateFile::create(&path).map_err(failed("open"))?;
     let written = file.write(&mut state).and_then(|()| file.file().sync_all());
     let written = written.and_then(|()| std::fs::File::open(dir_of(log))?.sync_all());

@@ -122,6 +122,7 @@ impl Keys {
 
     /// Makes all keys from `E(epoch)`, which is in the place of the next epoch's.
     fn derive_epoch(&mut self) {
+        // The source of all three keys is replaced last.
         self.derive_into(SIGN, NEXT, SIGNING);
         self.derive_into(ENTRY, NEXT, AUTHENTICATING);
         self.derive_into(EPOCH, NEXT, NEXT);
@@ -227,6 +228,7 @@ impl VerificationKey {
         push_hex(&mut text, "id", &self.id);
         push_hex(&mut text, "public", &self.public);
 
+        // Absent from a key that may verify but not forge.
         if let Some(secret) = &self.secret {
             push_hex(&mut text, "secret", secret.as_slice());
         }
@@ -261,6 +263,8 @@ impl VerificationKey {
 
         let id = id.ok_or_else(|| wrong(0, "no line `id`"))?;
         let public = public.ok_or_else(|| wrong(0, "no line `public`"))?;
+
+        // A key with another's secret would find every entry altered.
         if let Some(secret) = &secret {
             if public_of(&derive(SIGN, secret)) != public {
                 return Err(wrong(

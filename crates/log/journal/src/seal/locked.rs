@@ -60,6 +60,8 @@ fn protect(start: NonNull<[u8; PAGE_BYTES]>) -> Result<(), (&'static str, io::Er
         let outcome = unsafe { rustix::mm::madvise(start, PAGE_BYTES, advice) };
         outcome.map_err(|errno| (name, errno.into()))
     };
+
+    // Each protection is tried even if another is refused; the first refusal is reported.
     let dumps = advise(Advice::LinuxDontDump, "madvise(MADV_DONTDUMP)");
     let forks = advise(Advice::LinuxWipeOnFork, "madvise(MADV_WIPEONFORK)");
 

@@ -11,7 +11,7 @@ use rustix::fs::FallocateFlags;
 const RESERVED_BYTES: u64 = 64 << 10;
 
 /// Writes bytes to the end of the file, and keeps them while they cannot be written.
-pub(super) struct Output {
+pub(super) struct SealOutput {
     file: Arc<File>,
     /// Bytes that are not in the file yet.
     pub(super) waiting: Vec<u8>,
@@ -20,10 +20,10 @@ pub(super) struct Output {
     reserved_bytes: u64,
 }
 
-impl Output {
+impl SealOutput {
     /// Continues `file`, opened for appending, which has `size_bytes`.
     pub(super) fn new(file: File, size_bytes: u64) -> Self {
-        Output {
+        SealOutput {
             file: Arc::new(file),
             waiting: Vec::new(),
             size_bytes,
@@ -69,6 +69,7 @@ impl Output {
 
     /// Releases the reserved space.
     pub(super) fn trim(&self) {
+        // Truncation to the same size frees what is reserved beyond it. Waiting entries still need that space.
         if self.waiting.is_empty() {
             let _ = self.file.set_len(self.size_bytes);
         }

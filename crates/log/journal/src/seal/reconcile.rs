@@ -1,7 +1,7 @@
 //! Compares seal and keys after a crash: how far do they agree?
 
-use super::entry::{self, Chain, EntryKind, Header, Reason, HEADER_BYTES};
-use super::state::State;
+use super::entry::{self, EntryKind, Header, Reason, SealChain, HEADER_BYTES};
+use super::state::SealState;
 
 /// The valid part of a seal file.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,12 +32,13 @@ pub(super) enum Unusable {
 /// The keys in `state` may be older than the seal, if they were not synced before a power failure:
 /// they are then advanced over entries with valid tags. Entries older than the keys cannot be
 /// verified here, which is the point of the scheme; only their form is checked.
-pub(super) fn reconcile(seal: &[u8], state: &mut State) -> Result<Reconciled, Unusable> {
+pub(super) fn reconcile(seal: &[u8], state: &mut SealState) -> Result<Reconciled, Unusable> {
     let (header, mut chain) = Header::parse(seal).ok_or(Unusable::NoHeader)?;
     if header.id != state.id {
         return Err(Unusable::OtherSeries);
     }
 
+    // Without an entry that the keys can verify, only the remembered chain value shows an alteration.
     let remembered = state.chain;
     let mut is_verified = !state.keys.are_past(header.epoch, 0);
     let mut done = Reconciled {
@@ -53,6 +54,7 @@ pub(super) fn reconcile(seal: &[u8], state: &mut State) -> Result<Reconciled, Un
         let entry = &found.entry;
         let place = (entry.epoch, entry.index);
         let chain_after = chain.after(found.sized_body);
+        // The keys of this entry are erased: only its order can be checked.
         if state.keys.are_past(entry.epoch, entry.index) {
             if place < next {
                 break;
@@ -97,7 +99,7 @@ fn note(done: &mut Reconciled, kind: &EntryKind<'_>) {
 
 /// Makes the header of a new seal file that continues from `state`. Returns its bytes and the chain
 /// value after it.
-pub(super) fn new_header(state: &State) -> (Vec<u8>, Chain) {
+pub(super) fn new_header(state: &SealState) -> (Vec<u8>, SealChain) {
     let header = Header {
         id: state.id,
         epoch: state.keys.epoch,

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::blocks::Blocks;
-use super::entry::{self, Entry, EntryKind, Reason, HEADER_BYTES};
-use super::output::Output;
+use super::entry::{self, EntryKind, Reason, SealEntry, HEADER_BYTES};
+use super::output::SealOutput;
 use super::reconcile::{self, Reconciled, Unusable};
-use super::state::{State, StateError, StateFile};
-use super::sync::Durability;
+use super::state::{SealState, StateError, StateFile};
+use super::sync::SealSyncer;
 use super::{now_ms, seal_path, state_path, with_suffix};
 use crate::action::Severity;
 use crate::error::OpenError;
@@ -35,10 +35,10 @@ const LATE_BYTES: usize = 1 << 20;
 /// Seals one log.
 pub(crate) struct Sealer {
     log: PathBuf,
-    seal: Output,
+    seal: SealOutput,
     /// The previous file's seal, as long as its last entries did not fit on the disk.
-    unended: Option<Output>,
-    state: State,
+    unended: Option<SealOutput>,
+    state: SealState,
     state_file: StateFile,
     /// What the entries cover.
     covered: u64,
@@ -46,9 +46,9 @@ pub(crate) struct Sealer {
     blocks: Blocks,
     has_commits: bool,
     last_checkpoint: Instant,
-    durability: Durability,
+    durability: SealSyncer,
     messages: Vec<(Severity, String)>,
-    has_said_failure: bool,
+    has_reported_failure: bool,
 }
 
 impl Sealer {
@@ -80,11 +80,11 @@ impl Sealer {
 
         let is_first = (state.keys.epoch, state.keys.index, state.file) == (0, 0, 0);
         let (seal, found) = open_seal(log, group, &mut state)?;
-        let durability = Durability::start()
+        let durability = SealSyncer::start()
             .map_err(|error| OpenError::io(log, "start of the seal's sync thread", error))?;
         let mut sealer = Sealer {
             log: log.to_owned(),
-            seal: Output::new(seal.file, found.keep as u64),
+            seal: SealOutput::new(seal.file, found.keep as u64),
             unended: None,
             state,
             state_file,
@@ -94,11 +94,12 @@ impl Sealer {
             last_checkpoint: Instant::now(),
             durability,
             messages: Vec::new(),
-            has_said_failure: false,
+            has_reported_failure: false,
         };
 
-        sealer.say_unprotected();
-        sealer.say_opened(&found, size_bytes, is_first);
+        sealer.report_unprotected();
+        sealer.report_opened(&found, size_bytes, is_first);
+        // OPEN precedes the late entries: verification judges those by whether the last run ended in order.
         sealer.put_open(&found, seal.cut_bytes, size_bytes, is_first);
         sealer
             .seal_late(log_file, size_bytes)
@@ -108,7 +109,7 @@ impl Sealer {
         Ok(sealer)
     }
 
-    fn say_unprotected(&mut self) {
+    fn report_unprotected(&mut self) {
         if let Some((call, error)) = self.state.keys.unprotected() {
             let text = format!(
                 "the keys of the seal may reach swap, core dumps or child processes: {call}: {error}; \
@@ -118,7 +119,7 @@ impl Sealer {
         }
     }
 
-    fn say_opened(&mut self, found: &Reconciled, size_bytes: u64, is_first: bool) {
+    fn report_opened(&mut self, found: &Reconciled, size_bytes: u64, is_first: bool) {
         let seal = seal_path(&self.log).display().to_string();
         if found.is_altered {
             let text = format!("{seal}: altered since it was written; see tarsier verify");
@@ -166,6 +167,7 @@ impl Sealer {
             cut,
         });
 
+        // A log that lost sealed bytes goes on at its own end.
         self.covered = found.covered.min(size_bytes);
     }
 
@@ -258,6 +260,8 @@ impl Sealer {
     pub(crate) fn before_rotation(&mut self) {
         self.state.file = self.state.file.saturating_add(1);
         self.checkpoint(Reason::Rotate);
+
+        // Saved before the rename: after a crash without a new seal file, the host knows that none was lost.
         self.state.is_between_files = true;
         self.save_state();
     }
@@ -267,7 +271,7 @@ impl Sealer {
     pub(crate) fn after_rotation(&mut self, seal: Option<File>) {
         match seal {
             Some(file) => {
-                let old = std::mem::replace(&mut self.seal, Output::new(file, 0));
+                let old = std::mem::replace(&mut self.seal, SealOutput::new(file, 0));
                 self.unended = Some(old);
                 let (header, chain) = reconcile::new_header(&self.state);
                 self.state.chain = chain;
@@ -305,7 +309,7 @@ impl Sealer {
     /// Authenticates an entry, replaces the keys, writes the entry, and overwrites the keys on disk.
     fn put(&mut self, kind: &EntryKind<'_>) {
         let keys = &mut self.state.keys;
-        let entry = Entry {
+        let entry = SealEntry {
             epoch: keys.epoch,
             index: keys.index,
             time_ms: now_ms(),
@@ -325,12 +329,14 @@ impl Sealer {
             }
         }
 
+        // The keys advance even if the entry was left out: verification then finds it missing.
         if is_checkpoint {
             keys.next_epoch()
         } else {
             keys.step()
         }
 
+        // The entry before the keys: keys that are ahead of the seal look like removed entries.
         self.write_waiting();
         self.save_state();
     }
@@ -339,12 +345,13 @@ impl Sealer {
     pub(crate) fn write_waiting(&mut self) {
         let outcome = self.write_out();
         match outcome {
-            Ok(()) => self.has_said_failure = false,
+            Ok(()) => self.has_reported_failure = false,
             Err(error) => self.failed("write", &error),
         }
     }
 
     fn write_out(&mut self) -> io::Result<()> {
+        // The previous file's last entries first: no entry may stand in a file before those that precede it.
         if let Some(old) = &mut self.unended {
             let is_late = !old.waiting.is_empty();
             old.write()?;
@@ -368,8 +375,8 @@ impl Sealer {
     }
 
     fn failed(&mut self, call: &str, error: &io::Error) {
-        if !self.has_said_failure {
-            self.has_said_failure = true;
+        if !self.has_reported_failure {
+            self.has_reported_failure = true;
             let seal = seal_path(&self.log);
             let text = format!("{}: {call} failed: {error}", seal.display());
             self.messages.push((Severity::Alert, text));
@@ -378,7 +385,7 @@ impl Sealer {
 }
 
 /// An opened seal file, cut after its last valid entry.
-struct Opened {
+struct OpenedSeal {
     file: File,
     cut_bytes: u64,
 }
@@ -386,8 +393,8 @@ struct Opened {
 fn open_seal(
     log: &Path,
     group: &Group,
-    state: &mut State,
-) -> Result<(Opened, Reconciled), OpenError> {
+    state: &mut SealState,
+) -> Result<(OpenedSeal, Reconciled), OpenError> {
     let path = seal_path(log);
     let file = files::open_log(&path, group)?;
     let read = |file: &File| -> io::Result<Vec<u8>> {
@@ -417,6 +424,7 @@ fn open_seal(
                     .map_err(|error| OpenError::io(&path, "unlink", error))?;
             }
             drop(file);
+            // A seal file begins with an epoch: only there, between two files, may its header be missing.
             let entries_lost = !state.is_between_files || state.keys.index > 0;
             let file = create_seal(log, group, state)?;
             let found = Reconciled {
@@ -426,7 +434,7 @@ fn open_seal(
                 entries_lost,
                 is_altered: false,
             };
-            return Ok((Opened { file, cut_bytes: 0 }, found));
+            return Ok((OpenedSeal { file, cut_bytes: 0 }, found));
         }
     };
 
@@ -434,11 +442,11 @@ fn open_seal(
         .map_err(|error| OpenError::io(&path, "ftruncate", error))?;
     state.is_between_files = false;
     let cut_bytes = (size - found.keep) as u64;
-    Ok((Opened { file, cut_bytes }, found))
+    Ok((OpenedSeal { file, cut_bytes }, found))
 }
 
 /// Makes a seal file with its header.
-fn create_seal(log: &Path, group: &Group, state: &mut State) -> Result<File, OpenError> {
+fn create_seal(log: &Path, group: &Group, state: &mut SealState) -> Result<File, OpenError> {
     let path = seal_path(log);
     let file = files::open_log(&path, group)?;
     let (header, chain) = reconcile::new_header(state);

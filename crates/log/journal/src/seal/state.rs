@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::entry::Chain;
+use super::entry::SealChain;
 use super::keys::{Keys, SeriesId, SECRETS_BYTES};
 use crate::writing;
 use rustix::fs::{Mode, OFlags};
@@ -22,7 +22,7 @@ const SECRETS_AT: usize = 48;
 const CHAIN_AT: usize = SECRETS_AT + SECRETS_BYTES;
 
 /// A series' state on the host.
-pub(super) struct State {
+pub(super) struct SealState {
     pub(super) id: SeriesId,
     pub(super) keys: Keys,
     /// Number of the current seal file.
@@ -30,7 +30,7 @@ pub(super) struct State {
     /// True while no seal file is expected to exist: the first is not created yet, or a rotation is
     /// under way.
     pub(super) is_between_files: bool,
-    pub(super) chain: Chain,
+    pub(super) chain: SealChain,
 }
 
 /// Reason why the state cannot be used.
@@ -58,7 +58,7 @@ impl StateFile {
     }
 
     /// Opens the file and reads its record.
-    pub(super) fn open(path: &Path) -> Result<(Self, State), StateError> {
+    pub(super) fn open(path: &Path) -> Result<(Self, SealState), StateError> {
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(writing::open(path, flags, Mode::empty()).map_err(StateError::Io)?);
         let state = read(&file)?;
@@ -67,12 +67,13 @@ impl StateFile {
     }
 
     /// Overwrites the record. The old content can no longer be read through the file system.
-    pub(super) fn write(&self, state: &mut State) -> io::Result<()> {
+    pub(super) fn write(&self, state: &mut SealState) -> io::Result<()> {
         let between = u32::from(state.is_between_files);
         let (epoch, index) = (state.keys.epoch, state.keys.index);
         let (id, chain) = (state.id, state.chain.0);
         let numbers = [epoch, index, state.file, between, 0, 0].map(u32::to_le_bytes);
         state.keys.write(|secrets, room| {
+            // Built in the locked page: no secret reaches memory that may be swapped out.
             let record = &mut room[..RECORD_BYTES];
             record[..8].copy_from_slice(MAGIC);
             record[8..24].copy_from_slice(&id);
@@ -104,7 +105,7 @@ pub(super) fn peek(path: &Path) -> Option<(SeriesId, u32, u32)> {
 }
 
 /// Decodes a record of the right length. The secrets go to `secrets`.
-fn decode(record: &[u8], secrets: &mut [u8]) -> Result<Numbers, StateError> {
+fn decode(record: &[u8], secrets: &mut [u8]) -> Result<StateNumbers, StateError> {
     let (content, check) = record.split_at(CHECKED_BYTES);
     if blake3::hash(content).as_bytes() != check || !content.starts_with(MAGIC) {
         return Err(StateError::Damaged);
@@ -112,7 +113,7 @@ fn decode(record: &[u8], secrets: &mut [u8]) -> Result<Numbers, StateError> {
 
     secrets.copy_from_slice(&content[SECRETS_AT..SECRETS_AT + SECRETS_BYTES]);
     let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| content[at + i]));
-    let mut numbers = Numbers {
+    let mut numbers = StateNumbers {
         id: [0; 16],
         epoch: number(24),
         index: number(28),
@@ -129,7 +130,7 @@ fn decode(record: &[u8], secrets: &mut [u8]) -> Result<Numbers, StateError> {
 }
 
 /// The content of a record that is no secret.
-struct Numbers {
+struct StateNumbers {
     id: SeriesId,
     epoch: u32,
     index: u32,
@@ -138,7 +139,7 @@ struct Numbers {
     chain: [u8; 32],
 }
 
-fn read(file: &File) -> Result<State, StateError> {
+fn read(file: &File) -> Result<SealState, StateError> {
     let mut numbers = None;
     let mut keys = Keys::read(0, 0, |secrets, room| {
         let record = &mut room[..RECORD_BYTES];
@@ -154,12 +155,12 @@ fn read(file: &File) -> Result<State, StateError> {
 
     let numbers = numbers.ok_or(StateError::Damaged)?;
     (keys.epoch, keys.index) = (numbers.epoch, numbers.index);
-    Ok(State {
+    Ok(SealState {
         id: numbers.id,
         keys,
         file: numbers.file,
         is_between_files: numbers.is_between_files,
-        chain: Chain(numbers.chain),
+        chain: SealChain(numbers.chain),
     })
 }
 
@@ -172,12 +173,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log.sealkey");
         let file = StateFile::create(&path).unwrap();
-        let mut state = State {
+        let mut state = SealState {
             id: [1; 16],
             keys: Keys::first(&[2; 32]),
             file: 4,
             is_between_files: true,
-            chain: Chain([5; 32]),
+            chain: SealChain([5; 32]),
         };
         let secrets = |keys: &mut Keys| keys.write(|secrets, _| secrets.to_vec());
         file.write(&mut state).unwrap();

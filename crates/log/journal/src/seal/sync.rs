@@ -13,13 +13,13 @@ use std::thread::JoinHandle;
 type Pair = (Arc<File>, Arc<File>);
 
 /// Handle of the helper thread.
-pub(super) struct Durability {
+pub(super) struct SealSyncer {
     jobs: Option<SyncSender<Pair>>,
     failure: Arc<Mutex<Option<io::Error>>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Durability {
+impl SealSyncer {
     pub(super) fn start() -> io::Result<Self> {
         let (jobs, todo) = sync_channel(1);
         let failure = Arc::new(Mutex::new(None));
@@ -28,7 +28,7 @@ impl Durability {
             .name("journal-seal".into())
             .stack_size(64 * 1024)
             .spawn(move || serve(&todo, &for_thread))?;
-        Ok(Durability {
+        Ok(SealSyncer {
             jobs: Some(jobs),
             failure,
             thread: Some(thread),
@@ -50,7 +50,7 @@ impl Durability {
     }
 }
 
-impl Drop for Durability {
+impl Drop for SealSyncer {
     /// Waits for the requested syncs.
     fn drop(&mut self) {
         self.jobs = None;

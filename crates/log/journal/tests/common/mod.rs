@@ -6,7 +6,7 @@ use std::ffi::CString;
 use std::path::{Path, PathBuf};
 
 use conf::{Config, FailureAction, Flush, SizeAction, SpaceLimit};
-use journal::{log_files, Action, Journal, Severity};
+use journal::{log_files, Journal, OwnerAction, Severity};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags};
 
@@ -62,14 +62,14 @@ pub(crate) fn names(dir: &Path) -> Vec<String> {
     names
 }
 
-pub(crate) fn says(actions: &[Action], text: &str) -> bool {
+pub(crate) fn says(actions: &[OwnerAction], text: &str) -> bool {
     actions
         .iter()
         .any(|action| action.to_string().contains(text))
 }
 
-pub(crate) fn alerts(actions: &[Action]) -> usize {
-    let is_alert = |action: &&Action| matches!(action, Action::Say { severity, .. } if *severity == Severity::Alert);
+pub(crate) fn alerts(actions: &[OwnerAction]) -> usize {
+    let is_alert = |action: &&OwnerAction| matches!(action, OwnerAction::Message { severity, .. } if *severity == Severity::Alert);
     actions.iter().filter(is_alert).count()
 }
 

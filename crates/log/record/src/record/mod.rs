@@ -18,7 +18,7 @@ pub use object::{
 };
 pub use path::{Cwd, FileCaps, Inode, NameType, PathItem};
 pub use queue::{MqAttr, MqGetsetattr, MqNotify, MqOpen, MqSendrecv, TimeAdjntpval, TimeInjoffset};
-pub use syscall::{fixed_exit, is_success, Doer, Syscall, UringOp};
+pub use syscall::{is_success, Doer, Syscall, UringOp};
 
 use crate::RecordType;
 

@@ -2,21 +2,9 @@
 
 use super::Body;
 use crate::{put, wire, RecordType, Stamp};
+use abi::audit_result;
 
-const ERESTARTSYS: i64 = 512;
-const ENOIOCTLCMD: i64 = 515;
-const ERESTART_RESTARTBLOCK: i64 = 516;
-const EINTR: i64 = 4;
 const MAX_ERRNO: i64 = 4095;
-
-/// The result as audit prints it: codes that only restart the call become -EINTR (audit_return_fixup()).
-pub fn fixed_exit(exit: i64) -> i64 {
-    if (-ERESTART_RESTARTBLOCK..=-ERESTARTSYS).contains(&exit) && exit != -ENOIOCTLCMD {
-        -EINTR
-    } else {
-        exit
-    }
-}
 
 /// Whether a call with this result succeeded: is_syscall_success() in include/linux/ptrace.h.
 pub fn is_success(exit: i64) -> bool {
@@ -232,7 +220,7 @@ fn write_result(out: &mut Vec<u8>, success: bool, exit: i64) {
             " success=no exit="
         },
     );
-    put::signed(out, fixed_exit(exit));
+    put::signed(out, audit_result(exit));
 }
 
 /// Fields about the task behind an operation that the kernel's own URINGOP lacks. They follow the ids.
@@ -388,10 +376,10 @@ mod tests {
     #[test]
     fn restart_codes_show_as_eintr_and_only_errors_fail() {
         for code in [-512, -513, -514, -516] {
-            assert_eq!(fixed_exit(code), -4);
+            assert_eq!(audit_result(code), -4);
         }
         assert_eq!(
-            (fixed_exit(-515), fixed_exit(-511), fixed_exit(-517)),
+            (audit_result(-515), audit_result(-511), audit_result(-517)),
             (-515, -511, -517)
         );
         assert!(is_success(0) && is_success(i64::MIN) && is_success(-4096));

@@ -15,7 +15,7 @@ pub mod stored;
 
 use crate::config::Config;
 use crate::position::Series;
-use journal::seal::verify::{End, Finding, Options, Report, VerifyError};
+use journal::seal::verify::{End, Options, Report, SealFinding, VerifyError};
 use journal::seal::VerificationKey;
 use ranges::Ranges;
 use std::io;
@@ -237,7 +237,7 @@ fn age(report: &mut Report, logs: &[PathBuf], age_max: Option<Duration>) {
     if age <= age_max {
         report.end = End::Vouched;
     } else if report.finding.is_none() {
-        report.finding = Some(Finding {
+        report.finding = Some(SealFinding {
             path: path.clone(),
             bytes: None,
             line: None,

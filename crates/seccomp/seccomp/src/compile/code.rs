@@ -41,6 +41,7 @@ impl Graph {
     /// target.
     pub(super) fn add(&mut self, code: Code) -> CodeId {
         if let Code::Test { yes, no, .. } = code {
+            // Equal codes share an id, so that equal targets show here.
             if yes == no {
                 return yes;
             }
@@ -82,6 +83,7 @@ impl Graph {
             sizes: HashMap::new(),
         };
         layout.place(root);
+        // The kernel starts at the first instruction: if the root was not placed last, a jump leads to it.
         let last = layout.backwards.len() - 1;
         if layout.placed[&root] != last {
             layout.jump_to(root);
@@ -150,6 +152,7 @@ impl Layout<'_> {
     }
 
     fn push(&mut self, id: CodeId, insn: Insn) {
+        // The latest copy is the nearest to what is placed from here on.
         self.placed.insert(id, self.backwards.len());
         self.backwards.push(insn);
     }
@@ -170,6 +173,7 @@ impl Layout<'_> {
         if self.backwards.len() - 1 - at + more <= REACH {
             return at;
         }
+        // A jump with 8 bits does not reach: a return is copied, and other code gets a jump with 32 bits.
         match self.graph.get(id) {
             Code::Return(verdict) => self.push(id, Insn::new(op::RET_K, verdict.0)),
             _ => self.jump_to(id),
@@ -187,6 +191,7 @@ impl Layout<'_> {
         if let Some(&size) = self.sizes.get(&id) {
             return size;
         }
+        // Shared parts count each time: only which of two parts is smaller matters here.
         let rest = match self.graph.get(id) {
             Code::Return(_) => 0,
             Code::Load { then, .. } | Code::Mask { then, .. } => self.size(then),

@@ -69,6 +69,7 @@ impl Diagrams {
         if let Some(&node) = self.known.get(&kind) {
             return Ok(node);
         }
+        // An equal node exists once: two functions are equal if their nodes are.
         if self.nodes.len() >= self.limit {
             return Err(CompileError::TooManyConditions { nodes: self.limit });
         }
@@ -79,6 +80,7 @@ impl Diagrams {
     }
 
     fn branch(&mut self, word: Tested, mut edges: Vec<(u32, Node)>) -> Made {
+        // Neighbours with one target are one interval, so that a function has one form only.
         edges.dedup_by_key(|edge| edge.1);
         match edges.as_slice() {
             [only] => Ok(only.1),
@@ -156,6 +158,7 @@ impl Diagrams {
     fn bounded(&mut self, arg: u8, wide: bool, first: u64, last: Option<u64>) -> Made {
         let no = self.leaf(FALSE)?;
         let at_least = self.at_least(arg, wide, first)?;
+        // Without a value above the last, there is no upper bound.
         match last.and_then(|last| last.checked_add(1)) {
             None => Ok(at_least),
             Some(end) => {
@@ -174,11 +177,13 @@ impl Diagrams {
             low,
             mask: u32::MAX,
         };
+        // The lower half decides only where the upper halves are equal.
         let low_part = match low {
             0 => yes,
             low => self.branch(word(true), vec![(0, no), (low, yes)])?,
         };
         if !wide {
+            // An upper half of 0 is below every other one.
             return Ok(if high == 0 { low_part } else { no });
         }
 
@@ -195,6 +200,7 @@ impl Diagrams {
     }
 
     fn masked(&mut self, arg: u8, wide: bool, mask: u64, value: u64) -> Made {
+        // A bit outside the mask can never be set after it.
         if value & !mask != 0 {
             return self.leaf(FALSE);
         }
@@ -277,6 +283,7 @@ impl Diagrams {
     /// Combines nodes, at least one of which is a branch, for each interval of the first word they
     /// test.
     fn split(&mut self, roots: &[Node], combine: impl Fn(&mut Self, &[Node]) -> Made) -> Made {
+        // All operands have the words in one order, so that the least word is tested first in all.
         let words = roots.iter().filter_map(|&root| match self.kind(root) {
             NodeKind::Branch(word, _) => Some(*word),
             NodeKind::Leaf(_) => None,
@@ -287,6 +294,7 @@ impl Diagrams {
 
         let parts: Vec<Vec<(u32, Node)>> =
             roots.iter().map(|&root| self.edges(root, first)).collect();
+        // Between two neighbouring starts no operand changes.
         let mut starts: Vec<u32> = parts.iter().flatten().map(|edge| edge.0).collect();
         starts.sort_unstable();
         starts.dedup();

@@ -56,6 +56,7 @@ impl Chain<'_> {
         };
 
         let with = |verdict: Verdict| so_far.map_or(verdict, |newer| newer.or_stricter(verdict));
+        // Built from the end: the default applies if no rule does.
         let mut code = self.from(stage + 1, Some(with(*default)));
         for rule in rules.iter().rev() {
             let mut yes = self.from(stage + 1, Some(with(rule.verdict)));
@@ -108,10 +109,15 @@ fn masked(
 ) -> CodeId {
     let low = masked_half(graph, arg, true, mask as u32, value as u32, [yes, no]);
     let (mask, value) = ((mask >> 32) as u32, (value >> 32) as u32);
-    match wide {
-        true => masked_half(graph, arg, false, mask, value, [low, no]),
-        false if value == 0 => low,
-        false => no,
+    if wide {
+        return masked_half(graph, arg, false, mask, value, [low, no]);
+    }
+
+    // The upper half is known to be 0.
+    if value == 0 {
+        low
+    } else {
+        no
     }
 }
 
@@ -124,6 +130,7 @@ fn masked_half(
     [yes, no]: [CodeId; 2],
 ) -> CodeId {
     let jump = |op, k, yes, no| Code::Test { op, k, yes, no };
+    // JSET tests "any bit of the mask": for 0 and for a single bit it saves the AND.
     let then = match (mask, value) {
         (0, _) => return yes,
         (u32::MAX, value) => graph.add(jump(op::JEQ, value, yes, no)),

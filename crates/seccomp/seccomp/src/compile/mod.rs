@@ -89,11 +89,13 @@ pub fn compile_as(
         return Err(CompileError::TooLong { insns: size });
     }
 
+    // Copies and long jumps can make it longer than its number of codes.
     let insns = compiler.graph.layout(root);
     if insns.len() > MAX_INSNS {
         return Err(CompileError::TooLong { insns: insns.len() });
     }
 
+    // The kernel's own checks, so that a defect of the compiler is found here.
     Ok(Filter::new(insns)?)
 }
 
@@ -117,6 +119,7 @@ impl Compiler<'_> {
             .iter()
             .map(|abi| abi.audit_arch())
             .collect();
+        // Nearly all calls are of this program's architecture: it is tested first.
         archs.sort_by_key(|&arch| arch != Abi::native().audit_arch());
         archs.dedup();
         let layers = self.policy.layers.iter().rev();
@@ -136,6 +139,7 @@ impl Compiler<'_> {
             });
         }
 
+        // Without a test the architecture need not be loaded.
         Ok(match self.graph.get(next) {
             Code::Test { .. } => self.graph.add(Code::Load {
                 offset: 4,
@@ -159,6 +163,7 @@ impl Compiler<'_> {
             }
         }
 
+        // Numbers that no ABI has; -1 is what a tracer sets to skip a call.
         for nr in [0x8000_0000, u32::MAX] {
             let data = SeccompData {
                 nr,
@@ -225,6 +230,7 @@ impl Compiler<'_> {
             .iter()
             .filter_map(|layer| layer.abis.get(&abi))
         {
+            // A rule covers one number: the answer can change there, and again behind it.
             starts.extend(rules.calls.keys().flat_map(|&nr| [nr, nr + 1]));
             starts.extend(rules.enosys_above.map(|max| first + max + 1));
         }
@@ -248,6 +254,7 @@ impl Compiler<'_> {
             .flat_map(|stage| &stage.rules)
             .filter(|rule| !rule.conditions.is_empty())
             .count();
+        // Diagrams of many conditions can grow exponentially; then the rules are tested one by one.
         self.diagrams.limit_growth(CALL_NODES_MAX);
         let diagram = match self.answer(&stages) {
             Ok(node) => Some(self.code(node)?),
@@ -288,6 +295,7 @@ impl Compiler<'_> {
         let groups = stage
             .rules
             .chunk_by(|one, next| one.verdict == next.verdict);
+        // From the last group up: an earlier one takes precedence over what is made so far.
         for group in groups.rev() {
             let Some(first) = group.first() else { continue };
             let verdict = self.diagrams.leaf(first.verdict)?;
@@ -361,6 +369,7 @@ fn layer_stages(layer: &Layer, abi: Abi, nr: u32) -> Vec<Stage<'_>> {
     }
 
     let mut rules: Vec<&Rule> = rules.calls.get(&nr).into_iter().flatten().collect();
+    // A stable sort: among equally strict rules the first of the profile stays first.
     rules.sort_by_key(|rule| rule.verdict.order());
     let stage = |rules, wide| Stage {
         rules,

@@ -45,6 +45,7 @@ fn build(graph: &mut Graph, segments: &[Segment]) -> CodeId {
             sum += s.weight;
             sum * 2.0 >= total
         });
+        // Not near an end, however the weights are: each half must shrink.
         let middle = heavy
             .unwrap_or(0)
             .clamp(segments.len() / 4, segments.len() * 3 / 4)
@@ -79,10 +80,12 @@ impl Best {
             cut: vec![0; len * len],
         };
 
+        // Short spans first: a longer one is made of two that are known.
         for span in 1..len {
             for first in 0..len - span {
                 let last = first + span;
                 let weight = sums[last + 1] - sums[first];
+                // Every value of the span passes this test: it costs the weight of the span.
                 let (mut cost, mut cut) = (f64::INFINITY, 0);
                 if !is_hole(segments, first, last) {
                     for middle in first + 1..=last {

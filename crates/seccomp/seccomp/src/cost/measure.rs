@@ -39,6 +39,7 @@ impl CostModel {
         let mut least = [f64::INFINITY; 5];
         for _ in 0..ROUNDS {
             for (least, row) in least.iter_mut().zip(&rows) {
+                // The least of all rounds: whatever disturbs a measurement only adds to it.
                 *least = least.min(child(row)?);
             }
         }
@@ -128,6 +129,7 @@ fn child(filters: &[Program]) -> io::Result<f64> {
         return Err(io::Error::last_os_error());
     }
 
+    // Otherwise the read below would not end if the child dies without an answer.
     drop(to);
     let mut bytes = [0; 8];
     let read = std::fs::File::from(from).read_exact(&mut bytes);

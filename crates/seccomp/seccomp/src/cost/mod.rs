@@ -75,6 +75,7 @@ pub fn filter_worst_path(filter: &Filter, arch: u32, nr: u32) -> usize {
     longest[0].insert(Some(0), 0);
     let mut worst = 0;
 
+    // Jumps only go forward, so that one pass is enough.
     for (at, &insn) in insns.iter().enumerate() {
         for (a, before) in std::mem::take(&mut longest[at]) {
             let count = before + 1;

@@ -54,6 +54,7 @@ pub(crate) fn condition(
             }
             _ => {
                 let differ = store.xor(a, b)?;
+                // A higher bit in which they differ decides, whatever the lower bits are.
                 let decided = if jump == code::JEQ { FALSE } else { a };
                 store.ite(differ, decided, result)?
             }
@@ -74,6 +75,7 @@ pub(crate) fn arithmetic(
     match operation {
         code::ADD => add(store, a, b, FALSE),
         code::SUB => {
+            // Two's complement: a - b is a + !b + 1.
             let b = invert(store, b)?;
             add(store, a, &b, TRUE)
         }
@@ -139,6 +141,7 @@ fn moved(a: &Bits, by: usize, left: bool) -> Bits {
 
 fn shift(store: &mut Store, a: &Bits, b: &Bits, left: bool) -> Result<Bits, TooLarge> {
     let mut result = *a;
+    // As in `run`, only the lower five bits of the distance count.
     for (place, &bit) in b.iter().enumerate().take(5) {
         let shifted = moved(&result, 1 << place, left);
         result = select(store, bit, &shifted, &result)?;

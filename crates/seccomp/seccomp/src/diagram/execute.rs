@@ -84,6 +84,7 @@ impl Diagrams {
     /// The verdict of a chain, as the kernel combines those of its filters.
     pub(crate) fn chain(&mut self, chain: &Chain) -> Result<Ref, TooLarge> {
         let mut whole = self.store.terminal(Verdict::ALLOW.0)?;
+        // Newest first, as in the kernel: among equally strict verdicts its is taken.
         for filter in chain.filters().iter().rev() {
             let filter = self.filter(filter)?;
             whole = self.store.join(Join::Stricter, whole, filter)?;
@@ -106,6 +107,7 @@ impl Diagrams {
         };
         waiting.enter(0, start)?;
         let mut nexts: Vec<Vec<Next>> = Vec::with_capacity(insns.len());
+        // Jumps only go forward: when an instruction's turn comes, all of its states are known.
         for at in 0..insns.len() {
             let mut here = Vec::with_capacity(waiting.states[at].len());
             for place in 0..waiting.states[at].len() {
@@ -183,6 +185,7 @@ impl Diagrams {
 
         let after = self.compute(insn, state)?.only(live[at + 1]);
         let next = waiting.enter(at + 1, after)?;
+        // Division by an X of 0 ends the filter with 0 (net/core/filter.c, `bpf_convert_filter`): KILL_THREAD.
         if insn.code == code::DIV | code::X {
             let zero = self.constant(0);
             let by_zero = self.condition(code::JEQ, state.x, zero)?;
@@ -206,6 +209,7 @@ impl Diagrams {
             let target = at + 1 + usize::from(skip);
             waiting.enter(target, state.only(live[target]))
         };
+        // A jump with a known outcome has one successor: the other path cannot be taken.
         Ok(match condition {
             TRUE => {
                 let (at, place) = enter(insn.jt)?;

@@ -91,6 +91,7 @@ impl Store {
             limit: limit.max(2),
         };
 
+        // The first two nodes are FALSE and TRUE, by their place.
         for value in [0, 1] {
             let node = Node {
                 variable: TERMINAL,
@@ -132,6 +133,7 @@ impl Store {
     }
 
     fn node(&mut self, variable: u16, low: Ref, high: Ref) -> Result<Ref, TooLarge> {
+        // A bit that does not matter has no node; so a function has one form only.
         if low == high {
             return Ok(low);
         }
@@ -179,6 +181,7 @@ impl Store {
             return Ok(known);
         }
 
+        // All functions test their bits in one order.
         let variable = self
             .variable(condition)
             .min(self.variable(yes))
@@ -313,6 +316,7 @@ impl Store {
 
 fn remember<K: std::hash::Hash + Eq>(memo: &mut QuickMap<K, Ref>, key: K, result: Ref) {
     if memo.len() >= MEMO_MAX {
+        // A result that is forgotten is only computed again.
         memo.clear();
     }
     memo.insert(key, result);

@@ -100,6 +100,7 @@ impl Dag {
             }
         }
         let mut ids: Vec<Id> = marked.into_keys().collect();
+        // Successors have smaller numbers.
         ids.sort_unstable_by(|a, b| b.cmp(a));
         ids
     }
@@ -114,6 +115,7 @@ impl Dag {
         let order = self.reached(root);
         // A test needs a load unless the word is loaded on every path to it.
         let mut needs_load: QuickMap<Id, bool> = QuickMap::default();
+        // A is 0 at the start, whatever the first test reads.
         needs_load.insert(root, true);
         for id in &order {
             if let DagNode::Test(test, yes, no) = &self.nodes[*id as usize] {
@@ -157,9 +159,12 @@ impl Dag {
                 open.extend([(id, true), (yes, false), (no, false)]);
                 continue;
             }
+
+            // Its successors are placed now; both have to be within reach of a jump with 8 bits.
             let a = Self::leaves(&test);
             let far_yes = self.target(yes, a, layout);
             let far_no = self.target(no, a, layout);
+            // At most three instructions come between: a jump for the other target, an AND and a load.
             let no = layout.near(far_no, 3);
             let yes = layout.near(far_yes, 3);
             let here = layout.reversed.len();
@@ -168,6 +173,8 @@ impl Dag {
             if test.mask != u32::MAX {
                 at = layout.push(Insn::new(code::AND, test.mask));
             }
+
+            // Who comes with the word in A jumps behind the load.
             let loaded = at;
             if needs_load.get(&id).copied().unwrap_or(true) {
                 at = layout.push(Insn::new(code::LD_ABS, test.offset));

@@ -50,6 +50,7 @@ pub enum MergeError {
 pub fn merge(chain: &Chain, weights: &Weights, limit: usize) -> Result<Merged, MergeError> {
     let limit = limit.min(MAX_INSNS);
     let filters = chain.filters();
+    // One filter is best for time, if it is not too long.
     let whole = one(chain, weights)?;
 
     match whole {
@@ -101,6 +102,7 @@ fn in_parts(
     let mut wall = 0;
     for end in 1..=filters.len() {
         let mut found: Option<Division> = None;
+        // Parts that end here, the shortest first.
         for last in 1..=(end - wall).min(PART_MAX) {
             let start = end - last;
             let own = &filters[start..end];
@@ -176,10 +178,12 @@ fn one(chain: &Chain, weights: &Weights) -> Result<Result<Vec<crate::Insn>, TooL
         Ok(made) => made,
         Err(too_large) => return Ok(Err(too_large)),
     };
+    // Too long for the kernel's checks, and for the caller, which needs only its length.
     if program.len() > MAX_INSNS {
         return Ok(Ok(program));
     }
 
+    // The program is executed symbolically again: only an equal function proves that it decides as the chain.
     let result = Chain::from(valid(program.clone())?);
     match diagrams.chain(&result) {
         Ok(again) if again == function => Ok(Ok(program)),

@@ -94,6 +94,7 @@ impl Tree<'_> {
         for length in 2..=count {
             for first in 0..=count - length {
                 let last = first + length - 1;
+                // A test costs each value that passes it, and a little for its place in the program.
                 let here = sums[last + 1] - sums[first] + SIZE_COST;
                 let mut best = (f64::INFINITY, Choice::Leaf);
                 if self.is_hole(first, last) {

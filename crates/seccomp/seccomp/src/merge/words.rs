@@ -61,6 +61,7 @@ impl<'a> Words<'a> {
         } else {
             ARGUMENT_RANGES_MAX
         };
+        // Number and architecture are always compared as a whole; arguments also bit by bit.
         let ranges = intervals(&self.diagrams.store, f, offset, max);
         let mut best = None;
         if let Some(ranges) = &ranges {
@@ -123,6 +124,7 @@ impl<'a> Words<'a> {
                 .diagrams
                 .test(test.offset, test.mask, test.jump, test.k)?;
             let store = &mut self.diagrams.store;
+            // A condition that always holds, or never, divides nothing.
             if matches!(condition, TRUE | FALSE) {
                 continue;
             }

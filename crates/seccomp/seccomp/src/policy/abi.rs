@@ -195,6 +195,7 @@ impl Abi {
             (_, name) => name,
         };
 
+        // A name that the ABI lacks, or has at another number, is not this call's.
         (self.number(name) == Some(nr)).then_some(name)
     }
 

@@ -104,6 +104,8 @@ impl Policy {
         let mut best: Option<Ruling> = None;
         for (index, layer) in newest_first {
             let (verdict, reason) = layer.decide(data);
+            // Strictly stricter only: among equals the last layer's counts, as the newest filter's does in the
+            // kernel.
             if best
                 .as_ref()
                 .is_none_or(|best| verdict.order() < best.verdict.order())
@@ -184,6 +186,7 @@ impl Layer {
             return whole;
         }
 
+        // The kernel may use either the whole register or its lower half: the stricter answer counts.
         let halves = self.listed(listed, data, false);
         if halves.0.order() < whole.0.order() {
             halves

@@ -158,6 +158,7 @@ fn calls<'p>(
                              for all"
                         ));
                     }
+                    // What forbids a call for some arguments forbids it for all here: a unit knows no arguments.
                     allowed.remove(name);
                     let kind = match own {
                         Some(Act::Errno(errno)) => errno.clone(),

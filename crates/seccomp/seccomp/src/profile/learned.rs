@@ -114,12 +114,14 @@ impl Observed {
             }
         }
 
+        // A rule without conditions allows all values, whatever others list.
         seen.values.retain(|name, _| !plain.contains(name.as_str()));
         Ok(seen)
     }
 
     /// Adds the calls that were seen in another run.
     pub fn merge(&mut self, other: Observed) {
+        // A call that one run allows with any arguments is allowed so in the result.
         let any = |seen: &Observed, name: &str| {
             seen.calls.contains_key(name) && !seen.values.contains_key(name)
         };
@@ -215,6 +217,7 @@ impl Observed {
             abis.filter_map(|abi| Some((abi, abi.number(name)?)))
                 .all(|(abi, nr)| allows_always(&policy, *abi, nr))
         };
+        // What the profile allows already needs no entry.
         missing.calls.retain(|name, _| !allows(name));
         let needed: BTreeSet<String> = missing.calls.keys().cloned().collect();
         if let Some(calls) = profile.get_mut("syscalls").and_then(Value::as_array_mut) {
@@ -283,6 +286,7 @@ fn allows_always(policy: &Policy, abi: Abi, nr: u32) -> bool {
         let listed = rules.calls.get(&nr).map_or(&[][..], Vec::as_slice);
         let always = listed.iter().find(|rule| rule.conditions.is_empty());
         let rest = always.map_or(layer.default, |rule| rule.verdict);
+        // The strictest matching rule applies, so no rule with conditions may forbid.
         allows(rest) && listed.iter().all(|rule| allows(rule.verdict))
     })
 }

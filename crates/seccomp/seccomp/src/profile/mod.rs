@@ -116,6 +116,7 @@ impl Form {
 /// The first part that cannot be honoured, with its place.
 pub fn parse(text: &str, context: &Context) -> Result<Policy, ProfileError> {
     let form = Form::of(text);
+    // A text in the language of another program is refused by that name, not as a list of unknown words.
     if matches!(form, Form::Oci | Form::List) {
         if let Some(error) = foreign::refusal(text) {
             return Err(error);

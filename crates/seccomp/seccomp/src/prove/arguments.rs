@@ -35,6 +35,7 @@ pub(super) fn describe(store: &Store, condition: Ref) -> Arguments {
         .filter(|&&word| word >= 16)
         .map(|word| ((word - 16) / 8) as u8)
         .collect();
+    // Words are sorted, so that both halves of an argument stand side by side.
     args.dedup();
 
     match args[..] {

@@ -62,6 +62,7 @@ fn compare(left: &Chain, right: &Chain) -> Result<Option<SeccompData>, TooLarge>
     let mut diagrams = Diagrams::new(NODES_MAX);
     let f = diagrams.chain(left)?;
     let g = diagrams.chain(right)?;
+    // Functions in one store are equal exactly if their references are.
     if f == g {
         return Ok(None);
     }
@@ -106,6 +107,7 @@ fn listed(left: &Chain, right: &Chain, join: Join) -> Result<Vec<Difference>, To
     }
 
     for (arch, nr) in known_calls() {
+        // Without the calls that are listed above, what is left is an unknown number or architecture.
         let call = call_condition(store, arch, nr)?;
         differs = store.ite(call, FALSE, differs)?;
     }
@@ -196,6 +198,7 @@ fn example(store: &Store, condition: Ref) -> SeccompData {
     while store.variable(f) != TERMINAL {
         let variable = store.variable(f);
         let (low, high) = store.cofactors(f, variable);
+        // Bits are left 0 where the condition allows it, so that the example is simple.
         f = low;
         if low == FALSE {
             set_bit(&mut data, variable);

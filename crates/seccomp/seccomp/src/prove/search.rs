@@ -17,6 +17,7 @@ pub(super) fn search(left: &Chain, right: &Chain) -> Option<SeccompData> {
     let edges = edges([left, right]);
     let of = |offset| edges.get(&offset).map(Vec::as_slice).unwrap_or(&[]);
     let (archs, numbers) = (of(4), of(0));
+    // The same number of draws for each call, within the limit of all.
     let draws = (CALLS_MAX / (archs.len() * numbers.len()).max(1)).clamp(1, DRAWS_MAX);
     let mut random = Random(0);
     let calls = archs
@@ -34,6 +35,7 @@ pub(super) fn search(left: &Chain, right: &Chain) -> Option<SeccompData> {
             let choices = of(offset);
             let drawn = random.next();
             let value = match drawn % 8 {
+                // One in eight is any value: it may find what no comparison shows.
                 0 => (drawn >> 32) as u32,
                 _ => choices[(drawn >> 8) as usize % choices.len()],
             };

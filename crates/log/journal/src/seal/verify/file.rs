@@ -3,29 +3,29 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::super::entry::{self, Entry, EntryKind, Found, Header, Reason, HEADER_BYTES};
+use super::super::entry::{self, DecodedEntry, EntryKind, Header, Reason, SealEntry, HEADER_BYTES};
 use super::super::keys::{signature_holds, Keys, PublicKey};
 use super::super::{seal_path, time_text, VerificationKey};
 use super::blocks::{self, LogBytes};
-use super::place::Place;
-use super::report::{FileCheck, Finding};
+use super::position::SealPosition;
+use super::report::{FileCheck, SealFinding};
 use super::{id_text, keys_at, VerifyError};
 use crate::read;
 
 /// Flags of the last OPEN entry.
 #[derive(Clone, Copy, Default)]
-struct Opened {
+struct LastOpen {
     is_first: bool,
     in_order: bool,
 }
 
-struct Walk<'a> {
+struct SealWalk<'a> {
     log: &'a Path,
     entries: &'a [u8],
     bytes: LogBytes,
     keys: Option<Keys>,
-    place: Place,
-    opened: Opened,
+    position: SealPosition,
+    opened: LastOpen,
     covered: u64,
     /// Whether there are entries that no signature covers yet.
     unsigned: bool,
@@ -36,7 +36,7 @@ struct Walk<'a> {
 pub(super) fn check(
     log: &Path,
     key: &VerificationKey,
-    before: Option<&Place>,
+    before: Option<&SealPosition>,
 ) -> Result<Option<FileCheck>, VerifyError> {
     let seal_path = seal_path(&read::uncompressed_name(log));
     let io_error = |path: &Path| {
@@ -55,7 +55,7 @@ pub(super) fn check(
     let reader = read::raw(log).map_err(io_error(log))?;
     let mut check = FileCheck::default();
     let Some((header, chain)) = Header::parse(&seal) else {
-        check.finding = Some(Finding::of_file(
+        check.finding = Some(SealFinding::of_file(
             log,
             "the header of its seal is damaged".into(),
         ));
@@ -70,13 +70,15 @@ pub(super) fn check(
             expected: id_text(&key.id),
         });
     }
+
+    // The header has to continue the file before: otherwise files could be removed or exchanged as wholes.
     if let Some(what) = before.and_then(|before| gap_between(before, &header)) {
-        check.finding = Some(Finding::of_file(log, what));
+        check.finding = Some(SealFinding::of_file(log, what));
         return Ok(Some(check));
     }
 
     let public = anchor(before, key, &header, seal_path)?;
-    let mut walk = Walk {
+    let mut walk = SealWalk {
         log,
         entries: &seal[HEADER_BYTES..],
         bytes: LogBytes::new(reader),
@@ -84,7 +86,7 @@ pub(super) fn check(
             .secret
             .as_deref()
             .map(|secret| keys_at(secret, header.epoch)),
-        place: Place {
+        position: SealPosition {
             epoch: header.epoch,
             index: 0,
             chain,
@@ -93,7 +95,7 @@ pub(super) fn check(
             is_rotated: false,
             is_closed: false,
         },
-        opened: Opened::default(),
+        opened: LastOpen::default(),
         covered: 0,
         unsigned: false,
         check,
@@ -105,7 +107,7 @@ pub(super) fn check(
 
 /// The key that verifies the first checkpoint, if it is not derived from the secret.
 fn anchor(
-    before: Option<&Place>,
+    before: Option<&SealPosition>,
     key: &VerificationKey,
     header: &Header,
     seal_path: PathBuf,
@@ -117,12 +119,14 @@ fn anchor(
             path: seal_path,
             epoch,
         }),
+
+        // The secret authenticates each entry until a checkpoint names the next public key.
         (None, _) => Ok(None),
     }
 }
 
 /// Describes how a file's header does not continue the previous file.
-fn gap_between(before: &Place, header: &Header) -> Option<String> {
+fn gap_between(before: &SealPosition, header: &Header) -> Option<String> {
     let (epoch, next) = (header.epoch, before.epoch);
     if epoch < next {
         return Some(format!(
@@ -140,21 +144,21 @@ fn gap_between(before: &Place, header: &Header) -> Option<String> {
     None
 }
 
-impl Walk<'_> {
-    fn finish(mut self, finding: Option<Finding>) -> FileCheck {
+impl SealWalk<'_> {
+    fn finish(mut self, finding: Option<SealFinding>) -> FileCheck {
         if finding.is_none() {
             if self.unsigned && self.keys.is_none() {
                 let text = "the end is not signed yet, and the public key alone does not verify it";
                 self.check.notes.push(text.into());
             }
-            self.check.end = Some(self.place);
+            self.check.end = Some(self.position);
         }
         self.check.finding = finding;
         self.check
     }
 
-    fn find(&self, what: String) -> Option<Finding> {
-        Some(Finding {
+    fn find(&self, what: String) -> Option<SealFinding> {
+        Some(SealFinding {
             path: self.log.to_owned(),
             bytes: Some(self.covered..self.covered),
             line: Some(self.bytes.line()),
@@ -163,12 +167,12 @@ impl Walk<'_> {
         })
     }
 
-    fn entries(&mut self) -> io::Result<Option<Finding>> {
+    fn entries(&mut self) -> io::Result<Option<SealFinding>> {
         let mut at = 0;
         while at < self.entries.len() {
             let Some(found) = entry::next(&self.entries[at..]) else {
-                let place = at + HEADER_BYTES;
-                return Ok(self.find(format!("the seal is cut or altered at its byte {place}")));
+                let position = at + HEADER_BYTES;
+                return Ok(self.find(format!("the seal is cut or altered at its byte {position}")));
             };
             if let Some(what) = self.authenticate(&found) {
                 return Ok(self.find(what));
@@ -179,6 +183,7 @@ impl Walk<'_> {
             at += found.bytes;
         }
 
+        // A whole seal may still be shorter than its log.
         let tail = self.bytes.rest()?;
         if tail > 0 {
             let mut finding = self.find(format!(
@@ -195,10 +200,10 @@ impl Walk<'_> {
 
     /// Checks that the entry is the next one and was made with its keys. Returns what is wrong if
     /// not.
-    fn authenticate(&mut self, found: &Found<'_>) -> Option<String> {
+    fn authenticate(&mut self, found: &DecodedEntry<'_>) -> Option<String> {
         let entry = &found.entry;
-        let (epoch, index) = (self.place.epoch, self.place.index);
-        let chain = self.place.chain.after(found.sized_body);
+        let (epoch, index) = (self.position.epoch, self.position.index);
+        let chain = self.position.chain.after(found.sized_body);
         if (entry.epoch, entry.index) != (epoch, index) {
             let (e, i) = (entry.epoch, entry.index);
             return Some(if (e, i) > (epoch, index) {
@@ -214,7 +219,7 @@ impl Walk<'_> {
             }
         }
 
-        if let (Some(signature), Some(public)) = (&found.signature, &self.place.public) {
+        if let (Some(signature), Some(public)) = (&found.signature, &self.position.public) {
             if !signature_holds(public, &chain.0, signature) {
                 return Some(format!(
                     "the signature that ends epoch {epoch} does not hold: an entry of it is altered"
@@ -222,18 +227,18 @@ impl Walk<'_> {
             }
         }
 
-        self.place.chain = chain;
-        self.place.time_ms = entry.time_ms;
+        self.position.chain = chain;
+        self.position.time_ms = entry.time_ms;
         match &entry.kind {
             EntryKind::Checkpoint { next_public, .. } => {
-                self.place.public = Some(*next_public);
-                self.place.epoch = epoch.saturating_add(1);
-                self.place.index = 0;
+                self.position.public = Some(*next_public);
+                self.position.epoch = epoch.saturating_add(1);
+                self.position.index = 0;
                 self.unsigned = false;
                 self.keys.as_mut().map(Keys::next_epoch);
             }
             _ => {
-                self.place.index = index.saturating_add(1);
+                self.position.index = index.saturating_add(1);
                 self.unsigned = true;
                 self.keys.as_mut().map(Keys::step);
             }
@@ -242,9 +247,9 @@ impl Walk<'_> {
         None
     }
 
-    fn apply(&mut self, entry: &Entry<'_>) -> io::Result<Option<Finding>> {
-        self.place.is_rotated = false;
-        self.place.is_closed = false;
+    fn apply(&mut self, entry: &SealEntry<'_>) -> io::Result<Option<SealFinding>> {
+        self.position.is_rotated = false;
+        self.position.is_closed = false;
         match &entry.kind {
             EntryKind::Commit {
                 is_late,
@@ -252,6 +257,7 @@ impl Walk<'_> {
                 length,
                 hashes,
             } => {
+                // Entries cover the log without gaps or overlaps.
                 if *start != self.covered {
                     let what = format!("the seal goes on at byte {start}: entries are missing");
                     return Ok(self.find(what));
@@ -268,8 +274,8 @@ impl Walk<'_> {
                 self.check.intact_bytes = self.covered;
             }
             EntryKind::Checkpoint { reason, .. } => {
-                self.place.is_rotated = *reason == Reason::Rotate;
-                self.place.is_closed = *reason == Reason::Close;
+                self.position.is_rotated = *reason == Reason::Rotate;
+                self.position.is_closed = *reason == Reason::Close;
             }
             EntryKind::Open {
                 flags,
@@ -288,12 +294,12 @@ impl Walk<'_> {
         sealed_ms: u64,
         length: u64,
         hashes: &[u8],
-    ) -> io::Result<Option<Finding>> {
+    ) -> io::Result<Option<SealFinding>> {
         let Some(mismatch) = self.bytes.check(length, hashes)? else {
             return Ok(None);
         };
         let what = blocks::describe(&mismatch, &mut self.bytes, self.entries);
-        Ok(Some(Finding {
+        Ok(Some(SealFinding {
             path: self.log.to_owned(),
             bytes: Some(mismatch.start..mismatch.start + mismatch.expected),
             line: Some(mismatch.line),
@@ -322,7 +328,7 @@ impl Walk<'_> {
         String::new()
     }
 
-    fn late(&mut self, length: u64, time_ms: u64) -> Option<Finding> {
+    fn late(&mut self, length: u64, time_ms: u64) -> Option<SealFinding> {
         let (start, end) = (self.covered, self.covered + length);
         let time = time_text(time_ms);
         if self.opened.in_order {
@@ -346,8 +352,8 @@ impl Walk<'_> {
         None
     }
 
-    fn open(&mut self, flags: u8, found: u64, sealed: u64, time_ms: u64) -> Option<Finding> {
-        self.opened = Opened {
+    fn open(&mut self, flags: u8, found: u64, sealed: u64, time_ms: u64) -> Option<SealFinding> {
+        self.opened = LastOpen {
             is_first: flags & entry::FIRST != 0,
             in_order: flags & entry::IN_ORDER != 0,
         };

@@ -2,7 +2,7 @@
 
 mod blocks;
 mod file;
-mod place;
+mod position;
 mod report;
 
 use std::io;
@@ -14,9 +14,9 @@ use rustix::io::Errno;
 
 use super::keys::{Keys, SeriesId};
 use super::{now_ms, state, state_path, time_text, VerificationKey};
-use place::Place;
+use position::SealPosition;
 use report::FileCheck;
-pub use report::{Checked, End, Finding, Note, Report};
+pub use report::{Checked, End, Note, Report, SealFinding};
 
 /// Time to wait before a second check: a running journal writes the log first and its seal a moment
 /// later.
@@ -88,17 +88,22 @@ pub fn verify(
     options: Options,
 ) -> Result<Report, VerifyError> {
     let mut report = Report::default();
-    let mut place: Option<Place> = None;
+    let mut position: Option<SealPosition> = None;
     // Read before the seal: a running journal's keys are ahead of a seal that was read earlier.
     let host = logs.last().and_then(|log| state::peek(&state_path(log)));
     let mut unsealed: Vec<&PathBuf> = Vec::new();
     for (number, log) in logs.iter().enumerate() {
         let is_last = number + 1 == logs.len();
-        let checked = match check(log, key, place.as_ref(), is_last && is_being_written(log))? {
+        let checked = match check(
+            log,
+            key,
+            position.as_ref(),
+            is_last && is_being_written(log),
+        )? {
             Some(checked) => checked,
-            None if place.is_some() => {
+            None if position.is_some() => {
                 let what = "its seal is missing".to_owned();
-                report.finding = Some(Finding::of_file(log, what));
+                report.finding = Some(SealFinding::of_file(log, what));
                 return Ok(report);
             }
             None => {
@@ -106,17 +111,17 @@ pub fn verify(
                 continue;
             }
         };
-        if place.is_none() {
+        if position.is_none() {
             report.note_beginning(&unsealed, &checked, log);
         }
         let end = report.take(log, checked);
         if report.finding.is_some() {
             return Ok(report);
         }
-        place = end;
+        position = end;
     }
 
-    let (Some(log), Some(end)) = (logs.last(), place) else {
+    let (Some(log), Some(end)) = (logs.last(), position) else {
         let path = logs.first().cloned().unwrap_or_default();
         let seal = super::seal_path(&path);
         return Err(VerifyError::NotSealed { path, seal });
@@ -138,7 +143,7 @@ fn is_being_written(log: &Path) -> bool {
 fn check(
     log: &Path,
     key: &VerificationKey,
-    before: Option<&Place>,
+    before: Option<&SealPosition>,
     is_live: bool,
 ) -> Result<Option<FileCheck>, VerifyError> {
     let first = file::check(log, key, before)?;
@@ -154,17 +159,23 @@ fn check(
 /// Whether anything vouches for the end of the last file. What [`check_end`] finds is not known here.
 fn how_it_ends(
     log: &Path,
-    end: &Place,
+    end: &SealPosition,
     key: &VerificationKey,
     host: Option<(SeriesId, u32, u32)>,
     options: Options,
 ) -> End {
     let is_host_s = host.is_some_and(|(id, ..)| id == key.id);
-    match () {
-        () if end.is_closed || end.is_rotated && !options.is_complete => End::InOrder,
-        () if options.age_max.is_some() => End::Vouched,
-        () if options.is_complete && is_host_s && is_being_written(log) => End::Vouched,
-        () => End::Open,
+
+    if end.is_closed || end.is_rotated && !options.is_complete {
+        return End::InOrder;
+    }
+
+    // A journal that holds the lock would have used newer keys for anything that was cut off.
+    let is_held = options.is_complete && is_host_s && is_being_written(log);
+    if options.age_max.is_some() || is_held {
+        End::Vouched
+    } else {
+        End::Open
     }
 }
 
@@ -172,12 +183,12 @@ fn how_it_ends(
 fn check_end(
     report: &mut Report,
     log: &Path,
-    end: &Place,
+    end: &SealPosition,
     key: &VerificationKey,
     host: Option<(SeriesId, u32, u32)>,
     options: Options,
 ) {
-    let mut find = |what: String| report.finding = Some(Finding::of_file(log, what));
+    let mut find = |what: String| report.finding = Some(SealFinding::of_file(log, what));
     if !options.is_complete {
         return;
     }

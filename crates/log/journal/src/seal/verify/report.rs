@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::place::Place;
+use super::position::SealPosition;
 use crate::seal::time_text;
 
 /// The outcome for one file.
@@ -13,8 +13,8 @@ pub(super) struct FileCheck {
     pub(super) intact_bytes: u64,
     pub(super) until_ms: Option<u64>,
     pub(super) notes: Vec<String>,
-    pub(super) finding: Option<Finding>,
-    pub(super) end: Option<Place>,
+    pub(super) finding: Option<SealFinding>,
+    pub(super) end: Option<SealPosition>,
 }
 
 /// A file that was verified.
@@ -45,7 +45,7 @@ impl fmt::Display for Note {
 
 /// The first difference from what was sealed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct SealFinding {
     /// The log file.
     pub path: PathBuf,
     /// The bytes of the log that contain the difference, if known.
@@ -58,9 +58,9 @@ pub struct Finding {
     pub what: String,
 }
 
-impl Finding {
+impl SealFinding {
     pub(super) fn of_file(path: &Path, what: String) -> Self {
-        Finding {
+        SealFinding {
             path: path.to_owned(),
             bytes: None,
             line: None,
@@ -70,7 +70,7 @@ impl Finding {
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for SealFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.path.display())?;
         if let Some(bytes) = &self.bytes {
@@ -97,7 +97,7 @@ pub struct Report {
     /// Further remarks that the reader should know.
     pub notes: Vec<Note>,
     /// The first fault; `None` if the log is intact.
-    pub finding: Option<Finding>,
+    pub finding: Option<SealFinding>,
     /// State of the last file's end.
     pub end: End,
 }
@@ -147,7 +147,7 @@ impl Report {
                 self.note(path, "from before sealing began: not verified".into());
             } else if self.finding.is_none() {
                 let what = "its seal is missing: a later file continues an earlier seal";
-                self.finding = Some(Finding::of_file(path, what.into()));
+                self.finding = Some(SealFinding::of_file(path, what.into()));
             }
         }
 
@@ -158,7 +158,7 @@ impl Report {
     }
 
     /// Adds a file's outcome. Returns where the next file continues.
-    pub(super) fn take(&mut self, log: &Path, check: FileCheck) -> Option<Place> {
+    pub(super) fn take(&mut self, log: &Path, check: FileCheck) -> Option<SealPosition> {
         for text in check.notes {
             self.note(log, text);
         }
