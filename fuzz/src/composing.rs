@@ -113,7 +113,6 @@ fn system() -> StaticSystem {
         contents: contents.to_vec(),
         capabilities: Some(vec![2; 24]),
         real_path: None,
-        ..StaticFile::default()
     };
     let mounts = b"23 22 0:21 / /proc rw - proc proc rw\n";
     StaticSystem {

@@ -297,52 +297,6 @@ static void stop_helpers(void *daemon)
 }
 
 #define PAUSE_US 20000
-static void prepare_link(void)
-{
-	prepare_file();
-	expect("symlink", symlink("../away/file", "tree/link"), 0);
-}
-
-/* A call on a link in the directory of the rule, not on what that leads to; the way there is another one right after. */
-static void link_itself(int count)
-{
-	for (int i = 0; i < count; i++) {
-		unlink("way");
-		unlink("spare");
-		expect("symlink", symlink("tree", "way"), 0);
-		expect("symlink", symlink("away", "spare"), 0);
-		select_calls();
-		expect("fchownat",
-		       syscall(SYS_fchownat, AT_FDCWD, "way/link", 0, 0, AT_SYMLINK_NOFOLLOW), 0);
-		syscall(SYS_rename, "spare", "way");
-		unselect_calls();
-		made(1);
-	}
-}
-
-/* Another name of the file is made and removed at once. */
-static void unlinked_other_link(int count)
-{
-	for (int i = 0; i < count; i++) {
-		expect("link", link(FILE_PATH, "away/other"), 0);
-		expect("unlinkat", selected(SYS_unlinkat, AT_FDCWD, NAME("away/other"), 0, 0), 0);
-	}
-}
-
-/* Another file takes the place of the file's other name. */
-static void replaced_other_link(int count)
-{
-	for (int i = 0; i < count; i++) {
-		expect("link", link(FILE_PATH, "away/other"), 0);
-		write_file("spare", "text", 0600);
-		expect("renameat",
-		       selected(SYS_renameat, AT_FDCWD, NAME("spare"), AT_FDCWD,
-				NAME("away/other")),
-		       0);
-		unlink("away/other");
-	}
-}
-
 /* Long enough for the daemon to have decided, if nothing but the signals delays it. */
 #define DECISION_S 2
 
@@ -380,9 +334,6 @@ const struct technique later_techniques[] = {
 	{ "links-long", links_long, 5, prepare_file },
 	{ "links-crowded", links_crowded, 5, prepare_file },
 	{ "links-crowded-directory", links_crowded_directory, 5, prepare_file },
-	{ "link-itself", link_itself, 5, prepare_link },
-	{ "unlinked-other-link", unlinked_other_link, 5, prepare_file },
-	{ "replaced-other-link", replaced_other_link, 5, prepare_file },
 	{ "helpers-stopped", helpers_stopped, 50, prepare_file },
 	{ 0 },
 };

@@ -459,7 +459,11 @@ impl Planner {
 
         for (entry, nr) in links::makers(rules, &self.calls, context.entries) {
             if !self.calls.contains_key(&(entry, nr)) {
-                let shape = links::shape_of(entry, nr, context.entries);
+                let shape = match (entry, context.entries.arch(entry)) {
+                    (Entry::Uring, _) => uring::shape_of_op(nr),
+                    (_, Some(arch)) => shape(arch, nr),
+                    (_, None) => continue,
+                };
                 self.call(entry, nr, shape, &[])?;
             }
             self.builder.flag_spec(entry, nr, tables::SPEC_MAKES_LINKS);

@@ -92,37 +92,26 @@ __noinline int mark_named(struct work *w, __u32 i)
 /* Time after which the daemon has seen the hard links of the objects that rules name: it looks each second. */
 #define LINKS_SEEN_NS 10000000000ULL
 
-/*
- * Notes that a call with this spec and result may have made a hard link. As the next function, one that
- * the verifier goes through once; callers do not branch for it, which would double what follows.
- */
-__noinline int note_link(__u32 spec, __s64 ret)
+/* Notes that a hard link may have been made. */
+static __always_inline void note_link(void)
 {
 	__u32 first = 0;
-	struct cpu_state *state;
+	struct cpu_state *state = bpf_map_lookup_elem(&cpu_states, &first);
 
-	if (!(spec & TABLE_SPEC_MAKES_LINKS) || ret)
-		return 0;
-	state = bpf_map_lookup_elem(&cpu_states, &first);
 	if (state)
 		state->linked_ns = bpf_ktime_get_ns();
-	return 0;
 }
 
 /*
  * Whether what the call has removed at a name, or replaced by a rename, may be an object of a rule that
  * has other names: it is gone, so that only its name can tell.
  */
-__noinline int may_remove_link(struct work *w, __u32 i)
+static __always_inline bool may_remove_link(struct table *table, const struct work *w, __u32 i)
 {
-	struct table *table = this_table();
+	bool is_removed = i ? w->spec.kind == KIND_RENAME : w->spec.flags & SPEC_REMOVES;
 	struct cpu_state *state;
-	bool is_removed;
 	__u32 first = 0;
 
-	if (!w || !table)
-		return true;
-	is_removed = i ? w->spec.kind == KIND_RENAME : w->spec.flags & SPEC_REMOVES;
 	if (!is_removed || w->ret)
 		return false;
 	if (row_at(table, TABLE_LINKS)->a)
@@ -158,7 +147,7 @@ __noinline int is_unmarked(struct table *table, struct work *w, __u32 spec)
 	    id_admitted((const __u32 *)row_at(table, spec + 1),
 			(const __u32 *)row_at(table, spec + 2), bpf_get_current_task_btf()))
 		return false;
-	if (may_remove_link(w, w->spec.kind == KIND_RENAME))
+	if (may_remove_link(table, w, w->spec.kind == KIND_RENAME))
 		return false;
 	m = &w->marks;
 	switch (w->spec.kind) {

@@ -381,7 +381,8 @@ static __always_inline int uring_submitted(struct io_kiocb *req, __u32 op)
 	if (!find_call(&call, ENTRY_URING, op))
 		return 0;
 	/* Its result is not waited for: what follows it may come at once. */
-	note_link(call.what.spec, 0);
+	if (call.what.spec & TABLE_SPEC_MAKES_LINKS)
+		note_link();
 
 	cpu = state_of_cpu();
 	if (!cpu || !audited(task))

@@ -229,20 +229,6 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_several_names_has_links_and_so_may_one_of_which_nothing_is_known() {
-        let with = |count, mode| {
-            let mut system = system();
-            let file = system.files.get_mut("/link").expect("a file");
-            file.hard_links.count = count;
-            file.inode.mode = mode;
-            entry(b"/link", &system).has_links
-        };
-        assert_eq!([1, 2].map(|count| with(count, 0o100644)), [false, true]);
-        assert!(!with(2, 0o040755), "a directory");
-        assert!(!entry(b"/nowhere", &system()).has_links);
-    }
-
-    #[test]
     fn links_in_the_directory_of_a_watch_are_resolved_also_if_the_file_is_missing() {
         let there = entry(b"/link/dir", &system());
         assert_eq!(there.canonical, b"/real/dir");

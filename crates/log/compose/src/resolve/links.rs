@@ -67,7 +67,7 @@ fn may_have_changed(path: &[u8], object: ObjectId, event: &Event<'_>, system: &d
     let now = system.inode(&path, false);
     let links = system.hard_links(&path);
     let is_it = now.is_some_and(|now| (now.dev, now.ino) == (object.dev, object.ino));
-    let (Some(links), true) = (links, is_it) else {
+    let Some(links) = links.filter(|_| is_it) else {
         return true;
     };
 
@@ -94,104 +94,5 @@ fn possibly(object: ObjectId) -> Name {
         object: Proven::AtEnd,
         place: Proven::AtEnd,
         ..Name::default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::static_system::{StaticFile, StaticSystem};
-    use crate::system::HardLinks;
-    use crate::test_frame::TestFrame;
-    use plan::PathIdentity;
-    use record::record::Inode;
-    use record::wire::{tarsier_found, tarsier_inode};
-    use std::sync::atomic::AtomicU64;
-    use zerocopy::IntoBytes;
-
-    const CONF: ObjectId = ObjectId { dev: 1, ino: 9 };
-    /// When the call ended, by the clock that does not stand still with the time of day.
-    const ENDED_NS: u64 = 100_000_000_000;
-
-    /// A system on which `/etc/conf` is this object, last changed so long before the call ended.
-    fn system(ino: u64, before_ns: u64) -> StaticSystem {
-        let inode = Inode {
-            dev: CONF.dev,
-            ino,
-            ..Inode::default()
-        };
-        let changed_ns = StaticSystem::BOOTED_NS + ENDED_NS - before_ns;
-        let file = StaticFile {
-            inode,
-            hard_links: HardLinks {
-                count: 1,
-                changed_ns,
-            },
-            ..StaticFile::default()
-        };
-        StaticSystem {
-            files: [("/etc/conf", file)].into(),
-            monotonic_ns: AtomicU64::new(ENDED_NS + 5),
-            ..StaticSystem::default()
-        }
-    }
-
-    /// Whether an unlink in a directory of this device may have removed `/etc/conf`, which a rule names.
-    fn may_be(known: u32, dev: u32, system: &StaticSystem) -> bool {
-        let mut identities = Identities::default();
-        let conf = PathIdentity {
-            object: Some(CONF),
-            ..PathIdentity::default()
-        };
-        identities.insert(b"/etc/conf".to_vec(), conf);
-        let parent = tarsier_inode {
-            valid: 1,
-            dev,
-            ..tarsier_inode::default()
-        };
-        let found = tarsier_found {
-            known,
-            parent,
-            ..tarsier_found::default()
-        };
-        let mut frame = TestFrame::of_named_call("unlink");
-        frame.header.frame.time_ns = ENDED_NS;
-        let frame = frame.part(wire::TARSIER_PART_FOUND, 0, found.as_bytes());
-        let bytes = frame.bytes();
-        let event = Event::parse(&bytes).expect("a frame");
-        let host = rules::StaticHost::new(abi::Arch::X86_64);
-        let rule = b"-a always,exit -S unlink -F path=/etc/conf";
-        let parsed = rules::parse_text(rules::Dialect::default(), "test", rule, &host);
-        let set = rules::RuleSet::build(parsed).expect("the rule is right");
-        let names = removed(&event, set.rules.iter(), &identities, system);
-        names.iter().any(|name| name.is_possible)
-    }
-
-    #[test]
-    fn what_was_removed_may_be_a_rules_object_that_has_just_changed() {
-        const LINKS: u32 = wire::TARSIER_FOUND_OTHER_LINKS;
-        const PARENT: u32 = wire::TARSIER_FOUND_PARENT;
-        let changed = system(CONF.ino, 1);
-        assert!(may_be(LINKS | PARENT, CONF.dev, &changed));
-        assert!(may_be(LINKS, 0, &changed), "its device is not known");
-        assert!(!may_be(LINKS | PARENT, 7, &changed), "on another device");
-        assert!(
-            !may_be(PARENT, CONF.dev, &changed),
-            "no object has other links"
-        );
-    }
-
-    #[test]
-    fn an_object_that_has_not_changed_for_long_was_not_removed() {
-        const KNOWN: u32 = wire::TARSIER_FOUND_OTHER_LINKS | wire::TARSIER_FOUND_PARENT;
-        assert!(!may_be(KNOWN, CONF.dev, &system(CONF.ino, LATE_NS + 1)));
-        assert!(may_be(KNOWN, CONF.dev, &system(CONF.ino, LATE_NS)));
-        let other = system(CONF.ino + 1, LATE_NS + 1);
-        assert!(
-            may_be(KNOWN, CONF.dev, &other),
-            "another object has the path"
-        );
-        let nothing = StaticSystem::default();
-        assert!(may_be(KNOWN, CONF.dev, &nothing), "nothing has the path");
     }
 }
