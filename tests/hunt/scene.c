@@ -8,7 +8,7 @@
 #define CALLS 60
 #define PAUSE_US 100
 /* Seconds after which a scene hangs. */
-#define LIMIT_S 60
+#define LIMIT_S 300
 
 struct place place;
 int pool[POOL];

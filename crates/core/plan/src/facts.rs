@@ -193,8 +193,6 @@ pub struct PathIdentity {
     pub former: Vec<ObjectId>,
     /// The roots of what is mounted below the directory.
     pub mounts: Vec<MountBelow>,
-    /// Whether the object may have other hard links.
-    pub has_links: bool,
 }
 
 /// What is mounted below a directory that a rule names.
@@ -343,11 +341,10 @@ impl Identities {
                 canonical,
                 directory,
                 mounts,
-                has_links,
                 ..
             } = identity.clone();
             let roots: Vec<ObjectId> = mounts.iter().map(|mount| mount.root).collect();
-            (object, canonical, directory, roots, has_links)
+            (object, canonical, directory, roots)
         };
 
         self.paths.len() == other.paths.len()

@@ -95,7 +95,7 @@ impl Gate {
     }
 
     /// Admits no call.
-    pub(crate) const CLOSED: Gate = Gate {
+    const CLOSED: Gate = Gate {
         fact: Fact::Auid,
         mask: 0,
         ranges: [(1, 1); 2],

@@ -16,7 +16,6 @@ mod gate;
 mod hooks;
 mod kernel;
 mod labelling;
-mod links;
 mod lint;
 mod mark_key;
 mod marks;
@@ -60,7 +59,6 @@ pub use gate::{Gate, GateExplanation};
 pub use hooks::{Hooks, SysExit, FUNCTIONS_MAX, PER_SYSCALL_MAX, PER_SYSCALL_NS, TP_BTF_NS};
 pub use kernel::{explain_kernel, KERNEL_NOTES};
 pub use labelling::with_labels;
-pub use links::path as path_of;
 pub use lint::{lint, lint_settings, Finding, Lint};
 pub use marks::{value as mark_value, Hit, Marks, Seen};
 pub use optimise::{

@@ -10,7 +10,6 @@ use crate::executables::Executables;
 use crate::facts::{Entry, Facts, Identities};
 use crate::gate::{self, Gate};
 use crate::hooks::Hooks;
-use crate::links;
 use crate::marks::{Marks, Seen};
 use crate::shadow::shadowing;
 use crate::tables::{self, Builder, Row, TooLarge, Values, Verdict};
@@ -146,10 +145,6 @@ impl Plan {
         }
 
         let task_list = planner.task_list(&rules, context)?;
-        if !capabilities.form().trampoline {
-            planner.links(&rules, context)?;
-        }
-
         let builder = &mut planner.builder;
         builder.all_marks(&marks, &executables.marks(identities));
         let notes = notes(&rules, &mut planner, entries, capabilities);
@@ -301,7 +296,7 @@ impl Plan {
 
         let row = self.call_row(facts.entry, facts.nr);
         let mut values = self.values(facts, &call.shape, identities);
-        let without_mark = Gate::at(&self.rows, (row.spec & tables::SPEC_ROW) + 1);
+        let without_mark = Gate::at(&self.rows, (row.spec & !tables::SPEC_ONLY_MARKED) + 1);
         let value = |fact: crate::Fact| values.fact[fact as usize];
         if gate::lacks_mark(&row, without_mark, value, seen.as_ref(), facts.result) {
             return Decision::Drop;
@@ -451,27 +446,6 @@ impl Planner {
         Ok(())
     }
 
-    /// Watches what makes hard links, and says whether objects of rules have several.
-    fn links(&mut self, rules: &[Rule], context: Context<'_>) -> Result<(), TooLarge> {
-        let has_several = links::are_several(rules, context.identities);
-        let a = u64::from(has_several);
-        self.builder.set(tables::LINKS, Row { a, b: 0 });
-
-        for (entry, nr) in links::makers(rules, &self.calls, context.entries) {
-            if !self.calls.contains_key(&(entry, nr)) {
-                let shape = match (entry, context.entries.arch(entry)) {
-                    (Entry::Uring, _) => uring::shape_of_op(nr),
-                    (_, Some(arch)) => shape(arch, nr),
-                    (_, None) => continue,
-                };
-                self.call(entry, nr, shape, &[])?;
-            }
-            self.builder.flag_spec(entry, nr, tables::SPEC_MAKES_LINKS);
-        }
-
-        Ok(())
-    }
-
     fn call(
         &mut self,
         entry: Entry,
@@ -496,7 +470,6 @@ impl Planner {
         // io_uring operations are matched before their result is known.
         let gate = match entry {
             Entry::Uring => None,
-            _ if candidates.is_empty() => Some(Gate::CLOSED),
             _ => Gate::of(candidates, &shape),
         };
         let gate = gate.map_or(0, |gate| self.gate(gate));

@@ -43,8 +43,6 @@ pub const EXECUTABLES: usize = 3;
 pub const MARK_FILTER: usize = 4;
 /// Row of the factors of the hashes of all marks.
 pub const MARK_KEY: usize = 5;
-/// Row that says whether an object of a `path=` condition has several hard links.
-pub const LINKS: usize = 6;
 /// Limit of the slots that are looked at for one mark.
 pub const MARK_PROBES: u32 = crate::marks::PROBES as u32;
 /// Bit of the second word of a mark: an object with this mark proves its path.
@@ -58,12 +56,6 @@ pub const GATE_LATER: u32 = 1 << 31;
 /// Bit of a call's spec: rules select the call only if it fails or reaches something with a mark.
 pub const SPEC_ONLY_MARKED: u32 = 1 << 31;
 
-/// Bit of a call's spec: if the call succeeds, it has made a hard link.
-pub const SPEC_MAKES_LINKS: u32 = 1 << 30;
-
-/// Bits of a call's spec that are the number of its row.
-pub const SPEC_ROW: u32 = SPEC_MAKES_LINKS - 1;
-
 /// `struct table_call` of tables.h: the entry of a call in the tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Call {
@@ -71,7 +63,7 @@ pub struct Call {
     pub pages: u32,
     /// First row of the gate, and [`GATE_LATER`]; 0 if there is none.
     pub gate: u32,
-    /// Row of the spec, [`SPEC_ROW`], and flags, `SPEC_x` of 32 bits.
+    /// Row of the spec, and [`SPEC_ONLY_MARKED`].
     pub spec: u32,
     /// Number of pages.
     pub npages: u16,
@@ -282,14 +274,6 @@ impl Builder {
     /// Sets one row.
     pub fn set(&mut self, row: usize, value: Row) {
         self.rows[row] = value;
-    }
-
-    /// Adds a flag to the spec of a call.
-    pub fn flag_spec(&mut self, entry: Entry, nr: u32, flag: u32) {
-        let row = &mut self.rows[call_row(entry, nr)];
-        let mut call = Call::from_row(*row);
-        call.spec |= flag;
-        *row = call.row();
     }
 
     /// Adds a row at the end and returns its index.

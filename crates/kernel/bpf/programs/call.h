@@ -27,7 +27,7 @@ static __always_inline bool find_call(struct call *call, __u32 arch, __u32 nr)
 	return call->what.pages != 0;
 }
 
-/* Copies the spec of a call. row_at() takes its flags off. */
+/* Copies the spec of a call. row_at() takes TABLE_SPEC_ONLY_MARKED off. */
 static __always_inline void find_spec(struct call *call, struct work *w)
 {
 	w->spec_row = *row_at(call->table, call->what.spec);

@@ -9,7 +9,6 @@
 #include "find.h"
 #include "marks.h"
 #include "match.h"
-#include "named.h"
 #include "objects.h"
 #include "walk.h"
 
@@ -104,35 +103,23 @@ static __always_inline bool find_take_text(struct work *w, __u32 i)
 
 /*
  * Adds the directories above what was found, if `reached` is known of it: where a mount shows a
- * directory that a rule names, the path does not tell. The last name is in a directory of its own where
- * a link or a mount led on from there: that counts, too, and only together they are all.
+ * directory that a rule names, the path does not tell.
  */
 static __always_inline void find_directories(struct work *w, __u32 reached)
 {
 	struct find *f = &w->find;
-	struct dentry *found = (struct dentry *)f->dentry;
-	__u64 above[2] = { f->dir, f->dentry };
-	__u32 i, missing = 0;
 
-	if (!(event_of(w)->flags & TARSIER_UNDECIDED) || !(f->found.known & reached))
-		return;
-	if (f->dir == f->dentry || f->dir == (__u64)READ(found, d_parent))
-		above[0] = 0;
-	for (i = 0; i < 2; i++) {
-		struct walk walk = { .w = w, .shown = (struct dentry *)above[i] };
+	if (event_of(w)->flags & TARSIER_UNDECIDED && f->found.known & reached) {
+		struct walk walk = { .w = w, .shown = (struct dentry *)f->dentry };
 
-		if (above[i] && !part_above(w, &walk))
-			missing = 1;
+		if (part_above(w, &walk))
+			f->found.known |= TARSIER_FOUND_ABOVE;
 	}
-	if (!missing)
-		f->found.known |= TARSIER_FOUND_ABOVE;
 }
 
 /* Adds what path argument `i` leads to. */
 __noinline int find_path(struct work *w, __u32 i)
 {
-	struct table *table;
-
 	if (!w)
 		return 0;
 	i &= 1;
@@ -140,9 +127,6 @@ __noinline int find_path(struct work *w, __u32 i)
 		return 0;
 	find_text_of(w, i, !i && w->spec.flags & SPEC_REMOVES && !w->ret, true);
 	find_directories(w, TARSIER_FOUND_TARGET | TARSIER_FOUND_PARENT);
-	table = this_table();
-	if (table && may_remove_link(table, w, i))
-		w->find.found.known |= TARSIER_FOUND_OTHER_LINKS;
 	part_found(w, i, 0, &w->find.found);
 	if (event_of(w)->flags & TARSIER_UNDECIDED && w->find.found.known & TARSIER_FOUND_TARGET)
 		part_alias(w, w->find.dentry);

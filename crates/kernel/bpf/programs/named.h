@@ -89,37 +89,6 @@ __noinline int mark_named(struct work *w, __u32 i)
 	return w->marks.known;
 }
 
-/* Time after which the daemon has seen the hard links of the objects that rules name: it looks each second. */
-#define LINKS_SEEN_NS 10000000000ULL
-
-/* Notes that a hard link may have been made. */
-static __always_inline void note_link(void)
-{
-	__u32 first = 0;
-	struct cpu_state *state = bpf_map_lookup_elem(&cpu_states, &first);
-
-	if (state)
-		state->linked_ns = bpf_ktime_get_ns();
-}
-
-/*
- * Whether what the call has removed at a name, or replaced by a rename, may be an object of a rule that
- * has other names: it is gone, so that only its name can tell.
- */
-static __always_inline bool may_remove_link(struct table *table, const struct work *w, __u32 i)
-{
-	bool is_removed = i ? w->spec.kind == KIND_RENAME : w->spec.flags & SPEC_REMOVES;
-	struct cpu_state *state;
-	__u32 first = 0;
-
-	if (!is_removed || w->ret)
-		return false;
-	if (row_at(table, TABLE_LINKS)->a)
-		return true;
-	state = bpf_map_lookup_elem(&cpu_states, &first);
-	return state && state->linked_ns && bpf_ktime_get_ns() - state->linked_ns < LINKS_SEEN_NS;
-}
-
 /* Finds the marks of the names of a call that has succeeded. */
 static __always_inline void find_marks_of_names(struct work *w)
 {
@@ -146,8 +115,6 @@ __noinline int is_unmarked(struct table *table, struct work *w, __u32 spec)
 	if (!(spec & TABLE_SPEC_ONLY_MARKED) &&
 	    id_admitted((const __u32 *)row_at(table, spec + 1),
 			(const __u32 *)row_at(table, spec + 2), bpf_get_current_task_btf()))
-		return false;
-	if (may_remove_link(table, w, w->spec.kind == KIND_RENAME))
 		return false;
 	m = &w->marks;
 	switch (w->spec.kind) {

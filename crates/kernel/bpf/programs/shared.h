@@ -83,8 +83,7 @@ struct cpu_state {
 	__u64 canary; /* the last canary call that was seen */
 	__u64 processes_lost; /* frames of kind PROCESS that found no room */
 	__u64 put_bytes; /* bytes of the ring that frames have taken since its beginning */
-	__u64 linked_ns; /* time of the last hard link that was made; of the first CPU only */
-	__u64 pad[4]; /* up to whole cache lines: other CPUs write to the next entries */
+	__u64 pad[5]; /* up to whole cache lines: other CPUs write to the next entries */
 };
 
 /* Events of a rule: selected by the first stage, lost, over budget. Slot 0: undecided events. */

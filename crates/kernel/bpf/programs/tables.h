@@ -11,7 +11,6 @@
  *   row TABLE_MARK_FILTER  { first word, words - 1 } of the filter of the marks of path= and dir=:
  *                          a bit for each name and object with a mark
  *   row TABLE_MARK_KEY     two odd factors, chosen at random, of the hashes of all marks
- *   row TABLE_LINKS        { 1 if an object of a path= condition has several hard links }
  *   row TABLE_INDEX + i    i = arch * TABLE_CALLS + nr: struct table_call
  *   anywhere after         struct table_spec, pages, lookups, entries
  */
@@ -33,7 +32,6 @@
 #define TABLE_EXECUTABLES 3
 #define TABLE_MARK_FILTER 4
 #define TABLE_MARK_KEY 5
-#define TABLE_LINKS 6
 
 /* Bounds for the evaluation of one call. */
 #define TABLE_PAGES_MAX 64
@@ -45,7 +43,6 @@
 #define TABLE_MARK_PROBES 4
 #define TABLE_GATE_LATER 2147483648 /* the gate asks about the workload, which takes a work area */
 #define TABLE_SPEC_ONLY_MARKED 2147483648 /* a call that succeeds needs a mark to be selected */
-#define TABLE_SPEC_MAKES_LINKS 1073741824 /* a call that succeeds has made a hard link */
 #define TABLE_MARK_PROOF_BIT 32 /* of the second word of a mark */
 #define TABLE_MARK_KERNEL_BIT 33
 
@@ -64,7 +61,7 @@ struct table_call {
 	__u32 pages; /* first row of the list of pages; 0: no rule watches the call */
 	__u32 gate; /* first of the two rows of its struct gate, and TABLE_GATE_LATER; 0: none */
 	/*
-	 * Row of its struct table_spec, and flags, TABLE_SPEC_x. In the next two rows is a struct gate
+	 * Row of its struct table_spec, and TABLE_SPEC_ONLY_MARKED. In the next two rows is a struct gate
 	 * on an id of the task: that of the rules which select calls that have reached nothing with a mark.
 	 */
 	__u32 spec;

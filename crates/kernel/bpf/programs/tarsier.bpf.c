@@ -184,8 +184,6 @@ static __always_inline int call_returned(struct task_struct *task, struct pt_reg
 	if (given == NO_CALL)
 		given = nr;
 	ret = call_result(ret, compat);
-	if (call.what.spec & TABLE_SPEC_MAKES_LINKS && !ret)
-		note_link();
 
 	/* Closed first: the next equal call would take an open note for its own. */
 	ended = 0;

@@ -13,7 +13,6 @@
 #include "base.h"
 #include "call.h"
 #include "found.h"
-#include "named.h"
 #include "objects.h"
 #include "parts.h"
 #include "uring_args.h"
@@ -380,9 +379,6 @@ static __always_inline int uring_submitted(struct io_kiocb *req, __u32 op)
 	op = uring_number(req, op);
 	if (!find_call(&call, ENTRY_URING, op))
 		return 0;
-	/* Its result is not waited for: what follows it may come at once. */
-	if (call.what.spec & TABLE_SPEC_MAKES_LINKS)
-		note_link();
 
 	cpu = state_of_cpu();
 	if (!cpu || !audited(task))

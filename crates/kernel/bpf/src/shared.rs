@@ -181,8 +181,7 @@ pub struct cpu_state {
     pub canary: __u64,
     pub processes_lost: __u64,
     pub put_bytes: __u64,
-    pub linked_ns: __u64,
-    pub pad: [__u64; 4usize],
+    pub pad: [__u64; 5usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -213,9 +212,7 @@ const _: () = {
         [::core::mem::offset_of!(cpu_state, processes_lost) - 136usize];
     ["Offset of field: cpu_state::put_bytes"]
         [::core::mem::offset_of!(cpu_state, put_bytes) - 144usize];
-    ["Offset of field: cpu_state::linked_ns"]
-        [::core::mem::offset_of!(cpu_state, linked_ns) - 152usize];
-    ["Offset of field: cpu_state::pad"][::core::mem::offset_of!(cpu_state, pad) - 160usize];
+    ["Offset of field: cpu_state::pad"][::core::mem::offset_of!(cpu_state, pad) - 152usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]

@@ -71,22 +71,12 @@ fn entry(path: &[u8], system: &dyn System) -> PathIdentity {
 
     let canonical = canonical.map(|path| path.into_os_string().into_vec());
     let canonical = canonical.unwrap_or_default();
-    let found = inode(path, false, system);
     PathIdentity {
-        object: found.map(object),
-        has_links: found.is_some_and(|found| has_links(path, found, system)),
+        object: inode(path, false, system).map(object),
         directory: directory_of(&canonical, system),
         canonical,
         ..PathIdentity::default()
     }
-}
-
-/// Whether the object at a path may have other hard links; directories have none.
-fn has_links(path: &[u8], found: Inode, system: &dyn System) -> bool {
-    const S_IFMT: u16 = 0o170000;
-    const S_IFDIR: u16 = 0o040000;
-    let links = || system.hard_links(&CString::new(path).ok()?);
-    found.mode & S_IFMT != S_IFDIR && links().is_none_or(|links| links.count > 1)
 }
 
 fn directory(path: &[u8], mounts: &Mounts, system: &dyn System) -> PathIdentity {

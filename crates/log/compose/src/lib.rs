@@ -42,6 +42,6 @@ pub use processes::{LookedAt, ProcessCounts};
 pub use resolve::{elf_interpreter, Item};
 pub use static_system::{StaticFile, StaticSystem};
 pub use system::{
-    directories_above, kernel_dev, Cgroup, ExecutedFile, HardLinks, KernelFile, Origin, Sign,
-    System, HEAD_BYTES_MAX,
+    directories_above, kernel_dev, Cgroup, ExecutedFile, KernelFile, Origin, Sign, System,
+    HEAD_BYTES_MAX,
 };

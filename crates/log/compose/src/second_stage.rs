@@ -239,8 +239,6 @@ fn decide(
     }
     names.extend(aliases(event, identities));
     names.extend(entries(resolver.items(), identities));
-    let remaining = generation.remaining(event).map(|(_, rule)| rule);
-    names.extend(resolver.removed_links(event, remaining, identities));
 
     // What is not known now may be what a rule names, unless the call found nothing.
     let has_found = has_reached || event.exit() != Some(ENOENT);

@@ -1,6 +1,6 @@
 //! A system with fixed contents, for tests and the fuzzer.
 
-use crate::system::{Cgroup, ExecutedFile, HardLinks, KernelFile, Origin, Sign, System};
+use crate::system::{Cgroup, ExecutedFile, KernelFile, Origin, Sign, System};
 use plan::ObjectId;
 use record::record::Inode;
 use record::{ContainerNames, Digests, NameAnswer, NoDigest, SHA256_BYTES};
@@ -19,8 +19,6 @@ pub struct StaticFile {
     pub capabilities: Option<Vec<u8>>,
     /// The path without symbolic links, if it is a different one. The file is then a link to that path.
     pub real_path: Option<&'static str>,
-    /// See [`System::hard_links`].
-    pub hard_links: HardLinks,
 }
 
 /// A system that consists only of what its fields hold. Its clocks stand still.
@@ -96,10 +94,6 @@ impl System for StaticSystem {
             self.file(path)
         };
         found.map(|file| file.inode)
-    }
-
-    fn hard_links(&self, path: &CStr) -> Option<HardLinks> {
-        self.file(path).map(|file| file.hard_links)
     }
 
     fn real_path(&self, path: &CStr) -> Option<Vec<u8>> {

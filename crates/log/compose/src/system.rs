@@ -6,15 +6,6 @@ use record::{ContainerNames, Digests, HashedFile, NameAnswer};
 use std::borrow::Cow;
 use std::ffi::{CStr, CString};
 
-/// The hard links of an object.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HardLinks {
-    /// Number of links.
-    pub count: u32,
-    /// The last change of the object, its links included: `st_ctime`, in nanoseconds since 1970.
-    pub changed_ns: u64,
-}
-
 /// The system whose events are composed: the running one (crate `lookup`), or in tests
 /// [`StaticSystem`](crate::StaticSystem).
 ///
@@ -44,9 +35,6 @@ pub trait System: Send + Sync {
     /// The object at `path`: stat(2) if `follow`, else lstat(2). Devices are in the kernel's own encoding
     /// ([`kernel_dev`]).
     fn inode(&self, path: &CStr, follow: bool) -> Option<Inode>;
-
-    /// The hard links of the object at `path`, a symbolic link at its end itself.
-    fn hard_links(&self, path: &CStr) -> Option<HardLinks>;
 
     /// `path` without symbolic links, as realpath(3) returns it; `None` if any part of it does not exist.
     fn real_path(&self, path: &CStr) -> Option<Vec<u8>>;

@@ -310,8 +310,6 @@ enum tarsier_found_what {
 	TARSIER_FOUND_WRITABLE = 1 << 10,
 	/* the mode of a directory on the way does not let the task search it */
 	TARSIER_FOUND_BARRED = 1 << 11,
-	/* what was removed there may be an object of a rule, by another hard link */
-	TARSIER_FOUND_OTHER_LINKS = 1 << 12,
 };
 
 /* An entry of an object, without its name. */

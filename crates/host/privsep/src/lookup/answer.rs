@@ -5,7 +5,7 @@ use crate::lookup::devices::Devices;
 use crate::lookup::digest::Hasher;
 use crate::lookup::files;
 use crate::lookup::kernel;
-use crate::lookup::message::{hard_links_bytes, Asker, Content, Question};
+use crate::lookup::message::{Asker, Content, Question};
 use crate::lookup::object::Fault;
 use crate::lookup::walk::{Access, Gate};
 use nix::unistd::{Gid, Group, Uid, User};
@@ -40,7 +40,6 @@ pub(crate) fn to(
         }
         Question::Executable(pid) => kernel::executable(pid).map(bytes).ok_or(Fault::Missing),
         Question::Inode { path, .. }
-        | Question::HardLinks(path)
         | Question::RealPath(path)
         | Question::Capabilities(path, _)
         | Question::Head(path, ..)
@@ -61,9 +60,6 @@ pub(crate) fn to(
 fn at_path(question: Question<'_>, access: &mut Access<'_>) -> Result<Content<'static>, Fault> {
     match question {
         Question::Inode { path, follow } => files::inode(path, follow, access).map(Content::Inode),
-        Question::HardLinks(path) => {
-            files::hard_links(path, access).map(|links| bytes(hard_links_bytes(links)))
-        }
         Question::RealPath(path) => files::real_path(path, access).map(bytes),
         Question::Capabilities(path, of) => files::capabilities(path, of, access).map(bytes),
         Question::Head(path, of, bytes_max) => files::head(path, of, bytes_max, access).map(bytes),

@@ -1,9 +1,9 @@
 //! Looks up objects at paths, in the calling process.
 
 use crate::lookup::message::{Above, CAPABILITIES_BYTES};
-use crate::lookup::object::{changed, stat, Fault};
+use crate::lookup::object::{stat, Fault};
 use crate::lookup::walk::{self, Access, Root};
-use compose::{HardLinks, HEAD_BYTES_MAX};
+use compose::HEAD_BYTES_MAX;
 use plan::ObjectId;
 use record::record::Inode;
 use rustix::fd::{AsRawFd, OwnedFd};
@@ -61,19 +61,6 @@ pub(crate) fn inode(path: &[u8], follow: bool, access: &mut Access<'_>) -> Resul
         ouid: stat.stx_uid,
         ogid: stat.stx_gid,
         rdev: stat.stx_rdev_major << 20 | stat.stx_rdev_minor,
-    })
-}
-
-/// See [`compose::System::hard_links`].
-pub(crate) fn hard_links(path: &[u8], access: &mut Access<'_>) -> Result<HardLinks, Fault> {
-    let stat = stat(walk::open(path, false, access)?)?;
-    let (seconds, nanoseconds) = changed(&stat);
-    let whole = u64::try_from(seconds)
-        .unwrap_or(0)
-        .saturating_mul(1_000_000_000);
-    Ok(HardLinks {
-        count: stat.stx_nlink,
-        changed_ns: whole.saturating_add(nanoseconds.into()),
     })
 }
 

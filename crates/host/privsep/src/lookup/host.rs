@@ -7,9 +7,9 @@ use crate::lookup::budget::STEPS_MAX;
 use crate::lookup::cgroups;
 use crate::lookup::devices::Devices;
 use crate::lookup::kernel;
-use crate::lookup::message::{hard_links, Asker, Content, Question};
+use crate::lookup::message::{Asker, Content, Question};
 use crate::lookup::walk::Gate;
-use compose::{Cgroup, ExecutedFile, HardLinks, KernelFile, Sign, System};
+use compose::{Cgroup, ExecutedFile, KernelFile, Sign, System};
 use plan::ObjectId;
 use record::record::Inode;
 use record::{ContainerNames, Digests, NameAnswer, NoDigest};
@@ -68,10 +68,6 @@ impl System for Host {
             Content::Inode(inode) => Some(inode),
             _ => None,
         }
-    }
-
-    fn hard_links(&self, path: &CStr) -> Option<HardLinks> {
-        hard_links(self.answer(Question::HardLinks(path.to_bytes())))
     }
 
     /// None: commands need no digests.

@@ -4,7 +4,7 @@
 //! what it [waits for](Content::Waits). A path that no question can have is refused on both sides.
 
 use crate::frame::{self, FrameError};
-use compose::{ExecutedFile, HardLinks};
+use compose::ExecutedFile;
 use plan::ObjectId;
 use record::record::Inode;
 use record::{ContainerNames, Digests, HashedFile};
@@ -19,8 +19,6 @@ pub const PATH_BYTES_MAX: usize = 32 * 1024;
 const TEXT_BYTES_MAX: usize = PATH_BYTES_MAX;
 /// Bytes of the longest message: a path, and less than this many bytes of numbers.
 pub const BYTES_MAX: usize = PATH_BYTES_MAX + 128;
-/// Bytes of an answer to [`Question::HardLinks`].
-const HARD_LINKS_BYTES: usize = 12;
 /// `XATTR_CAPS_SZ` of linux/capability.h.
 pub(crate) const CAPABILITIES_BYTES: usize = 24;
 
@@ -35,9 +33,6 @@ pub enum Question<'a> {
         /// Whether a symbolic link at the end is followed.
         follow: bool,
     },
-    /// The hard links of the object at a path, a symbolic link at its end itself: 4 bytes for the number and 8 for the
-    /// last change.
-    HardLinks(#[serde(with = "serde_bytes")] &'a [u8]),
     /// The path without symbolic links.
     RealPath(#[serde(with = "serde_bytes")] &'a [u8]),
     /// The extended attribute `security.capability` of the object at a path.
@@ -72,7 +67,6 @@ impl<'a> Question<'a> {
     pub(crate) fn path(&self) -> Option<&'a [u8]> {
         match *self {
             Question::Inode { path, .. }
-            | Question::HardLinks(path)
             | Question::RealPath(path)
             | Question::Capabilities(path, _)
             | Question::Head(path, ..)
@@ -184,7 +178,6 @@ impl Content<'_> {
             (Question::Head(_, _, bytes_max), Content::Bytes(bytes)) => {
                 bytes.len() <= *bytes_max as usize
             }
-            (Question::HardLinks(_), Content::Bytes(bytes)) => bytes.len() == HARD_LINKS_BYTES,
             (
                 Question::RealPath(_)
                 | Question::User(_)
@@ -195,24 +188,6 @@ impl Content<'_> {
             _ => false,
         }
     }
-}
-
-/// Hard links as the bytes of an answer.
-pub(crate) fn hard_links_bytes(links: HardLinks) -> Vec<u8> {
-    let changed = links.changed_ns.to_le_bytes();
-    [&links.count.to_le_bytes()[..], &changed[..]].concat()
-}
-
-/// The inverse of [`hard_links_bytes`]; `None` for other contents.
-pub(crate) fn hard_links(content: Content<'_>) -> Option<HardLinks> {
-    let Content::Bytes(bytes) = content else {
-        return None;
-    };
-    let (count, changed) = bytes.split_first_chunk()?;
-    Some(HardLinks {
-        count: u32::from_le_bytes(*count),
-        changed_ns: u64::from_le_bytes(changed.try_into().ok()?),
-    })
 }
 
 /// The directories above a path.

@@ -6,11 +6,11 @@ use crate::lookup::client::{Client, Refused};
 use crate::lookup::counts::Counts;
 use crate::lookup::kernel;
 use crate::lookup::label_files::LabelFiles;
-use crate::lookup::message::{hard_links, is_path, Asker, Content, DigestQuestion, Question};
+use crate::lookup::message::{is_path, Asker, Content, DigestQuestion, Question};
 use crate::lookup::names::Names;
 use crate::lookup::program::{Program, Role};
 use crate::spawn::Launcher;
-use compose::{Cgroup, ExecutedFile, HardLinks, KernelFile, Origin, Sign, System};
+use compose::{Cgroup, ExecutedFile, KernelFile, Origin, Sign, System};
 use plan::ObjectId;
 use record::record::Inode;
 use record::{ContainerNames, Digests, NameAnswer, NoDigest};
@@ -305,11 +305,6 @@ impl System for Remote {
             Content::Inode(inode) => Some(inode),
             _ => None,
         })
-    }
-
-    fn hard_links(&self, path: &CStr) -> Option<HardLinks> {
-        let question = Question::HardLinks(path.to_bytes());
-        self.ask(path.to_bytes(), question, hard_links)
     }
 
     fn real_path(&self, path: &CStr) -> Option<Vec<u8>> {

@@ -17,7 +17,6 @@ mod hashed;
 mod interp;
 mod items;
 mod kernel;
-mod links;
 mod matched;
 mod objects;
 mod of_mounts;
@@ -48,11 +47,10 @@ use items::Items;
 use kernel::Kernel;
 use matched::Matched;
 pub(crate) use operations::used_later;
-use plan::{Identities, Name, NameUse, ObjectId, PathArg, Shape, ShapeKind};
+use plan::{Name, NameUse, ObjectId, PathArg, Shape, ShapeKind};
 use record::record::NameType;
 use record::wire::{self, Event};
 use record::FileHash;
-use rules::Rule;
 use std::sync::Arc;
 use view::View;
 
@@ -63,7 +61,6 @@ pub(crate) struct Resolver {
     interpreters: Interpreters,
     filesystems: Filesystems,
     kernel: Kernel,
-    system: Arc<dyn System>,
 }
 
 impl Resolver {
@@ -75,7 +72,6 @@ impl Resolver {
             interpreters: Interpreters::default(),
             filesystems: Filesystems::new(Arc::clone(system)),
             kernel: Kernel::of(&**system),
-            system: Arc::clone(system),
         }
     }
 
@@ -162,16 +158,6 @@ impl Resolver {
         let (view, _) = self.items.parts();
         let root = &self.directories.root;
         Matched { view, root }.directories_above(names)
-    }
-
-    /// The objects of `rules` that the event may have removed by other hard links: see [`links`].
-    pub(crate) fn removed_links<'r>(
-        &self,
-        event: &Event<'_>,
-        rules: impl Iterator<Item = &'r Rule>,
-        identities: &Identities,
-    ) -> Vec<Name> {
-        links::removed(event, rules, identities, &*self.system)
     }
 
     /// Whether a look-up for the event was refused, so that what it found may not be all.

@@ -326,7 +326,6 @@ pub const TARSIER_FOUND_MISSING: tarsier_found_what = 256;
 pub const TARSIER_FOUND_SEARCHABLE: tarsier_found_what = 512;
 pub const TARSIER_FOUND_WRITABLE: tarsier_found_what = 1024;
 pub const TARSIER_FOUND_BARRED: tarsier_found_what = 2048;
-pub const TARSIER_FOUND_OTHER_LINKS: tarsier_found_what = 4096;
 pub type tarsier_found_what = ::core::ffi::c_uint;
 #[repr(C)]
 #[derive(
