@@ -37,12 +37,13 @@ impl Control {
         recording: &mut Recording,
         others: &mut ControlSocket,
     ) {
-        let hides_records =
-            self.enabled == 0 || self.rules.iter().any(|rule| rule.list == List::Exclude);
+        // The kernel logs changes only while audit is on, and rules of the exclude list may leave the records out.
+        let is_unlogged = is_due
+            && (self.enabled == 0 || self.rules.iter().any(|rule| rule.list == List::Exclude));
         let Some(kernel) = recording.pipeline.kernel_mut() else {
             return;
         };
-        if self.enabled == LOCKED || !kernel.list_is_changed(is_due && hides_records) {
+        if self.enabled == LOCKED || !kernel.list_is_changed(is_unlogged) {
             return;
         }
 

@@ -12,12 +12,13 @@ const UNIT_DIRS: [&str; 2] = ["usr/lib/systemd/system", "lib/systemd/system"];
 struct ScanCheck {
     /// The names that scanners give it.
     name: &'static str,
+    /// The finding if Tarsier runs as auditd.service.
     as_auditd_unit: &'static str,
-    /// What is found if Tarsier has a unit of its own.
+    /// The finding if Tarsier has a unit of its own.
     as_own_unit: &'static str,
 }
 
-/// What passes as auditd.service, and fails otherwise.
+/// Checks that pass as auditd.service, and fail otherwise.
 const CHECKS: [ScanCheck; 3] = [
     ScanCheck {
         name: "service_auditd_enabled",

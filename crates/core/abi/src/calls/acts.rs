@@ -62,6 +62,7 @@ fn ways_of(row: &'static CallRow, name: &str) -> Vec<Way> {
         })
         .collect()
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;

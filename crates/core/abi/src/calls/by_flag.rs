@@ -6,7 +6,7 @@ pub const NONE: u8 = 0xff;
 /// Something that a call does or not, perhaps by a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ByFlag {
-    /// Whether it does so without `flag`.
+    /// Whether the call does so without `flag`.
     default: bool,
     /// Index of the argument that has `flag`, or [`NONE`].
     flags: u8,

@@ -69,7 +69,7 @@ fn named(arch: Arch, number: u32) -> &'static CallRow {
     syscall_name(arch, number).map_or(&CallRow::UNKNOWN, call)
 }
 
-/// What call `number` of `arch` touches.
+/// The objects that call `number` of `arch` touches.
 pub fn shape(arch: Arch, number: u32) -> Shape {
     let row = call_of(arch, number);
     match row.shape_32 {

@@ -6,19 +6,19 @@ use super::hooked::{EntryHook, ObjectClass};
 use super::shape::{EmptyName, EmptyPath, NameUse, PathArg, Shape, ShapeKind};
 use super::verb::{Argument, Meant, Verb};
 
-/// What is known of a system call.
+/// The row of a system call.
 #[derive(Clone, Copy, Debug)]
 pub struct CallRow {
-    /// Its name, as audit prints it.
+    /// The call's name, as audit prints it.
     pub name: &'static str,
-    /// What it touches.
+    /// The objects that the call touches.
     pub shape: Shape,
-    /// The same for programs of 32 bits, if their arguments stand elsewhere.
+    /// The objects that it touches for programs of 32 bits, if their arguments stand elsewhere.
     pub shape_32: Option<Shape>,
     /// The kernel functions that are hooked for its objects; all names that a function has had, of which a kernel has
     /// one. stat, read and write have none, and thus cost nothing more unless rules watch them.
     pub functions: Option<(ObjectClass, &'static [&'static str])>,
-    /// What a hook on its entry keeps where functions are not hooked.
+    /// The hook on the call's entry, where functions are not hooked.
     pub entry: Option<EntryHook>,
     /// The function that gets the address in kernel memory, for io_uring operations that do the same: their address may
     /// have been copied when they were submitted.
@@ -26,7 +26,7 @@ pub struct CallRow {
 
     /// The kernel's classes that it is in, by [`SyscallClass::bit`].
     pub classes: u16,
-    /// Those that it is in since Linux 7.3.
+    /// The classes that the call is in since Linux 7.3, by [`SyscallClass::bit`].
     pub later_classes: u16,
     /// The io_uring operations that do the same, each with its place among the calls that an operation is like: the
     /// arguments of an operation are recorded like those of the call at place 0.
@@ -41,23 +41,23 @@ pub struct CallRow {
     pub known_flags: Option<(u8, u32)>,
     /// The length for which it fails with EINVAL before it reads a name.
     pub length: Option<LengthLimit>,
-    /// Whether it asks for a right, and fails with EPERM, before it reads a name.
+    /// Whether the call asks for a right, and fails with EPERM, before it reads a name.
     pub is_privileged: bool,
     /// The argument with the mode of the file that it makes, of which it refuses some before it looks anything up; or
     /// [`NONE`].
     pub node_mode: u8,
     /// The argument with flags of renameat2(2) (`RENAME_EXCHANGE`), or [`NONE`].
     pub rename_flags: u8,
-    /// Whether it removes a directory.
+    /// Whether the call removes a directory.
     pub removes_directory: ByFlag,
     /// The directory of the task that it changes.
     pub moves: Option<NewDirectory>,
 
-    /// What it does.
+    /// The act of the call.
     pub verb: Option<Verb>,
     /// The argument by which it does so, if another value means another object.
     pub verb_by: Option<Argument>,
-    /// What else it does.
+    /// Further acts of the call, each with the rules that mean it and the argument by which it is done.
     pub others: &'static [(Verb, Meant, Option<Argument>)],
     /// Whether auparse 4.0 has no words for it, so that csv and text name the rule instead.
     pub is_wordless: bool,
@@ -148,7 +148,7 @@ impl CallRow {
         self.follow(ByFlag::NEVER)
     }
 
-    /// What it means if the last path is empty.
+    /// Sets the meaning of an empty text as the last path.
     pub(super) const fn empty(self, is_descriptor: ByFlag, name: EmptyName) -> CallRow {
         self.with_last(
             None,
@@ -159,19 +159,19 @@ impl CallRow {
         )
     }
 
-    /// Its kind.
+    /// Sets the kind of the call.
     pub(super) const fn kind(mut self, kind: ShapeKind) -> CallRow {
         self.shape.kind = kind;
         self
     }
 
-    /// It opens a file, by flags in this argument.
+    /// Makes it a call that opens a file, by flags in this argument.
     pub(super) const fn opens(mut self, flags: u8) -> CallRow {
         self.shape.open_flags = flags;
         self.kind(ShapeKind::Open)
     }
 
-    /// It opens a file, by a `struct open_how` in this argument.
+    /// Makes it a call that opens a file, by a `struct open_how` in this argument.
     pub(super) const fn opens_how(mut self, how: u8) -> CallRow {
         self.shape.how = how;
         self.kind(ShapeKind::Open)
@@ -231,7 +231,7 @@ impl CallRow {
         self
     }
 
-    /// What it touches as a call of 32 bits.
+    /// Sets the objects that it touches as a call of 32 bits.
     pub(super) const fn on_32_bit(mut self, other: CallRow) -> CallRow {
         self.shape_32 = Some(other.shape);
         self
@@ -247,7 +247,7 @@ impl CallRow {
         self
     }
 
-    /// What a hook on its entry keeps.
+    /// Sets the hook on the call's entry.
     pub(super) const fn entry(mut self, entry: EntryHook) -> CallRow {
         self.entry = Some(entry);
         self
@@ -301,7 +301,7 @@ impl CallRow {
         self
     }
 
-    /// It asks for a right first.
+    /// Marks a call that asks for a right first.
     pub(super) const fn privileged(mut self) -> CallRow {
         self.is_privileged = true;
         self
@@ -319,7 +319,7 @@ impl CallRow {
         self
     }
 
-    /// Whether it removes a directory.
+    /// Sets whether the call removes a directory.
     pub(super) const fn removes_directory(mut self, removes: ByFlag) -> CallRow {
         self.removes_directory = removes;
         self
@@ -331,19 +331,19 @@ impl CallRow {
         self
     }
 
-    /// What it does.
+    /// Sets the act of the call.
     pub(super) const fn verb(mut self, verb: Verb) -> CallRow {
         self.verb = Some(verb);
         self
     }
 
-    /// What it does if an argument has this value.
+    /// Sets the act that the call does if an argument has this value.
     pub(super) const fn verb_by(mut self, verb: Verb, argument: Argument) -> CallRow {
         self.verb_by = Some(argument);
         self.verb(verb)
     }
 
-    /// What else it does.
+    /// Sets further acts of the call.
     pub(super) const fn others(
         mut self,
         others: &'static [(Verb, Meant, Option<Argument>)],

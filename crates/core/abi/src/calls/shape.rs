@@ -96,10 +96,10 @@ pub enum EmptyName {
     MissingInMoveMount,
 }
 
-/// What an empty path argument means.
+/// The meaning of an empty path argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EmptyPath {
-    /// Whether it stands for the descriptor beside it.
+    /// Whether an empty path stands for the descriptor beside it.
     pub is_descriptor: ByFlag,
     /// The record, if it does.
     pub name: EmptyName,
@@ -124,7 +124,7 @@ pub struct PathArg {
     pub use_: NameUse,
     /// Whether a symbolic link that is the last name is followed.
     pub follow: ByFlag,
-    /// What an empty path means.
+    /// The meaning of an empty path.
     pub empty: EmptyPath,
 }
 
