@@ -567,7 +567,11 @@ fn dir_may_hold(dir: &[u8], facts: &Facts<'_>, identities: &Identities) -> Optio
     let objects: Vec<ObjectId> = known.into_iter().flat_map(PathIdentity::objects).collect();
     // The directory may also be mounted elsewhere, or have been renamed.
     if facts.above.iter().any(|above| objects.contains(above)) {
-        let is_reached = |name: &Name| !name.is_possible && (name.inode.is_some() || name.existed);
+        // What is above is known; a name that may have led nowhere need not have reached it.
+        let is_reached = |name: &Name| {
+            let is_sure = !name.is_possible && !name.is_unknown;
+            is_sure && (name.inode.is_some() || name.existed)
+        };
         return facts.names.iter().any(is_reached).then_some(true);
     }
 

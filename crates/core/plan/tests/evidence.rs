@@ -27,6 +27,24 @@ fn a_name_that_leads_nobody_knows_where_is_recorded_and_hides_nothing() {
 }
 
 #[test]
+fn a_name_of_which_nothing_is_known_takes_no_event_from_a_rule_that_selects_it() {
+    let below = rule("-a always,exit -F arch=b64 -S setxattr -F dir=/a -F key=below");
+    let every = rule("-a always,exit -F arch=b64 -S setxattr -F key=every");
+    let identities = identities();
+    let facts = Facts {
+        names: &[Name::unknown()],
+        above: &[identities.object(b"/a").unwrap()],
+        ..plain_call()
+    };
+    let decide = |rules: &[&rules::Rule]| {
+        let placed = (0..).zip(rules.iter().copied());
+        plan::decide_names(placed, &facts, &identities)
+    };
+    assert_eq!(decide(&[&below]), Decision::Unsure(0));
+    assert_eq!(decide(&[&below, &every]), Decision::Record(1));
+}
+
+#[test]
 fn a_rule_on_a_directory_holds_wherever_a_mount_shows_it() {
     let rule = rule("-a always,exit -F arch=b64 -S openat -F dir=/a");
     let identities = identities();
