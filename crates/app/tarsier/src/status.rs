@@ -147,6 +147,9 @@ fn print(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
     if s.events_unsure > 0 {
         writeln!(out, "  unsure            {}", s.events_unsure)?;
     }
+    if s.labels_missing > 0 {
+        writeln!(out, "labels missing      {}", s.labels_missing)?;
+    }
     if s.integrity_breaches > 0 {
         let count = s.integrity_breaches;
         writeln!(

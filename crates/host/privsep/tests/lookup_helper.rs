@@ -393,6 +393,7 @@ fn inode_of(stat: Stat) -> Inode {
         ouid: stat.st_uid,
         ogid: stat.st_gid,
         rdev: kernel_dev(stat.st_rdev),
+        label: 0,
     }
 }
 

@@ -7,6 +7,7 @@
 #include "base.h"
 #include "facts.h"
 #include "files.h"
+#include "labels.h"
 #include "overload.h"
 #include "walk.h"
 
@@ -229,6 +230,18 @@ static __always_inline __u64 cgroup_of_event(struct work *w, struct task_struct 
 	return LOAD(0, untrusted(task), cgroups, dfl_cgrp, kn, id);
 }
 
+/* Adds the number of the task's label, where labels are read. */
+static __always_inline void part_subject(struct work *w, const struct cred *cred)
+{
+	__u32 places = control.label_places, label;
+
+	if (!places || !HAS(cred, security))
+		return;
+	label = label_in(cred->security, SUBJECT_PLACE(places));
+	if (label)
+		part_bytes(w, TARSIER_PART_SUBJECT, &label, sizeof(label));
+}
+
 /* Writes the header and the parts that every event has. The caller has set w->id. */
 __noinline int event_begin(struct work *w, __u64 generation, __u32 flags)
 {
@@ -266,6 +279,7 @@ __noinline int event_begin(struct work *w, __u64 generation, __u32 flags)
 	if (LOAD(0, untrusted(task), mm, exe_file))
 		walk_own(w, untrusted(task), TARSIER_PART_EXE);
 	part_proctitle(w, task);
+	part_subject(w, untrusted(task)->cred);
 	return 0;
 }
 

@@ -34,6 +34,8 @@ static __always_inline bool may_matter(const struct kallsym_iter___tarsier *symb
 		return second == 'o' && third == '_';
 	if (first == 'r')
 		return second == 'e' && third == 'a' && fourth == 'd';
+	if (first == 's')
+		return second == 'e' && (third == 'l' || third == 'c');
 	if (first != '_' || second != '_')
 		return false;
 	return (third == 'x' && fourth == '6') || (third == 'i' && fourth == 'a') ||

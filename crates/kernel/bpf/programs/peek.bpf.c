@@ -18,3 +18,11 @@ int peek(__u64 *ctx)
 		return 1;
 	return bpf_probe_read_kernel(copy, len, (const void *)ctx[0]) != 0;
 }
+
+/* Copies the address of the calling thread's structure. */
+SEC("raw_tp")
+int current_task(__u64 *ctx)
+{
+	*(__u64 *)copy = bpf_get_current_task();
+	return 0;
+}

@@ -148,7 +148,7 @@ struct control {
 	__u64 workload_epoch; /* of the names that rules ask about; 0: no rule asks about workloads */
 	__u64 dcache_at; /* address of the kernel's table of directory entries; 0: not known */
 	__u32 dcache_shift; /* by which a hash is shifted to an index of that table */
-	__u32 pad_dcache;
+	__u32 label_places; /* see labels.h; 0: labels are not read */
 	/* In a cache line of its own, since the reader writes it. */
 	__u64 frames_taken; /* frames that the reader has taken from all rings */
 	__u64 pad_taken[7];

@@ -109,6 +109,7 @@ struct inode {
 	unsigned short i_mode;
 	kuid_t i_uid;
 	kgid_t i_gid;
+	void *i_security;
 	struct super_block *i_sb;
 	unsigned long i_ino;
 	__u32 i_rdev;
@@ -288,6 +289,7 @@ struct cred {
 	kernel_cap_t cap_permitted;
 	kernel_cap_t cap_effective;
 	kernel_cap_t cap_ambient;
+	void *security;
 	struct user_namespace *user_ns;
 	struct group_info *group_info;
 };

@@ -5,6 +5,7 @@
 
 #include "base.h"
 #include "dcache.h"
+#include "labels.h"
 #include "maps.h"
 #include "names.h"
 
@@ -272,11 +273,14 @@ static __always_inline void no_inode_facts(struct tarsier_inode *out)
 
 static __always_inline void inode_facts(struct tarsier_inode *out, const struct inode *inode)
 {
+	__u64 inode_at;
+
 	if (!INODES_ARE_KNOWN || !inode) {
 		no_inode_facts(out);
 		return;
 	}
-	out->valid = 1;
+	out->valid = TARSIER_INODE_VALID |
+		     (__u32)object_label(address_in(&inode_at, inode)) << 1;
 	out->ino = OF(inode, inode, i_ino);
 	out->dev = OF(inode, inode, i_sb, s_dev);
 	out->rdev = OF(inode, inode, i_rdev);

@@ -307,7 +307,7 @@ pub struct control {
     pub workload_epoch: __u64,
     pub dcache_at: __u64,
     pub dcache_shift: __u32,
-    pub pad_dcache: __u32,
+    pub label_places: __u32,
     pub frames_taken: __u64,
     pub pad_taken: [__u64; 7usize],
 }
@@ -360,8 +360,8 @@ const _: () = {
         [::core::mem::offset_of!(control, dcache_at) - 1408usize];
     ["Offset of field: control::dcache_shift"]
         [::core::mem::offset_of!(control, dcache_shift) - 1416usize];
-    ["Offset of field: control::pad_dcache"]
-        [::core::mem::offset_of!(control, pad_dcache) - 1420usize];
+    ["Offset of field: control::label_places"]
+        [::core::mem::offset_of!(control, label_places) - 1420usize];
     ["Offset of field: control::frames_taken"]
         [::core::mem::offset_of!(control, frames_taken) - 1424usize];
     ["Offset of field: control::pad_taken"]

@@ -31,6 +31,7 @@ pub use in_force::shared_hooks::Replacement;
 #[doc(hidden)]
 pub use kernel::kernel_btf;
 pub use kernel::probe;
+pub use kernel::selinux::{LabelPlaces, PolicyVersion, Selinux};
 pub use load::options::{CaptureOptions, Overload, RING_BYTES_MIN};
 pub use load::rehearsal::Rehearsal;
 pub use objects_of_programs::{inner_maps, maps_by_cpu, program_sizes, ProgramSizes};

@@ -8,6 +8,7 @@ use crate::executable::Executable;
 use crate::filter::{self, TaskLabel};
 use crate::generation::Generation;
 use crate::host::Host;
+use crate::labels::LabelTexts;
 use crate::lineage::KeptProgram;
 use crate::pending_operations::PendingOperations;
 use crate::process_labels::{LabelNames, ProcessLabels};
@@ -177,6 +178,16 @@ impl<T: Tally> Composer<T> {
             texts: Texts::default(),
             host: Host::new(system),
         }
+    }
+
+    /// Frames have numbers of labels from now on, whose texts these are.
+    pub fn read_labels_by(&mut self, texts: Box<dyn LabelTexts>) {
+        self.host.read_labels_by(texts);
+    }
+
+    /// How many labels of records could not be read.
+    pub fn labels_missing(&self) -> u64 {
+        self.host.labels_missing()
     }
 
     /// Reads again what may change in the system: its clocks, and how it labels processes. Call it every second.
@@ -409,7 +420,7 @@ impl<T: Tally> Composer<T> {
         };
 
         // Exclude rules come after the decision, as in the kernel: a dropped event costs no look-up of a label.
-        let task_label = TaskLabel::of(event, &generation, self.host.labels, &*self.host.system);
+        let task_label = TaskLabel::of(event, &generation, &self.host);
         self.admit(&generation, rule, event, &task_label)?;
         if is_unsure {
             self.costs.unsure(generation.plan.generation, rule);

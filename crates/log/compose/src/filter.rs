@@ -2,6 +2,7 @@
 
 use crate::generation::Generation;
 use crate::identify::executable_of;
+use crate::host::Host;
 use crate::labels::Labels;
 use crate::system::{KernelFile, System};
 use plan::{ObjectId, RecordFilter, SecurityModule, Sender, Subject};
@@ -20,12 +21,14 @@ impl TaskLabel {
     pub(crate) fn of(
         event: &Event<'_>,
         generation: &Generation,
-        labels: Labels,
-        system: &dyn System,
+        host: &Host,
     ) -> TaskLabel {
         let exclude = generation.exclude.as_ref();
         if exclude.is_some_and(RecordFilter::needs_label) {
-            TaskLabel::of_process(event.header().pid, labels, system)
+            TaskLabel {
+                module: host.labels.module(),
+                label: host.subject(event),
+            }
         } else {
             TaskLabel {
                 module: SecurityModule::None,

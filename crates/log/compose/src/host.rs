@@ -3,12 +3,14 @@
 use crate::cgroups::{CgroupCounts, CgroupPath, Cgroups};
 use crate::clock::Clock;
 use crate::fcaps;
-use crate::labels::{Labels, ReadLabels};
+use crate::labels::{LabelTexts, Labels, NumberedLabels, ReadLabels};
 use crate::system::{KernelFile, Origin, System};
-use record::wire::CgroupFrame;
+use record::record::Inode;
+use record::wire::{CgroupFrame, Event};
 use record::WorkloadText;
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// The system whose events are composed, with the facts about it that are read once or every second.
@@ -25,6 +27,8 @@ pub(crate) struct Host {
     clock: Clock,
     cgroups: Cgroups,
     read_labels: RefCell<ReadLabels>,
+    /// Where frames have numbers of labels.
+    numbered: Option<NumberedLabels>,
 }
 
 impl Host {
@@ -39,6 +43,7 @@ impl Host {
             all_caps: fcaps::all_caps(&*system),
             cgroups: Cgroups::default(),
             read_labels: RefCell::default(),
+            numbered: None,
             system,
         }
     }
@@ -56,6 +61,37 @@ impl Host {
     pub(crate) fn refresh(&mut self) {
         self.clock = Clock::now(&*self.system);
         self.labels = Labels::now(&*self.system);
+        if let Some(numbered) = &mut self.numbered {
+            numbered.refresh();
+        }
+    }
+
+    /// Frames have numbers of labels from now on, whose texts these are.
+    pub(crate) fn read_labels_by(&mut self, texts: Box<dyn LabelTexts>) {
+        self.numbered = Some(NumberedLabels::new(texts));
+    }
+
+    /// How many labels of records could not be read.
+    pub(crate) fn labels_missing(&self) -> u64 {
+        self.numbered.as_ref().map_or(0, NumberedLabels::missing)
+    }
+
+    /// The label of an event's task: that in the call, if the event has its number.
+    pub(crate) fn subject(&self, event: &Event<'_>) -> Option<Cow<'static, [u8]>> {
+        let header = event.header();
+        match (&self.numbered, event.subject()) {
+            (Some(numbered), Some(number)) => Some(numbered.text(number)?.to_vec().into()),
+            _ => self.label(header.pid, header.frame.time_ns),
+        }
+    }
+
+    /// The label that an object had in the call.
+    pub(crate) fn object(&self, inode: Option<Inode>) -> Option<Rc<[u8]>> {
+        let number = inode?.label;
+        match &self.numbered {
+            Some(numbered) if number != 0 => numbered.text(number),
+            _ => None,
+        }
     }
 
     /// The Unix time of a monotonic time, both in nanoseconds.

@@ -4,6 +4,9 @@
 use crate::system::{KernelFile, System};
 use plan::SecurityModule;
 use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
 
 /// The label of a process that no AppArmor profile confines.
 const UNCONFINED: &[u8] = b"unconfined";
@@ -63,6 +66,71 @@ impl Labels {
         }
     }
 }
+
+/// Texts of the labels whose numbers are in frames: what reads them in the kernel.
+pub trait LabelTexts {
+    /// The text of a label under the policy that is in force; `None` if it has none, or it cannot be read.
+    fn text(&self, number: u32) -> Option<Vec<u8>>;
+
+    /// A number that is another one after each load of a policy; `None` if none is in force.
+    fn policy(&self) -> Option<u64>;
+}
+
+/// The texts that were asked for since a policy came into force.
+pub(crate) struct NumberedLabels {
+    texts: Box<dyn LabelTexts>,
+    policy: Option<u64>,
+    known: RefCell<HashMap<u32, Rc<[u8]>>>,
+    missing: Cell<u64>,
+}
+
+impl NumberedLabels {
+    pub(crate) fn new(texts: Box<dyn LabelTexts>) -> NumberedLabels {
+        NumberedLabels {
+            policy: texts.policy(),
+            texts,
+            known: RefCell::default(),
+            missing: Cell::default(),
+        }
+    }
+
+    /// Forgets the texts of a policy that is no longer in force.
+    pub(crate) fn refresh(&mut self) {
+        let policy = self.texts.policy();
+        if policy != self.policy {
+            self.known.get_mut().clear();
+            self.policy = policy;
+        }
+    }
+
+    /// The text of a label. `None`, which is counted, if it cannot be read: a wrong one is worse.
+    pub(crate) fn text(&self, number: u32) -> Option<Rc<[u8]>> {
+        let mut known = self.known.borrow_mut();
+        if let Some(text) = known.get(&number) {
+            return Some(Rc::clone(text));
+        }
+
+        let Some(text) = self.texts.text(number) else {
+            self.missing.set(self.missing.get() + 1);
+            return None;
+        };
+        // Whoever may choose labels could make any number of them.
+        if known.len() >= KEPT_TEXTS {
+            known.clear();
+        }
+        let text: Rc<[u8]> = text.into();
+        known.insert(number, Rc::clone(&text));
+        Some(text)
+    }
+
+    /// How many labels of records could not be read.
+    pub(crate) fn missing(&self) -> u64 {
+        self.missing.get()
+    }
+}
+
+/// Number of texts that are kept.
+const KEPT_TEXTS: usize = 16_384;
 
 /// Number of processes whose labels are kept.
 const KEPT: usize = 32;
@@ -150,6 +218,37 @@ mod tests {
         let apart = Labels::PerProcess(SecurityModule::Selinux);
         assert_eq!(apart.of(&none, 7), None);
         assert_eq!(Labels::Unconfined.of(&none, 7).as_deref(), Some(UNCONFINED));
+    }
+
+    #[test]
+    fn texts_are_asked_for_once_and_forgotten_with_the_policy() {
+        struct Texts(Rc<Cell<u64>>, Cell<u32>);
+        impl LabelTexts for Texts {
+            fn text(&self, number: u32) -> Option<Vec<u8>> {
+                self.1.set(self.1.get() + 1);
+                (number != 9).then(|| format!("{number}:{}:{}", self.0.get(), self.1.get()).into())
+            }
+
+            fn policy(&self) -> Option<u64> {
+                Some(self.0.get())
+            }
+        }
+
+        let policy = Rc::new(Cell::new(1));
+        let mut labels = NumberedLabels::new(Box::new(Texts(Rc::clone(&policy), Cell::new(0))));
+        let text = |labels: &NumberedLabels, number| {
+            let text = labels.text(number);
+            text.map(|text| String::from_utf8_lossy(&text).into_owned())
+        };
+        assert_eq!(text(&labels, 5).as_deref(), Some("5:1:1"));
+        assert_eq!(text(&labels, 5).as_deref(), Some("5:1:1"));
+        assert_eq!(text(&labels, 9), None);
+        labels.refresh();
+        assert_eq!(text(&labels, 5).as_deref(), Some("5:1:1"));
+        policy.set(2);
+        labels.refresh();
+        assert_eq!(text(&labels, 5).as_deref(), Some("5:2:3"));
+        assert_eq!(labels.missing(), 1);
     }
 
     #[test]

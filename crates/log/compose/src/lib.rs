@@ -36,6 +36,7 @@ pub use composer::{Asked, Composed, Composer, Maker, Outcome, Tally, Watcher};
 pub use filter::{drops_message, drops_sent};
 pub use generation::Generation;
 pub use identify::{identify, names_paths};
+pub use labels::LabelTexts;
 pub use names::names;
 pub use pending_operations::PendingOperations;
 pub use processes::{LookedAt, ProcessCounts};

@@ -80,8 +80,7 @@ impl Records<'_, '_> {
     fn syscall(&mut self) {
         let items = self.resolver.count();
         let (event, exe, key) = (self.event, self.exe, self.key);
-        let header = event.header();
-        let subj = self.host.label(header.pid, header.frame.time_ns);
+        let subj = self.host.subject(event);
         let subj = subj.as_deref();
 
         if event.has_flag(wire::TARSIER_URING) {
@@ -274,11 +273,12 @@ impl Records<'_, '_> {
         }
 
         for (i, item) in resolver.items().iter().enumerate() {
+            let obj = self.host.object(item.inode);
             self.put(&PathItem {
                 item: i as u32,
                 name: item.name.as_deref(),
                 inode: item.inode,
-                obj: None,
+                obj: obj.as_deref(),
                 nametype: item.nametype,
                 caps: item.caps,
             });

@@ -90,8 +90,12 @@ struct tarsier_inode {
 	__u32 mode;
 	__u32 uid; /* ids as the initial user namespace sees them */
 	__u32 gid;
-	__u32 valid; /* 0: no such object was found */
+	/* 0: no such object was found; otherwise VALID, and the number of its SELinux label << 1 (0: not
+	 * known) */
+	__u32 valid;
 };
+
+#define TARSIER_INODE_VALID 1
 
 struct tarsier_event {
 	struct tarsier_frame frame;
@@ -218,6 +222,8 @@ enum tarsier_part_tag {
 	/* struct tarsier_alias, then a name: another entry of an object that an undecided call has reached;
 	 * rules name that entry, but need not have its object yet */
 	TARSIER_PART_ALIAS = 30,
+	/* __u32: number of the SELinux label of the task, in the call */
+	TARSIER_PART_SUBJECT = 31,
 };
 
 /* The index of an EXECUTED part that is not a script. */

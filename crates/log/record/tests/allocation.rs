@@ -70,6 +70,7 @@ fn write_event(encoder: &mut Encoder, out: &mut Vec<u8>, args: &[u8], serial: u3
         ouid: 1000,
         ogid: 0,
         rdev: 0,
+        label: 0,
     };
     let mut event = encoder.begin(
         out,

@@ -386,6 +386,7 @@ fn event_in_json() -> String {
         ouid: 0,
         ogid: 0,
         rdev: 0,
+        label: 0,
     };
     written(Format::Json, |encoder, out| {
         encoder.set_node(Some(b"web1"));

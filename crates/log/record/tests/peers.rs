@@ -94,6 +94,7 @@ fn write_execve(encoder: &mut Encoder, out: &mut Vec<u8>) {
         ouid: 1000,
         ogid: 0,
         rdev: 0,
+        label: 0,
     };
     let mut args = b"cat\0a b\0".to_vec();
     for number in 0..10_000 {

@@ -37,6 +37,7 @@ pub(crate) fn of(recording: &Recording) -> Status {
         events_recorded: totals.recorded,
         events_cut: recorder.incomplete.cut,
         events_unsure: recorder.incomplete.unsure,
+        labels_missing: recorder.labels_missing(),
         kernel_records_received: kernel.map_or(0, |kernel| kernel.received),
         lost: losses::by_cause(pipeline, &counters),
         lost_by_cpu: counters.lost.iter().map(|cpu| cpu.iter().sum()).collect(),

@@ -3,7 +3,7 @@
 
 use crate::stderr::say;
 use capture::{Breach, Counters, HookChange, RuleCount};
-use capture::{CaptureError, EbpfEngine, Handover, Helpers, Leftover, Overload, Pins};
+use capture::{CaptureError, EbpfEngine, Handover, Helpers, Leftover, Overload, Pins, Selinux};
 use capture::{Replacement, RingStream};
 use compose::Generation;
 use plan::{Plan, ProcessClass, WorkloadClass};
@@ -105,6 +105,11 @@ impl Engine {
     /// The pins that this process leaves behind when it ends, if any.
     pub(crate) fn pins(&self) -> Option<&Arc<Pins>> {
         self.programs().and_then(EbpfEngine::pins)
+    }
+
+    /// What tells the texts of labels, once, if frames have numbers of labels.
+    pub(crate) fn take_selinux(&mut self) -> Option<Selinux> {
+        self.programs_mut()?.take_selinux()
     }
 
     /// Makes programs that were started muted record.

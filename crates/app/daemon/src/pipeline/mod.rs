@@ -41,7 +41,7 @@ use kernel_records::KernelRecords;
 use live::Live;
 use output::Output;
 use plan::Plan;
-use recorder::Recorder;
+use recorder::{KernelLabels, Recorder};
 use rules::Rule;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -117,7 +117,7 @@ pub(crate) struct Heard {
 impl Pipeline {
     /// Connects `engine`, which runs the rules of `generation`, with `output`.
     pub(crate) fn new(
-        engine: Engine,
+        mut engine: Engine,
         mut recorder: Recorder,
         output: Output,
         lookups: Lookups,
@@ -125,6 +125,9 @@ impl Pipeline {
         live: Option<Live>,
     ) -> Pipeline {
         recorder.add_generation(generation.clone());
+        if let Some(selinux) = engine.take_selinux() {
+            recorder.read_labels_by(Box::new(KernelLabels(selinux)));
+        }
         let mut pipeline = Pipeline {
             source: Source {
                 engine,

@@ -3,7 +3,8 @@
 use crate::account::maker_costs::MakerCosts;
 use crate::account::rule_costs::RuleCosts;
 use crate::start::lookups::Lookups;
-use compose::{Composer, Maker, Tally};
+use capture::Selinux;
+use compose::{Composer, LabelTexts, Maker, Tally};
 use record::{Encoder, WorkloadText};
 use std::sync::Arc;
 
@@ -13,6 +14,19 @@ pub(crate) type Recorder = Composer<Costs>;
 /// A recorder without a rule set.
 pub(crate) fn with(encoder: Encoder, lookups: Lookups) -> Recorder {
     Composer::new(encoder, lookups, Costs::default())
+}
+
+/// SELinux of this kernel, whose labels frames have by number.
+pub(crate) struct KernelLabels(pub(crate) Selinux);
+
+impl LabelTexts for KernelLabels {
+    fn text(&self, number: u32) -> Option<Vec<u8>> {
+        self.0.text(number)
+    }
+
+    fn policy(&self) -> Option<u64> {
+        self.0.policy().map(|policy| policy.loads.into())
+    }
 }
 
 /// Costs of the engine's events.

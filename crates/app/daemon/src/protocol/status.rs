@@ -49,6 +49,9 @@ pub struct Status {
     /// `match=unsure`.
     #[serde(default)]
     pub events_unsure: u64,
+    /// SELinux labels that records lack, because the policy has no text for their numbers.
+    #[serde(default)]
+    pub labels_missing: u64,
     /// Records received from the kernel's audit and from other programs.
     pub kernel_records_received: u64,
     /// Events lost, by cause.

@@ -61,6 +61,7 @@ pub(crate) fn inode(path: &[u8], follow: bool, access: &mut Access<'_>) -> Resul
         ouid: stat.stx_uid,
         ogid: stat.stx_gid,
         rdev: stat.stx_rdev_major << 20 | stat.stx_rdev_minor,
+        label: 0,
     })
 }
 

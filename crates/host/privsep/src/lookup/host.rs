@@ -195,6 +195,7 @@ mod tests {
                 ouid: stat.uid(),
                 ogid: stat.gid(),
                 rdev: compose::kernel_dev(stat.rdev()),
+                label: 0,
             };
             assert_eq!(found, expected, "{path}");
         }

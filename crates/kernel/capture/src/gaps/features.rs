@@ -26,6 +26,9 @@ const ALIASES: &str =
 /// What the programs find of an execve.
 const EXECUTED: &str = "scripts, interpreters and loaders as an execve has opened them";
 
+/// What the programs read of SELinux.
+const LABELS: &str = "labels of tasks and objects, by SELinux";
+
 /// The feature that needs to know who may have named a container.
 const MADE: &str = "rules on containers decided in the kernel";
 
@@ -68,6 +71,7 @@ const MEMBERS: &[(&str, &[&str], &str, Need)] = &[
     ("task_struct", &["task_works"], EXECUTED, Useful),
     ("task_struct", &["mm"], "exe of records, EXECVE and PROCTITLE records", Useful),
     ("cred", &["uid", "gid", "suid", "sgid", "euid", "egid", "fsuid", "fsgid"], "uids and gids of records", Essential),
+    ("cred", &["security"], LABELS, Useful),
     ("cred", &["group_info"], "supplementary groups in rules on gid and egid", Useful),
     ("cred", &["user_ns"], "counting the uids of a user namespace as one under overload", Useful),
     ("user_namespace", &[], "counting the uids of a user namespace as one under overload", Useful),
@@ -122,6 +126,7 @@ const MEMBERS: &[(&str, &[&str], &str, Need)] = &[
     ("super_block", &["s_mounts"], "paths of objects of calls on extended attributes and links", Trampoline),
     ("super_block", &[], "dev of PATH records", Useful),
     ("list_head", &[], FOUND, Useful),
+    ("inode", &["i_security"], LABELS, Useful),
     ("inode", &["i_dentry"], ALIASES, Useful),
     ("inode", &["i_link", "i_size"], FOUND, Useful),
     ("inode", &[], "PATH records", Useful),

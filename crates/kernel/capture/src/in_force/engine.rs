@@ -13,6 +13,7 @@ use crate::in_force::hooks::Hooks;
 use crate::in_force::intake::Intake;
 use crate::in_force::leftover;
 use crate::in_force::shared_hooks::{Replacement, SharedHooks};
+use crate::kernel::selinux::Selinux;
 use crate::kernel::{entries, kernel_btf};
 use crate::load::object;
 use crate::load::options::{CaptureOptions, Overload};
@@ -52,6 +53,8 @@ pub struct EbpfEngine {
     /// Parts that the programs use and the kernel lacks.
     gaps: Vec<Gap>,
     started: HookChange,
+    /// Until somebody takes it.
+    selinux: Option<Selinux>,
 }
 
 /// A capture that outlives this process.
@@ -116,6 +119,8 @@ impl EbpfEngine {
         control.set_x32(entries::x32_calls());
         control.set_canary(None);
         control.set_dcache(loaded.dcache);
+        let selinux = Selinux::of_this_kernel();
+        control.set_labels(selinux.as_ref().map(Selinux::places));
 
         let counts = Counts::open(&object, cpus)?;
         let stream = RingStream::new(match from {
@@ -158,6 +163,7 @@ impl EbpfEngine {
             is_disarmed: false,
             gaps,
             started: HookChange::default(),
+            selinux,
         };
 
         // All that hooks use is in place: now they are armed.
@@ -173,6 +179,11 @@ impl EbpfEngine {
             pins.leave(false);
         }
         Ok(engine)
+    }
+
+    /// What tells the texts of the labels whose numbers are in frames; `None` if it was taken, or frames have none.
+    pub fn take_selinux(&mut self) -> Option<Selinux> {
+        self.selinux.take()
     }
 
     /// The directory where the capture is pinned, if it is.

@@ -55,9 +55,13 @@ fn iterated() -> Option<Vec<u8>> {
 fn of_interest(mut text: impl BufRead) -> io::Result<Vec<u8>> {
     let (mut line, mut lines) = (Vec::new(), Vec::new());
     while text.read_until(b'\n', &mut line)? > 0 {
-        let name = line.get(BEFORE_NAME..).unwrap_or_default();
+        // Symbols of modules have the module behind the name, and are of no interest.
+        let name = line.get(BEFORE_NAME..).unwrap_or_default().trim_ascii_end();
         // Most names begin with other letters.
-        let may_be = matches!(name.first(), Some(b'_' | b'i' | b'r'));
+        let may_be = matches!(
+            name,
+            [b'_' | b'i' | b'r', ..] | [b's', b'e', b'l' | b'c', ..]
+        );
         if may_be && std::str::from_utf8(name).is_ok_and(is_of_interest) {
             lines.extend_from_slice(&line);
         }
@@ -90,6 +94,24 @@ pub(crate) fn each(mut text: impl BufRead, mut take: impl FnMut(Symbol<'_>)) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whole_names_are_compared_without_the_end_of_the_line() {
+        let text = "\
+ffffffff81000010 d read_class
+ffffffff81000020 D selinux_state
+ffffffff81000030 t selinux_inode_init
+ffffffff81000040 d read_classes
+ffffffff81000050 d read_class\t[module]
+";
+        let lines = of_interest(text.as_bytes()).unwrap();
+        let mut names = Vec::new();
+        each(lines.as_slice(), |symbol| {
+            names.push(symbol.name.to_owned())
+        })
+        .unwrap();
+        assert_eq!(names, ["read_class", "selinux_state"]);
+    }
 
     #[test]
     fn the_iterator_lists_what_the_file_lists() {

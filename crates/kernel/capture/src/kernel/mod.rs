@@ -7,9 +7,11 @@ pub(crate) mod file_systems;
 pub(crate) mod kallsyms;
 #[doc(hidden)]
 pub mod kernel_btf;
+pub(crate) mod memory;
 pub(crate) mod perm_lists;
 pub(crate) mod preemption;
 pub mod probe;
+pub(crate) mod selinux;
 pub(crate) mod symbol_names;
 pub(crate) mod syscall_functions;
 pub(crate) mod tracefs;

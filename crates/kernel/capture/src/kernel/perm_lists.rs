@@ -3,8 +3,8 @@
 //! with the longer lists.
 
 use crate::kernel::kallsyms;
+use crate::kernel::memory::{KernelMemory, Memory};
 use crate::kernel::symbol_names::READ_CALLS;
-use crate::kernel::uring_functions::peek;
 use abi::{Arch, PermLists};
 use std::sync::OnceLock;
 
@@ -30,11 +30,13 @@ fn find() -> PermLists {
             has_new_call |= symbol.name.starts_with("__") && symbol.name.ends_with(NEW_CALL);
         })
     });
-    let read = read.ok().map(|()| lists).unwrap_or_default();
-    let listed = read
-        .into_iter()
-        .filter_map(|address| peek(address, LEN_MAX * size_of::<u32>()))
-        .find_map(|memory| edition(&memory, Arch::native()));
+    let memory = read.ok().and_then(|()| KernelMemory::open());
+    let listed = memory.and_then(|memory| {
+        let mut copies = lists
+            .into_iter()
+            .filter_map(|address| memory.bytes(address, LEN_MAX * size_of::<u32>()));
+        copies.find_map(|copy| edition(&copy, Arch::native()))
+    });
     listed.unwrap_or(if has_new_call {
         PermLists::Long
     } else {

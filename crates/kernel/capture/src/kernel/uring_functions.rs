@@ -3,16 +3,13 @@
 
 use crate::kernel::kallsyms::{self, Symbol};
 use crate::kernel::kernel_btf::Types;
+use crate::kernel::memory::{KernelMemory, Memory};
 use crate::kernel::symbol_names::is_operation;
 use crate::kernel::syscall_functions::KernelFunction;
-use crate::own_programs::own_programs;
-use bpf::shared::PEEK_BYTES;
 use libbpf_rs::btf::types::{MemberAttr, Struct};
 use libbpf_rs::btf::HasSize;
-use libbpf_rs::{MapCore, MapFlags, ObjectBuilder, ProgramInput};
 use std::collections::{BTreeSet, HashMap};
 use std::io::BufRead;
-use zerocopy::IntoBytes;
 
 /// Names of the tables, and the types of their rows.
 const TABLES: [(&str, &str); 2] = [
@@ -63,7 +60,7 @@ pub(crate) fn of_this_kernel(types: &Types, count: u32) -> Option<OperationFunct
     };
 
     let (prep, issue) = (place("prep")?, place("issue")?);
-    let memory = peek(table, count as usize * row.size())?;
+    let memory = KernelMemory::open()?.bytes(table, count as usize * row.size())?;
     let names = |row: &[u8], place: usize| {
         let address = u64::from_ne_bytes(row.get(place..place + 8)?.try_into().ok()?);
         Some((address, symbols.functions.get(&address)?))
@@ -142,31 +139,6 @@ impl UringSymbols {
             self.tables.insert(name, symbol.address);
         }
     }
-}
-
-/// Reads `len` bytes of the kernel's memory.
-pub(crate) fn peek(address: u64, len: usize) -> Option<Vec<u8>> {
-    if len > PEEK_BYTES as usize {
-        return None;
-    }
-
-    let open = ObjectBuilder::default().open_memory(bpf::PEEK).ok()?;
-    let object = own_programs().of(|| open.load()).ok()?;
-    let mut arguments = [address, len as u64];
-    let program = object.progs_mut().next()?;
-    let output = program.test_run(ProgramInput {
-        context_in: Some(arguments.as_mut_bytes()),
-        ..ProgramInput::default()
-    });
-
-    if output.ok()?.return_value != 0 {
-        return None;
-    }
-
-    let copy = object.maps().find(|map| map.name() == ".bss.copy")?;
-    let mut bytes = copy.lookup(0u32.as_bytes(), MapFlags::ANY).ok().flatten()?;
-    bytes.truncate(len);
-    Some(bytes)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use crate::error::{system, CaptureError};
 use crate::kernel::dcache::Dcache;
+use crate::kernel::selinux::LabelPlaces;
 use crate::shared::atomic::atomic;
 use bpf::shared::{control, HELPERS_MAX, RULES_MAX};
 use libbpf_rs::{MapCore, MapHandle, Object};
@@ -70,7 +71,7 @@ const OF_READER: [Range<usize>; 2] = [
 ];
 
 /// The members, in order.
-const MEMBERS: [(&str, usize); 25] = [
+const MEMBERS: [(&str, usize); 26] = [
     ("watched", offset_of!(control, watched)),
     ("every", offset_of!(control, every)),
     ("daemon_tgid", offset_of!(control, daemon_tgid)),
@@ -96,6 +97,7 @@ const MEMBERS: [(&str, usize); 25] = [
     ("workload_epoch", offset_of!(control, workload_epoch)),
     ("dcache_at", offset_of!(control, dcache_at)),
     ("dcache_shift", offset_of!(control, dcache_shift)),
+    ("label_places", offset_of!(control, label_places)),
 ];
 
 // SAFETY: the pointer is to memory that stays mapped as long as `mapping`, and that is used by atomics.
@@ -298,6 +300,14 @@ impl Control {
             self.store(members!(self.dcache_shift), shift);
             self.store_long(members!(self.dcache_at), at);
         }
+    }
+
+    /// Sets where the numbers of SELinux labels are, if that is known.
+    pub(crate) fn set_labels(&self, places: Option<LabelPlaces>) {
+        let places = places.map_or(0, |LabelPlaces { subject, object }| {
+            u32::from(subject) | u32::from(object) << 16
+        });
+        self.store(members!(self.label_places), places);
     }
 
     pub(crate) fn set_exit_at_entry(&self, at_entry: bool) {

@@ -30,12 +30,7 @@ pub(super) fn completed<T: Tally, W: Watcher>(
     }
 
     let selected = Selected {
-        task_label: TaskLabel::of(
-            &event,
-            &pending.generation,
-            composer.host.labels,
-            &*composer.host.system,
-        ),
+        task_label: TaskLabel::of(&event, &pending.generation, &composer.host),
         generation: Arc::clone(&pending.generation),
         rule: pending.rule,
         is_unsure: false,

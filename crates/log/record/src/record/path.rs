@@ -71,6 +71,8 @@ pub struct Inode {
     pub ogid: u32,
     /// Device that a device node stands for, in the same encoding as `dev`.
     pub rdev: u32,
+    /// Number of its SELinux label when the call reached it; 0: not known.
+    pub label: u32,
 }
 
 impl Inode {
@@ -83,6 +85,7 @@ impl Inode {
             ouid: inode.uid,
             ogid: inode.gid,
             rdev: inode.rdev,
+            label: inode.valid >> 1,
         })
     }
 }

@@ -318,6 +318,7 @@ fn path_item<'a>(c: &mut Cursor<'a>, scratch: &mut Scratch<'a>) -> Result<PathIt
             ouid: decimal(c, " ouid=")?,
             ogid: decimal(c, " ogid=")?,
             rdev: device(c, " rdev=")?,
+            label: 0,
         })
     } else {
         None

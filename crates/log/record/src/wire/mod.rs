@@ -450,6 +450,11 @@ impl<'a> Event<'a> {
         self.part(TARSIER_PART_TIME)?.read()
     }
 
+    /// Number of the SELinux label of the task, in the call; `None` where the programs read no labels.
+    pub fn subject(&self) -> Option<u32> {
+        self.part(TARSIER_PART_SUBJECT)?.read()
+    }
+
     /// Id of the BPF program that the call has loaded.
     pub fn program(&self) -> Option<u32> {
         self.part(TARSIER_PART_PROGRAM)?.read()

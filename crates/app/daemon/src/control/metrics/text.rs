@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Counters without labels: name, help and value.
-fn counters(s: &Status) -> [(&'static str, &'static str, f64); 12] {
+fn counters(s: &Status) -> [(&'static str, &'static str, f64); 13] {
     [
         (
             "calls_matched_total",
@@ -31,6 +31,11 @@ fn counters(s: &Status) -> [(&'static str, &'static str, f64); 12] {
             "events_unsure_total",
             "Recorded events that their rule may not select.",
             s.events_unsure as f64,
+        ),
+        (
+            "labels_missing_total",
+            "SELinux labels that records lack.",
+            s.labels_missing as f64,
         ),
         (
             "events_dropped_total",

@@ -134,6 +134,7 @@ fn every_reply_comes_back_and_a_cut_one_is_refused() {
         ouid: 2,
         ogid: 3,
         rdev: 4,
+        label: 0,
     };
     let above = Above {
         objects: OBJECT.into_iter().collect(),
