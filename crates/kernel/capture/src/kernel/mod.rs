@@ -7,6 +7,7 @@ pub(crate) mod file_systems;
 pub(crate) mod kallsyms;
 #[doc(hidden)]
 pub mod kernel_btf;
+pub(crate) mod missing_helpers;
 pub(crate) mod perm_lists;
 pub(crate) mod preemption;
 pub mod probe;
