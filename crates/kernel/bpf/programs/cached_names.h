@@ -171,7 +171,7 @@ static __always_inline bool find_hashed(struct find_walk *walk)
 }
 
 /* The next entry of the directory: ends the loop if its name is the one that is looked for. */
-STEP(find_entry_step, struct find_walk *walk, walk->w->find.entries & (2 * FIND_ENTRIES_MAX - 1))
+STEP(find_entry_step, struct find_walk *walk, (2 * FIND_ENTRIES_MAX - 1) & walk->w->find.entries)
 {
 	struct find *f = &walk->w->find;
 	struct dentry *entry;
