@@ -71,7 +71,7 @@ const VOLUNTARY: &Variant = &Variant {
 
 /// All variants. Linux 6.13 brought lazy preemption; 7.0 left only full and lazy on x86. `no-lsm`, and variants
 /// with a number of processors after the model, run only when named.
-pub(super) const VARIANTS: [&Variant; 19] = [
+pub(super) const VARIANTS: [&Variant; 20] = [
     STOCK,
     ARM64,
     FULL,
@@ -141,6 +141,13 @@ pub(super) const VARIANTS: [&Variant; 19] = [
             "hidepid=yes",
             "umask=0027",
         ],
+        ..*STOCK
+    },
+    // Loops and hooks as on Linux 5.15 and 5.16 (see crates/kernel/capture/src/kernel/missing_helpers.rs).
+    &Variant {
+        name: "no-bpf-loop",
+        kernel_arguments: "TARSIER_WITHOUT_HELPERS=loop,get_func_arg,get_func_ret",
+        evidence: &["missing=bpf_func_id.BPF_FUNC_loop"],
         ..*STOCK
     },
     &Variant {

@@ -7,6 +7,7 @@
 #include "emit.h"
 #include "match.h"
 #include "objects.h"
+#include "steps.h"
 
 /* Ends a part with a socket address. A path in it is found as those of arguments are: see find.h. */
 static __always_inline void address_end(struct work *w, struct tarsier_part *part, __u64 at,
@@ -82,7 +83,7 @@ struct messages {
 };
 
 /* Adds the address of the next message, if that is the path of a UNIX socket. */
-static long message_step(__u32 i, struct messages *messages)
+STEP(message_step, struct messages *messages, MESSAGES_MAX)
 {
 	struct work *w = messages->w;
 	struct tarsier_part *part;
@@ -116,7 +117,7 @@ static __always_inline void part_messages(struct work *w)
 
 	if (w->fact[FACT_SOCKET_NAME] == NAMES_NO_SOCKET)
 		return;
-	bpf_loop(MESSAGES_MAX, message_step, &messages, 0);
+	REPEAT(message_step, &messages);
 	if (messages.used <= MESSAGES_MAX)
 		return;
 	part = part_begin(w, TARSIER_PART_SOCKADDR, 1);

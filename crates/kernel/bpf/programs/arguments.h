@@ -9,6 +9,7 @@
 #include "base.h"
 #include "emit.h"
 #include "overload.h"
+#include "steps.h"
 
 /*
  * Chunks are built behind the event, which ends before: see walk_begin(). The 8 bytes are for the
@@ -107,7 +108,7 @@ static __always_inline long chunk_out(void *ring, struct tarsier_chunk *chunk, _
 				  BPF_RB_NO_WAKEUP);
 }
 
-static long send_chunk(__u32 i, struct chunks *c)
+STEP(send_chunk, struct chunks *c, CHUNK_STEPS_MAX)
 {
 	struct tarsier_chunk *chunk = (struct tarsier_chunk *)(c->w->frame + CHUNK_AT);
 	struct sending *s = &c->w->sending;
@@ -184,7 +185,7 @@ __noinline int send_arguments(struct work *w, __u32 argc)
 	if (arguments[0] > control.watermark_bytes)
 		ring_bell();
 	if (w->len <= CHUNK_AT)
-		bpf_loop(CHUNK_STEPS_MAX, send_chunk, &c, 0);
+		REPEAT(send_chunk, &c);
 	e->chunks = s->seq;
 	if (s->read < arguments[0])
 		e->flags |= TARSIER_TRUNCATED;

@@ -10,6 +10,7 @@
 #include "dcache.h"
 #include "maps.h"
 #include "names.h"
+#include "steps.h"
 #include "walk.h"
 
 /* The most entries of directories that are looked at for a path, and of a chain of the table. */
@@ -63,7 +64,7 @@ static __always_inline bool find_word(__u32 i, struct find_walk *walk)
 	return true;
 }
 
-static long find_word_step(__u32 i, struct find_walk *walk)
+STEP(find_word_step, struct find_walk *walk, FIND_NAME_WORDS - 1)
 {
 	return find_word((i + 1) & (FIND_NAME_WORDS - 1), walk);
 }
@@ -81,13 +82,13 @@ __noinline int take_name(struct work *w)
 	name_hash_begin(&walk.hash, f->dentry);
 	/* Most names are short. */
 	if (!find_word(0, &walk))
-		bpf_loop(FIND_NAME_WORDS - 1, find_word_step, &walk, 0);
+		REPEAT(find_word_step, &walk);
 	f->at += f->len;
 	return f->len != ~0U;
 }
 
 /* Compares the next word of two long names: ends the loop if it is another one. */
-static long find_compare_step(__u32 i, struct find_walk *walk)
+STEP(find_compare_step, struct find_walk *walk, walk->w->find.len / 8 + 1)
 {
 	struct find *f = &walk->w->find;
 
@@ -131,12 +132,12 @@ static __always_inline bool is_named(struct find_walk *walk, const struct dentry
 	f->other[len / 8] = 0;
 	if (bpf_probe_read_kernel(f->other, len, OF(dentry, entry, d_name.name)))
 		return false;
-	bpf_loop(len / 8 + 1, find_compare_step, walk, 0);
+	REPEAT(find_compare_step, walk);
 	return f->is_same;
 }
 
 /* The next entry of the chain: ends the loop if it is the one that is looked for. */
-static long find_chain_step(__u32 i, struct find_walk *walk)
+STEP(find_chain_step, struct find_walk *walk, FIND_CHAIN_MAX)
 {
 	struct find *f = &walk->w->find;
 	struct dentry *entry;
@@ -165,12 +166,12 @@ static __always_inline bool find_hashed(struct find_walk *walk)
 	chain = control.dcache_at + 8 * ((__u64)f->hash >> (control.dcache_shift & 31));
 	/* The lowest bit is a lock. */
 	f->next = address_in(&f->next, OF(hlist_bl_node, chain, next)) & ~1ULL;
-	bpf_loop(FIND_CHAIN_MAX, find_chain_step, walk, 0);
+	REPEAT(find_chain_step, walk);
 	return f->child;
 }
 
 /* The next entry of the directory: ends the loop if its name is the one that is looked for. */
-static long find_entry_step(__u32 i, struct find_walk *walk)
+STEP(find_entry_step, struct find_walk *walk, (2 * FIND_ENTRIES_MAX - 1) & walk->w->find.entries)
 {
 	struct find *f = &walk->w->find;
 	struct dentry *entry;
@@ -200,7 +201,7 @@ __noinline int find_entry(struct work *w)
 	f = &w->find;
 	f->next = first_listed(f->dentry);
 	f->end = end_listed(f->dentry);
-	looked = bpf_loop(f->entries & (2 * FIND_ENTRIES_MAX - 1), find_entry_step, &walk, 0);
+	looked = REPEAT(find_entry_step, &walk);
 	f->entries = looked > 0 && looked < f->entries ? f->entries - looked : 0;
 	return f->child != 0;
 }

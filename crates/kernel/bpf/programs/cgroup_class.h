@@ -8,6 +8,7 @@
 #ifndef TARSIER_CGROUP_CLASS_H
 #define TARSIER_CGROUP_CLASS_H
 
+#include "steps.h"
 #include "workloads.h"
 
 /* The names that rules ask about, with their numbers. The daemon writes them. */
@@ -34,7 +35,7 @@ struct naming {
 };
 
 /* VALID_CHARS of systemd's src/basic/unit-name.c, and `@`. */
-static long name_step(__u32 i, struct naming *n)
+STEP(name_step, struct naming *n, n->len)
 {
 	__u32 c = (__u8)n->key->name[i & (NAME_MAX_LEN - 1)];
 
@@ -45,7 +46,7 @@ static long name_step(__u32 i, struct naming *n)
 	return 0;
 }
 
-static long hex_step(__u32 i, struct naming *n)
+STEP(hex_step, struct naming *n, ID_LEN)
 {
 	__u32 c = n->id[i & (ID_LEN - 1)];
 
@@ -73,7 +74,7 @@ static __always_inline bool is_text(const char *at, const char *text, __u32 len)
 static __always_inline bool is_id(struct naming *n, const char *at)
 {
 	n->is_hex = !bpf_probe_read_kernel(n->id, ID_LEN, at);
-	bpf_loop(ID_LEN, hex_step, n, 0);
+	REPEAT(hex_step, n);
 	return n->is_hex;
 }
 
@@ -231,7 +232,7 @@ static __always_inline void classify(struct work *w, __u64 id, __u64 parent_id, 
 		return;
 	n.len = len - 1;
 	n.is_allowed = 1;
-	bpf_loop(n.len, name_step, &n, 0);
+	REPEAT(name_step, &n);
 	if (descend(&n, &class))
 		bpf_map_update_elem(&workloads, &id, &class, BPF_ANY);
 }

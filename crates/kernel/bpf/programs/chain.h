@@ -13,6 +13,7 @@
 #include "arch.h"
 #include "base.h"
 #include "files.h"
+#include "steps.h"
 #include "walk.h"
 
 /* The most works of a task that are looked at: programs that close many descriptors on execve have many. */
@@ -65,7 +66,7 @@ static __always_inline void chain_add(struct chain *c, const struct path *path)
  * The next work of the task, newest first. What is not a file, but another work, is not taken for
  * one: its path would have to lead to its inode.
  */
-static long chain_step(__u32 i, struct chain_walk *walk)
+STEP(chain_step, struct chain_walk *walk, CHAIN_WORKS_MAX)
 {
 	struct chain *c = &walk->w->chain;
 	struct callback_head *work = (void *)c->next;
@@ -135,6 +136,8 @@ static __always_inline bool find_image(struct work *w, struct linux_binprm *bprm
 		kept = file_of(task, READ(bprm, execfd));
 	if (READ(kept, f_flags) & OPENED_TO_EXECUTE)
 		c->kept = (__u64)&kept->f_path;
+	if (!HAS_HELPER(find_vma))
+		return false;
 	return !bpf_find_vma(task, begins, chain_loader, &walk, 0) && c->loader;
 }
 
@@ -168,7 +171,7 @@ __noinline int find_chain(struct work *w)
 		walk.cred = READ(bprm, file, f_cred);
 	task = bpf_get_current_task_btf();
 	c->next = (__u64)READ(task, task_works);
-	bpf_loop(CHAIN_WORKS_MAX, chain_step, &walk, 0);
+	REPEAT(chain_step, &walk);
 	/* None is there if the task has had to do its works, for a ring that it had. */
 	c->is_all = is_all && !c->next && c->count && c->count <= CHAIN_MAX;
 	return 0;

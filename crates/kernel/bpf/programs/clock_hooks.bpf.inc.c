@@ -91,7 +91,7 @@ CLOCK_HOOKS(ntp_adjtimex, 1, 4)
 /* By how much the wall clock (as TAI) is ahead of the monotonic clock, which cannot be set. */
 static __always_inline __s64 clock_ahead_ns(void)
 {
-	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_ktime_get_tai_ns))
+	if (!HAS_HELPER(ktime_get_tai_ns))
 		return 0;
 	return bpf_ktime_get_tai_ns() - bpf_ktime_get_ns();
 }
@@ -114,7 +114,7 @@ AT_END(do_settimeofday64, )
 
 	if (!note || !note->has_time)
 		return 0;
-	by = (__s32)result(ctx, probed) ? 0 : clock_ahead_ns() - note->time[1];
+	by = (__s32)result(ctx, 2, probed) ? 0 : clock_ahead_ns() - note->time[1];
 	note->time[0] = 0;
 	note->time[1] = by;
 	return 0;

@@ -6,6 +6,7 @@
 #include "files.h"
 #include "names.h"
 #include "shared.h"
+#include "steps.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -29,7 +30,7 @@ struct hashing {
 };
 
 /* Adds the next word of the name. */
-static long hash_step(__u32 i, struct hashing *of)
+STEP(hash_step, struct hashing *of, NAME_MAX_LEN / 8 + 1)
 {
 	__u64 word = text[i & (NAME_MAX_LEN / 8 - 1)];
 
@@ -42,7 +43,7 @@ static long hash_step(__u32 i, struct hashing *of)
 }
 
 /* Adds the next entry of the directory. */
-static long sample_step(__u32 i, struct sampling *at)
+STEP(sample_step, struct sampling *at, ENTRIES_MAX)
 {
 	struct hashing of = {};
 	struct dcache_sample *sample;
@@ -62,7 +63,7 @@ static long sample_step(__u32 i, struct sampling *at)
 	if (bpf_probe_read_kernel(text, of.len, READ(entry, d_name.name)))
 		return 0;
 	name_hash_begin(&of.hash, at->dir);
-	bpf_loop(NAME_MAX_LEN / 8 + 1, hash_step, &of, 0);
+	REPEAT(hash_step, &of);
 	AT_MOST(place, DCACHE_SAMPLES - 1);
 	sample = &samples.sample[place];
 	sample->pprev = (__u64)READ(entry, d_hash.pprev);
@@ -88,6 +89,6 @@ int sample_directory(__u64 *ctx)
 	at.dir = (__u64)dir;
 	at.next = first_listed(at.dir);
 	at.end = end_listed(at.dir);
-	bpf_loop(ENTRIES_MAX, sample_step, &at, 0);
+	REPEAT(sample_step, &at);
 	return 0;
 }

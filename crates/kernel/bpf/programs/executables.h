@@ -5,12 +5,13 @@
 
 #include "base.h"
 #include "marks.h"
+#include "steps.h"
 
 /*
  * One step of a walk to the root directory. Below it there may be others, over which it is mounted:
  * the one of those that is seen is the first that is reached, `shown_at`.
  */
-static long path_step(__u32 i, struct mark_walk *walk)
+STEP(path_step, struct mark_walk *walk, WALK_STEPS_MAX)
 {
 	struct marks *m = walk->m;
 	__u64 dentry_at = m->dentry_at, up_at;
@@ -52,7 +53,7 @@ static __always_inline __u32 number_by_path(struct table *table, struct marks *m
 	m->path = PATH_MARK;
 	m->shown_at = 0;
 	m->is_done = 0;
-	bpf_loop(WALK_STEPS_MAX, path_step, &walk, 0);
+	REPEAT(path_step, &walk);
 	if (!m->is_done)
 		return NUMBER_UNKNOWN;
 	row = mark_row(table, TABLE_EXECUTABLES, entry_mark(m, m->path, m->shown_at));

@@ -15,6 +15,7 @@
 #include "marks.h"
 #include "match.h"
 #include "objects.h"
+#include "steps.h"
 #include "walk.h"
 
 /* The most names, mounts, and symbolic links that are looked at for a path. */
@@ -60,7 +61,7 @@ __noinline int find_know(struct work *w, __u32 what, __u64 dentry)
 }
 
 /* The next mount on an entry of the mount: ends the loop if it is on the entry that was found. */
-static long find_mount_step(__u32 i, struct find_walk *walk)
+STEP(find_mount_step, struct find_walk *walk, FIND_MOUNTS_MAX)
 {
 	struct find *f = &walk->w->find;
 	__u64 node = f->next;
@@ -101,7 +102,7 @@ __noinline int find_mounted(struct work *w)
 		f->next = (__u64)OF(mount, mnt, mnt_mounts.next);
 		f->end = f->child_mnt + bpf_core_field_offset(struct mount, mnt_mounts);
 		f->mounted = 0;
-		bpf_loop(FIND_MOUNTS_MAX, find_mount_step, &walk, 0);
+		REPEAT(find_mount_step, &walk);
 
 		if (!f->mounted)
 			return f->next == f->end;
@@ -311,7 +312,7 @@ static __always_inline void find_reached_directory(struct find_walk *walk)
 }
 
 /* The next name of the text, or the end of the text. */
-static long find_step(__u32 i, struct find_walk *walk)
+STEP(find_step, struct find_walk *walk, FIND_STEPS_MAX)
 {
 	struct find *f = &walk->w->find;
 	__u8 after = *find_text(f, f->at);
@@ -390,7 +391,7 @@ static long find_step(__u32 i, struct find_walk *walk)
 }
 
 /* Cuts off a '/' that is behind another at the end of the text; ends the loop if there is none. */
-static long find_slash_step(__u32 i, struct find_walk *walk)
+STEP(find_slash_step, struct find_walk *walk, FIND_TEXT)
 {
 	struct find *f = &walk->w->find;
 
@@ -412,7 +413,7 @@ static __always_inline void find_text_ends(struct find_walk *walk, __u64 len)
 
 	*find_text(f, FIND_START + len) = 0;
 	f->at = FIND_START + len;
-	bpf_loop(FIND_TEXT, find_slash_step, walk, 0);
+	REPEAT(find_slash_step, walk);
 }
 
 /* Sets where the path argument `i` begins: the root directory, the current one, or that of a descriptor. */
@@ -477,7 +478,7 @@ __noinline int find_text_of(struct work *w, __u32 i, __u32 is_gone, __u32 is_tol
 	f->is_gone = is_gone;
 	f->is_entry = w->spec.flags & (i & 1 ? SPEC_ENTRY_SECOND : SPEC_ENTRY_FIRST);
 
-	bpf_loop(FIND_STEPS_MAX, find_step, &walk, 0);
+	REPEAT(find_step, &walk);
 	return 0;
 }
 

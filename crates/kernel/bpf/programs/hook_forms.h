@@ -57,12 +57,15 @@ static __always_inline __u64 argument(void *ctx, __u32 i, bool probed)
 	return probed ? probe_argument(ctx, i) : hooked(ctx, i);
 }
 
-static __always_inline __u64 result(void *ctx, bool probed)
+/* The result of a function that has as many arguments where the kernel lacks the helper. */
+static __always_inline __u64 result(void *ctx, __u32 arguments, bool probed)
 {
 	__u64 value = 0;
 
 	if (probed)
 		return probe_result(ctx);
+	if (!HAS_HELPER(get_func_ret))
+		return context_word(ctx, arguments);
 	bpf_get_func_ret(ctx, &value);
 	return value;
 }

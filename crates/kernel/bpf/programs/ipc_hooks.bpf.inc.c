@@ -31,7 +31,7 @@ SEC("kprobe.multi") int probe_on_ipcctl_obtain_check(void *ctx)
 AT_END(ipcctl_obtain_check, )
 {
 	struct object_note *note = note_of(OBJECTS_IPC);
-	__u64 object = result(ctx, probed);
+	__u64 object = result(ctx, 6, probed);
 	struct ipc64_perm *wanted;
 
 	if (!note)

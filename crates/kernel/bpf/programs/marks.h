@@ -13,6 +13,7 @@
 #include "maps.h"
 #include "objects.h"
 #include "rows.h"
+#include "steps.h"
 #include "walk.h"
 
 /* The filter's keys need no secret: what passes the filter is hashed with one. */
@@ -279,7 +280,7 @@ static __always_inline bool may_be_marked(struct mark_walk *walk, __u64 dentry_a
 }
 
 /* The next entry of an object that has several: adds its mark, unless it is the one that was reached. */
-static long mark_alias_step(__u32 i, struct mark_walk *walk)
+STEP(mark_alias_step, struct mark_walk *walk, ALIASES_MAX)
 {
 	struct marks *m = walk->m;
 	const struct dentry *dentry;
@@ -314,7 +315,7 @@ static __always_inline void mark_aliases(struct mark_walk *walk)
 	m->alias_at = first_of_several(m->inode_at);
 	if (!m->alias_at)
 		return;
-	bpf_loop(ALIASES_MAX, mark_alias_step, walk, 0);
+	REPEAT(mark_alias_step, walk);
 	if (m->alias_at)
 		m->are_all = 0;
 }
@@ -337,7 +338,7 @@ static __always_inline long mark_walk_end(struct marks *m)
 	return m->is_done;
 }
 
-static long mark_walk_step(__u32 i, struct mark_walk *walk)
+STEP(mark_walk_step, struct mark_walk *walk, WALK_STEPS_MAX)
 {
 	struct marks *m = walk->m;
 	__u64 dentry_at = m->dentry_at, up_at, parent_at;
@@ -423,7 +424,7 @@ __noinline int mark_path(struct marks *m, __u64 dentry_at, __u64 mnt_at, __u32 p
 
 	if (!(parent & MARK_ABOVE))
 		mark_aliases(&walk);
-	bpf_loop(WALK_STEPS_MAX, mark_walk_step, &walk, 0);
+	REPEAT(mark_walk_step, &walk);
 
 	if (!m->is_done || m->count > MARKS_MAX || m->generation != row_at(walk.table, 0)->a)
 		m->are_all = 0;

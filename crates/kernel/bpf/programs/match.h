@@ -12,6 +12,7 @@
 #include "objects.h"
 #include "process_class.h"
 #include "rows.h"
+#include "steps.h"
 #include "walk.h"
 #include "workloads.h"
 
@@ -156,7 +157,7 @@ struct lookup_in {
 	struct work *w;
 };
 
-static long bits_step(__u32 i, struct lookup_in *in)
+STEP(bits_step, struct lookup_in *in, in->w->lookup.entries)
 {
 	struct lookup *l = &in->w->lookup;
 	struct table_row *row = row_at(in->table, l->entries_row + i);
@@ -170,7 +171,7 @@ static long bits_step(__u32 i, struct lookup_in *in)
 
 #define GROUPS_ARE_KNOWN (TYPE_HAS(cred, group_info, ngroups) && TYPE_HAS(cred, group_info, gid))
 
-static long group_step(__u32 i, struct lookup_in *in)
+STEP(group_step, struct lookup_in *in, TARSIER_GROUPS_MAX)
 {
 	struct lookup *l = &in->w->lookup;
 	struct group_info *groups;
@@ -194,7 +195,7 @@ static __always_inline bool has_groups(void)
 	       untrusted(bpf_get_current_task_btf())->cred->group_info->ngroups > 0;
 }
 
-static long mark_step(__u32 i, struct lookup_in *in)
+STEP(mark_step, struct lookup_in *in, MARKS_MAX)
 {
 	struct lookup *l = &in->w->lookup;
 	struct marks *m = &in->w->marks;
@@ -236,7 +237,7 @@ static __always_inline void look_up_marks(struct lookup_in *in, __u64 in_order, 
 
 	l->any = without;
 	if (m->count)
-		bpf_loop(MARKS_MAX, mark_step, in, 0);
+		REPEAT(mark_step, in);
 
 	l->mask &= l->any & (~never | without | l->proven);
 	l->sure = (l->sure & ~never) | (l->proven & never);
@@ -273,7 +274,8 @@ static __always_inline void look_up_executable(struct lookup_in *in, __u64 absen
 	l->mask &= (any & ~never) | (all & never);
 }
 
-static long lookup_step(__u32 i, struct lookup_in *in)
+/* The count is masked, because an inlined bpf_loop() uses all 64 bits. */
+STEP(lookup_step, struct lookup_in *in, row_at(in->table, in->w->lookup.first - 1)->b & 0xffff)
 {
 	struct lookup *l = &in->w->lookup;
 	struct table_row *head = row_at(in->table, l->first + 2 * i);
@@ -314,7 +316,7 @@ static long lookup_step(__u32 i, struct lookup_in *in)
 	}
 
 	if (kind == LOOKUP_BITS) {
-		bpf_loop(l->entries, bits_step, in, 0);
+		REPEAT(bits_step, in);
 		return l->mask == 0;
 	}
 	if (kind == LOOKUP_MARKS) {
@@ -332,7 +334,7 @@ static long lookup_step(__u32 i, struct lookup_in *in)
 			open &= ~head->b;
 		/* For some rules, the supplementary groups decide too. */
 		if (open && has_groups())
-			bpf_loop(TARSIER_GROUPS_MAX, group_step, in, 0);
+			REPEAT(group_step, in);
 		l->mask &= kind == LOOKUP_ANY_OF ? (head->b | l->any) : ~l->any;
 	}
 	return l->mask == 0;
@@ -372,8 +374,7 @@ static __always_inline void look_up(struct lookup_in *in, __u32 page)
 	l->proven = 0;
 	l->unsure = 0;
 	l->first = page + PAGE_LOOKUPS;
-	/* Masked, because an inlined bpf_loop() uses all 64 bits. */
-	bpf_loop(row_at(in->table, page + 1)->b & 0xffff, lookup_step, in, 0);
+	REPEAT(lookup_step, in);
 }
 
 /* Evaluates page `i` of the call; returns 1 if it decides. */
@@ -413,7 +414,7 @@ static __always_inline long look_at_page(__u32 i, struct lookup_in *in)
 	return first != 0;
 }
 
-static long next_page_step(__u32 i, struct lookup_in *in)
+STEP(next_page_step, struct lookup_in *in, in->w->lookup.npages - 1)
 {
 	return look_at_page(i + 1, in);
 }
@@ -437,6 +438,7 @@ __noinline int evaluate(struct table *table, struct work *w, __u32 pages, __u32 
 	l->page = 0;
 	l->bit = 0;
 	l->labels = 0;
+	l->npages = npages;
 	l->worth = npages < 64 ? (1ULL << (npages & 63)) - 1 : ~0ULL;
 
 	summary = row_at(table, pages)->b;
@@ -447,9 +449,9 @@ __noinline int evaluate(struct table *table, struct work *w, __u32 pages, __u32 
 			return VERDICT_DROP;
 	}
 
-	/* Most calls have one page, which needs no bpf_loop(). */
+	/* Most calls have one page, which needs no loop. */
 	if (npages && !look_at_page(0, &in) && npages > 1)
-		bpf_loop(npages - 1, next_page_step, &in, 0);
+		REPEAT(next_page_step, &in);
 
 	if (w->nundecided)
 		return VERDICT_UNDECIDED;

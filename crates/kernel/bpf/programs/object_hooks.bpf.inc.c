@@ -243,7 +243,7 @@ AT_ENTRY(vfs_mkdir, )
  */
 AT_END(vfs_mkdir, )
 {
-	__u64 dentry = result(ctx, probed);
+	__u64 dentry = result(ctx, 4, probed);
 	struct object_note *note = note_of_marked(OBJECTS_ENTRIES);
 
 	if (!note || (!probed && hooked(ctx, 2) != note->created))
@@ -325,7 +325,7 @@ static __always_inline int open_ended(void *ctx)
 {
 	struct open_flags *how = (struct open_flags *)hooked(ctx, 2);
 	__u32 open_flag = HAS(how, open_flag) ? OF(open_flags, how, open_flag) : O_ACCMODE;
-	__u64 file = result(ctx, false), pathname = hooked(ctx, 1);
+	__u64 file = result(ctx, 3, false), pathname = hooked(ctx, 1);
 	struct object_note *note;
 
 	if (IS_ERR(pathname))
@@ -497,7 +497,7 @@ AT_END(move_addr_to_kernel, )
 {
 	struct object_note *note = note_of(OBJECTS_ADDRESS);
 
-	if (!note || (__s32)result(ctx, probed))
+	if (!note || (__s32)result(ctx, 3, probed))
 		return 0;
 	if (probed)
 		note_address(note, note->kept[0], note->kept[1]);

@@ -13,6 +13,7 @@
 #include "maps.h"
 #include "number.h"
 #include "rows.h"
+#include "steps.h"
 #include "walk.h"
 
 #define PF_IO_WORKER 0x10
@@ -392,7 +393,7 @@ static __always_inline void *note_path_at(struct object_note *note, __u64 off)
 	return note->parts + off;
 }
 
-static long note_walk_step(__u32 i, struct note_walk *walk)
+STEP(note_walk_step, struct note_walk *walk, WALK_STEPS_MAX)
 {
 	struct dentry *dentry = walk->dentry, *parent;
 	struct mount *here = walk->mnt;
@@ -449,7 +450,7 @@ static __always_inline struct mount *some_mount(struct dentry *dentry)
 	return first ? (void *)first - bpf_core_field_offset(struct mount, mnt_instance) : 0;
 }
 
-static long note_above_step(__u32 i, struct note_walk *walk)
+STEP(note_above_step, struct note_walk *walk, ABOVE_MAX)
 {
 	__u32 off = walk->off + i * 2 * sizeof(__u64);
 	struct dentry *dentry = walk->dentry;
@@ -477,7 +478,7 @@ static __always_inline void note_above(struct object_note *note, struct note_wal
 	walk->off = at + sizeof(*part);
 	walk->dentry = walk->shown;
 	walk->crossed = 0;
-	bpf_loop(ABOVE_MAX, note_above_step, walk, 0);
+	REPEAT(note_above_step, walk);
 	part->len = walk->crossed * 2 * sizeof(__u64);
 	note->len = walk->off + part->len;
 	note->count++;
@@ -516,7 +517,7 @@ __noinline int note_path(struct object_note *note, __u64 dentry_at, __u64 mnt_at
 
 	if (IS_UNHASHED(dentry) && OF(dentry, dentry, d_parent) != dentry)
 		walk.flags |= TARSIER_PART_DELETED;
-	bpf_loop(WALK_STEPS_MAX, note_walk_step, &walk, 0);
+	REPEAT(note_walk_step, &walk);
 
 	part = note_at(note, note->last);
 	len = walk.off - note->last - sizeof(*part);
@@ -530,11 +531,22 @@ __noinline int note_path(struct object_note *note, __u64 dentry_at, __u64 mnt_at
 	return 0;
 }
 
+/* A word of a hook's context, which has the arguments of the function, and at its end the result. */
+static __always_inline __u64 context_word(void *ctx, __u32 i)
+{
+	__u64 value = 0;
+
+	bpf_probe_read_kernel(&value, sizeof(value), (__u64 *)ctx + i);
+	return value;
+}
+
 /* Argument of a hooked function, as a number, which helpers and global functions accept. */
 static __always_inline __u64 hooked(void *ctx, __u32 i)
 {
 	__u64 value = 0;
 
+	if (!HAS_HELPER(get_func_arg))
+		return context_word(ctx, i);
 	bpf_get_func_arg(ctx, i, &value);
 	return value;
 }

@@ -5,6 +5,7 @@
 
 #include "base.h"
 #include "maps.h"
+#include "steps.h"
 #include "walk.h"
 
 /* Longest wait at the end of a call while less than 3/4 of the space above the mark is in use. */
@@ -13,8 +14,8 @@
 #define WAIT_FULL_NS 20000000ULL
 /* Calls do not wait for a reader that has taken no frame from any ring for this long. */
 #define STALL_MAX_NS 1000000000ULL
-/* Bounds the loop for the verifier: far more steps than can be made within WAIT_FULL_NS. */
-#define WAIT_STEPS_MAX (1 << 22)
+/* Bounds a wait for the verifier: far more rounds of STEPS_MAX steps than fit in WAIT_FULL_NS. */
+#define WAIT_ROUNDS_MAX 512
 /* Steps between two looks at the ring, whose positions the reader writes; each reads the clock. */
 #define STEPS_PER_LOOK 8
 /* A uid gets a new share each time the reader has read another 1/RING_STEPS of the ring. */
@@ -32,12 +33,17 @@ struct wait {
 	__u64 fill; /* the wait ends when at most this many bytes are unread */
 };
 
-static long wait_step(__u32 i, struct wait *wait)
+STEP(wait_step, struct wait *wait, STEPS_MAX)
 {
 	if (i % STEPS_PER_LOOK == 0 &&
 	    bpf_ringbuf_query(wait->ring, BPF_RB_AVAIL_DATA) <= wait->fill)
 		return 1;
 	return bpf_ktime_get_ns() >= wait->until_ns;
+}
+
+STEP(wait_round, struct wait *wait, WAIT_ROUNDS_MAX)
+{
+	return REPEAT(wait_step, wait) < STEPS_MAX;
 }
 
 /* Waits until at most `fill` bytes are unread, but no longer than limit_ns. */
@@ -47,7 +53,7 @@ static __always_inline void wait_for(struct cpu_state *cpu, void *ring, __u64 fi
 	__u64 start_ns = bpf_ktime_get_ns();
 
 	wait.until_ns = start_ns + limit_ns;
-	bpf_loop(WAIT_STEPS_MAX, wait_step, &wait, 0);
+	REPEAT(wait_round, &wait);
 	cpu->waits++;
 	cpu->waited_ns += bpf_ktime_get_ns() - start_ns;
 }

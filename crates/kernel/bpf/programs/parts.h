@@ -11,6 +11,7 @@
 #include "match.h"
 #include "objects.h"
 #include "pids.h"
+#include "steps.h"
 
 /* Adds path argument `i`, and the directory that it is relative to. */
 static __always_inline void part_path(struct work *w, struct task_struct *task, __u32 i)
@@ -187,7 +188,7 @@ struct note_copy {
 };
 
 /* Copies a block of the parts. Plain loads and stores take half of what the helper takes. */
-static long copy_step(__u32 i, struct note_copy *copy)
+STEP(copy_step, struct note_copy *copy, sizeof(copy->note->parts) / sizeof(struct note_block))
 {
 	__u64 from = (__u64)i * sizeof(struct note_block);
 
@@ -206,7 +207,7 @@ static __always_inline bool note_parts(struct work *w, struct object_note *note)
 
 	if (w->len > TARSIER_EVENT_MAX - sizeof(note->parts) || len > sizeof(note->parts))
 		return false;
-	bpf_loop(sizeof(note->parts) / sizeof(struct note_block), copy_step, &copy, 0);
+	REPEAT(copy_step, &copy);
 	w->len += len;
 	w->parts += note->count;
 	if (note->address_len)
@@ -469,7 +470,7 @@ static __always_inline void part_executed(struct work *w, __u64 path_at, __u32 i
 			  (__u64)READ(path, dentry, d_inode), true);
 }
 
-static long part_chain_step(__u32 i, struct part_chain *all)
+STEP(part_chain_step, struct part_chain *all, CHAIN_MAX)
 {
 	struct chain *c = &all->w->chain;
 	__u64 at = c->count - 1 - i;
@@ -496,7 +497,7 @@ __noinline int event_chain(struct work *w)
 	loader = (const struct path *)c->loader;
 	all.flags = c->is_all ? 0 : TARSIER_PART_MORE;
 	if (c->count)
-		bpf_loop(CHAIN_MAX, part_chain_step, &all, 0);
+		REPEAT(part_chain_step, &all);
 	part_executed(w, c->kept, TARSIER_EXECUTED_KEPT, all.flags);
 	part_executed(w, c->image, TARSIER_EXECUTED_IMAGE, all.flags);
 	if (READ(loader, dentry) != READ(image, dentry))

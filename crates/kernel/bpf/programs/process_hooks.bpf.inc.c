@@ -11,6 +11,7 @@
 #include "emit.h"
 #include "parts.h"
 #include "process_class.h"
+#include "steps.h"
 
 #define SAME_PLACE(member)                                                       \
 	_Static_assert(__builtin_offsetof(struct tarsier_process, member) ==     \
@@ -288,7 +289,7 @@ struct ancestors {
 	struct task_struct *task;
 };
 
-static long ancestor_step(__u32 i, struct ancestors *above)
+STEP(ancestor_step, struct ancestors *above, OWN_ANCESTORS_MAX)
 {
 	struct task_struct *task = above->task;
 	struct task_struct *parent = READ(task, real_parent, group_leader);
@@ -326,7 +327,7 @@ int process_found(struct bpf_iter__task *ctx)
 		  READ(task, flags) & PF_KTHREAD ? TARSIER_PROCESS_KERNEL : TARSIER_PROCESS_FOUND);
 	/* Of its own ancestors, the daemon's pid namespace may not show all. */
 	if (task->tgid == bpf_get_current_pid_tgid() >> 32)
-		bpf_loop(OWN_ANCESTORS_MAX, ancestor_step, &above, 0);
+		REPEAT(ancestor_step, &above);
 	work_leave(w);
 	return 0;
 }

@@ -34,6 +34,9 @@
 #define LOAD(otherwise, src, ...) \
 	(HAS(src, __VA_ARGS__) ? ___arrow((src), __VA_ARGS__) : (otherwise))
 
+/* Whether the kernel has a helper that not all have. A constant. */
+#define HAS_HELPER(name) bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_##name)
+
 extern void *bpf_rdonly_cast(const void *object, __u32 btf_id) __ksym __weak;
 
 #ifdef TARSIER_WITHOUT_CASTS

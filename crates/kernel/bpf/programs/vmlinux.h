@@ -557,6 +557,10 @@ struct io_uring_cmd {
 };
 
 enum bpf_func_id {
+	BPF_FUNC_find_vma = 180,
+	BPF_FUNC_loop = 181,
+	BPF_FUNC_get_func_arg = 183,
+	BPF_FUNC_get_func_ret = 184,
 	BPF_FUNC_ktime_get_tai_ns = 208,
 };
 

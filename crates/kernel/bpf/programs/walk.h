@@ -8,6 +8,7 @@
 #include "labels.h"
 #include "maps.h"
 #include "names.h"
+#include "steps.h"
 
 #define WALK_STEPS_MAX 4096
 #define FRAME_MASK (TARSIER_EVENT_MAX - 1)
@@ -55,7 +56,7 @@ struct lookup {
 	__u32 page; /* row of the page that decided, or 0 */
 	__u32 bit; /* position of the deciding rule in that page */
 	__u32 labels; /* a rule that gives labels selects the call, or may do so */
-	__u32 pad;
+	__u32 npages;
 };
 
 /* Where the text of a path begins in the room for it; the texts of links are put in front of the rest. */
@@ -342,7 +343,7 @@ static __always_inline struct dentry *shown_part(struct dentry *root)
 }
 
 /* One step of a walk towards the root. Only valid if PATHS_ARE_KNOWN. */
-static long walk_step(__u32 i, struct walk *walk)
+STEP(walk_step, struct walk *walk, WALK_STEPS_MAX)
 {
 	struct dentry *dentry = walk->dentry, *parent;
 	struct mount *here = walk->mnt;
@@ -402,7 +403,7 @@ static __always_inline bool write_directory(__u64 *to, struct dentry *dentry)
 	return READ(dentry, d_parent) != dentry;
 }
 
-static long above_step(__u32 i, struct walk *walk)
+STEP(above_step, struct walk *walk, ABOVE_MAX)
 {
 	struct dentry *dentry = walk->dentry;
 
@@ -428,7 +429,7 @@ static __always_inline bool part_above(struct work *w, struct walk *walk)
 	walk->off = w->len + sizeof(*part);
 	walk->dentry = walk->shown;
 	walk->crossed = 0;
-	bpf_loop(ABOVE_MAX, above_step, walk, 0);
+	REPEAT(above_step, walk);
 
 	part->flags = walk->crossed < ABOVE_MAX ? 0 : TARSIER_PART_CUT;
 	part_end(w, part, (walk->crossed & (2 * ABOVE_MAX - 1)) * 2 * sizeof(__u64));
@@ -483,7 +484,7 @@ __noinline int walk_path(struct work *w, __u32 tag_index, __u64 path_at, __u64 i
 	if (dentry && IS_UNHASHED(dentry) && READ(dentry, d_parent) != dentry)
 		walk.flags |= TARSIER_PART_DELETED;
 
-	if (dentry && bpf_loop(WALK_STEPS_MAX, walk_step, &walk, 0) >= WALK_STEPS_MAX)
+	if (dentry && REPEAT(walk_step, &walk) >= WALK_STEPS_MAX)
 		walk.flags |= TARSIER_PART_CUT;
 	walk_finish(w, part, walk.off, walk.flags | tag_index >> 24);
 
@@ -577,7 +578,7 @@ static __always_inline int walk_own(struct work *w, struct task_struct *task, __
 	walk.root_dentry = (struct dentry *)w->own[2];
 	walk.root_mnt = real_mount((struct vfsmount *)w->own[3]);
 
-	if (walk.dentry && bpf_loop(WALK_STEPS_MAX, walk_step, &walk, 0) >= WALK_STEPS_MAX)
+	if (walk.dentry && REPEAT(walk_step, &walk) >= WALK_STEPS_MAX)
 		walk.flags |= TARSIER_PART_CUT;
 	off = walk.off;
 out:

@@ -199,10 +199,10 @@ fn why_the_other_engine_is_not_used_is_said() {
         "tracepoint (not trampoline: fexit is refused)"
     );
     one(
-        |fake| fake.engine.ebpf_refusal = Some("Linux 5.10 is older than 5.17".to_owned()),
+        |fake| fake.engine.ebpf_refusal = Some("Linux 5.10 is older than 5.15".to_owned()),
         Level::Warn,
         "engine",
-        "kernel (Linux 5.10 is older than 5.17): the kernel's own audit matches the rules",
+        "kernel (Linux 5.10 is older than 5.15): the kernel's own audit matches the rules",
     );
     one(
         |fake| fake.engine.gaps = vec!["function x: objects".to_owned()],

@@ -194,6 +194,9 @@ const MEMBERS: &[(&str, &[&str], &str, Need)] = &[
     ("io_socket", &[], "arguments of io_uring's socket", Useful),
     ("io_uring_cmd", &[], "io_uring's commands on sockets", Useful),
     ("io_uring_sqe", &[], "arguments of io_uring's commands on sockets", Useful),
+    ("bpf_func_id", &["BPF_FUNC_loop"], "loops at their lowest cost", Useful),
+    ("bpf_func_id", &["BPF_FUNC_find_vma"], EXECUTED, Useful),
+    ("bpf_func_id", &["BPF_FUNC_get_func_arg", "BPF_FUNC_get_func_ret"], "arguments of hooked functions at their lowest cost", Trampoline),
     ("bpf_func_id", &[], "TIME_INJOFFSET records of settimeofday", Trampoline),
 ];
 

@@ -1,5 +1,6 @@
 //! The kernel's type information, read once for all its users while an engine is created.
 
+use crate::kernel::missing_helpers;
 use libbpf_rs::btf::types::{Enum, Func, FuncProto, Ptr, Typedef};
 use libbpf_rs::btf::{Btf, BtfType, ReferencesType, TypeId};
 use libbpf_rs::libbpf_sys::btf__raw_data;
@@ -11,7 +12,7 @@ use std::rc::Rc;
 use std::sync::OnceLock;
 
 /// Replaces the kernel's own types, in tests of what a kernel could lack.
-static OVERRIDE: OnceLock<PathBuf> = OnceLock::new();
+static OVERRIDE: OnceLock<Option<PathBuf>> = OnceLock::new();
 
 /// Arguments of a tracepoint that programs read as pointers to structures: index, and name of the structure. The forms of
 /// `io_uring_complete` are told apart by the number of its arguments (attach/uring.rs).
@@ -73,13 +74,13 @@ pub(crate) fn if_read() -> Option<Rc<Types>> {
 /// Affects only what is loaded from then on, so call it first.
 #[doc(hidden)]
 pub fn override_with(path: &Path) {
-    let is_first = OVERRIDE.set(path.to_owned()).is_ok();
+    let is_first = OVERRIDE.set(Some(path.to_owned())).is_ok();
     debug_assert!(is_first, "the kernel's types are overridden once");
 }
 
 /// The file that replaces the kernel's types.
 pub(crate) fn overridden() -> Option<&'static Path> {
-    OVERRIDE.get().map(PathBuf::as_path)
+    OVERRIDE.get_or_init(missing_helpers::types).as_deref()
 }
 
 /// Frees the memory of the types, some megabytes.

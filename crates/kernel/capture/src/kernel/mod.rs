@@ -8,6 +8,7 @@ pub(crate) mod kallsyms;
 #[doc(hidden)]
 pub mod kernel_btf;
 pub(crate) mod memory;
+pub(crate) mod missing_helpers;
 pub(crate) mod perm_lists;
 pub(crate) mod preemption;
 pub mod probe;

@@ -11,9 +11,9 @@ use plan::{Capabilities, Entry, IoUring, Preemption};
 use std::collections::BTreeSet;
 
 /// The first kernel with everything that the programs need.
-pub const OLDEST_KERNEL: &str = "5.17";
-/// The newest helper that all programs need.
-const NEWEST_HELPER: &str = "BPF_FUNC_loop";
+pub const OLDEST_KERNEL: &str = "5.15";
+/// The newest helper that all programs need where newer ones are missing.
+const NEWEST_HELPER: &str = "BPF_FUNC_task_pt_regs";
 
 /// Reason why no eBPF engine can serve here; `None` if one may. Needs no root.
 pub fn ebpf_refusal() -> Option<String> {

@@ -1,39 +1,20 @@
 //! Removes instructions that cannot run on this kernel, since they are for members, functions or types that it lacks
-//! or has. The kernel would do the same, one branch after the other, and move the rest of the program each time.
+//! or has, and what only they needed. The kernel would do the first, one branch after the other, and move the rest of the
+//! program each time.
 
 use crate::error::CaptureError;
+use crate::load::instruction_codes::*;
 use crate::load::instructions;
+use crate::load::register_use::{register_use, RegisterUse};
 use libbpf_rs::libbpf_sys::{bpf_insn, BPF_PSEUDO_BTF_ID, BPF_PSEUDO_CALL, BPF_PSEUDO_FUNC};
 use libbpf_rs::OpenObject;
 
 /// Limit of passes over a program; each but the first keeps the branches of at least one more function.
 const PASSES_MAX: usize = 8;
+/// Limit of instructions after one that sets a register, among which one that reads it is looked for.
+const LOOK_AHEAD: usize = 256;
 /// Number of registers that an instruction can name.
 const REGISTERS: usize = 16;
-
-/// Parts of the code of an instruction: linux/bpf_common.h, linux/bpf.h.
-const CLASS: u8 = 0x07;
-const OPERATION: u8 = 0xf0;
-const BY_REGISTER: u8 = 0x08;
-const LOAD_ADDRESS: u8 = 0x18;
-const JUMP: u8 = 0x05;
-const JUMP_32: u8 = 0x06;
-const ALU: u8 = 0x04;
-const ALU_64: u8 = 0x07;
-const LOAD: u8 = 0x00;
-const LOAD_MEMORY: u8 = 0x01;
-const STORE_REGISTER: u8 = 0x03;
-const MODE: u8 = 0xe0;
-const ATOMIC: u8 = 0xc0;
-const ALWAYS: u8 = 0x00;
-const IF_EQUAL: u8 = 0x10;
-const IF_DIFFERENT: u8 = 0x50;
-const CALL: u8 = 0x80;
-const EXIT: u8 = 0x90;
-const IF_COUNTED: u8 = 0xe0;
-const MOVE: u8 = 0xb0;
-const AND: u8 = 0x50;
-const OR: u8 = 0x40;
 
 /// Shortens the programs of a relocated object.
 pub(crate) fn remove(open: &mut OpenObject) -> Result<(), CaptureError> {
@@ -225,6 +206,13 @@ impl<'a> ParsedProgram<'a> {
             kept[at] = false;
         }
 
+        for at in (0..len).filter(|at| self.is_unused(*at, is_folded)) {
+            kept[at] = false;
+            if self.code[at].code == LOAD_ADDRESS {
+                kept[at + 1] = false;
+            }
+        }
+
         // The next instruction that is kept, from each place on.
         let mut next = len;
         let mut following = vec![len; len + 1];
@@ -260,6 +248,38 @@ impl<'a> ParsedProgram<'a> {
             shorter.push(self.moved(at, &place, is_folded)?);
         }
         Some((shorter, place))
+    }
+
+    /// Whether an instruction sets a register to a number that is certain not to be read: by now that was for a branch.
+    fn is_unused(&self, at: usize, is_folded: &[bool]) -> bool {
+        let register = self.code[at].dst_reg();
+        if !matches!(self.steps[at], Flow::Next) || !sets_number(&self.code[at]) {
+            return false;
+        }
+
+        let mut next = self.successor(at, is_folded);
+        for _ in 0..LOOK_AHEAD {
+            let Some(here) = next.filter(|next| *next < self.code.len()) else {
+                return false;
+            };
+            let is_jump = matches!(self.steps[here], Flow::Jump(_) | Flow::Branch { .. });
+            match register_use(&self.code[here], register) {
+                RegisterUse::Reads if !is_jump => return false,
+                RegisterUse::Sets if !is_jump => return true,
+                _ => next = self.successor(here, is_folded),
+            }
+        }
+        false
+    }
+
+    /// The instruction after this one; `None` if it is a branch whose outcome is open.
+    fn successor(&self, at: usize, is_folded: &[bool]) -> Option<usize> {
+        match (self.steps[at], self.outcome(at, is_folded)) {
+            (Flow::Jump(target), _) | (Flow::Branch { target, .. }, Some(true)) => Some(target),
+            (Flow::Branch { .. }, None) => None,
+            _ if self.code[at].code == LOAD_ADDRESS => Some(at + 2),
+            _ => Some(at + 1),
+        }
     }
 
     /// An instruction that goes to where its target is now.
@@ -328,6 +348,14 @@ fn outcome_of(insn: &bpf_insn, known: &[Option<RegisterValue>; REGISTERS]) -> Op
         IF_DIFFERENT => Some(differ),
         _ => None,
     }
+}
+
+/// Whether an instruction sets a register to what its own text says.
+fn sets_number(insn: &bpf_insn) -> bool {
+    let is_address = insn.code == LOAD_ADDRESS;
+    let is_plain = [0, BPF_PSEUDO_BTF_ID].contains(&u32::from(insn.src_reg()));
+    let is_move = matches!(insn.code & CLASS, ALU | ALU_64) && insn.code & OPERATION == MOVE;
+    is_address && is_plain || is_move && insn.code & BY_REGISTER == 0 && insn.off == 0
 }
 
 fn operand(insn: &bpf_insn, known: &[Option<RegisterValue>; REGISTERS]) -> Option<RegisterValue> {
@@ -434,24 +462,16 @@ mod tests {
             exit(),
         ];
         let (shorter, place) = shortened(&code, &[0]).unwrap();
-        let expected = [
-            unless_zero(1, 3),
-            set(2, 0),
-            set(0, 1),
-            exit(),
-            set(0, 2),
-            set(0, 3),
-            exit(),
-        ];
+        let expected = [unless_zero(1, 2), set(0, 1), exit(), set(0, 3), exit()];
         assert_eq!(told(&shorter), told(&expected));
-        assert_eq!(place, [0, 1, 2, 2, 3, 4, 5, 6]);
+        assert_eq!(place, [0, 1, 1, 1, 2, 3, 3, 4]);
     }
 
     #[test]
     fn a_branch_that_is_always_taken_goes_with_what_it_skips() {
         let code = [set(2, 1), unless_zero(2, 1), set(0, 7), set(0, 0), exit()];
         let (shorter, _) = shortened(&code, &[0]).unwrap();
-        assert_eq!(told(&shorter), told(&[set(2, 1), set(0, 0), exit()]));
+        assert_eq!(told(&shorter), told(&[set(0, 0), exit()]));
     }
 
     #[test]
@@ -462,12 +482,18 @@ mod tests {
         };
         let with = |source, branch| {
             let [low, high] = load(source);
-            [low, high, branch, set(0, 7), set(0, 0), exit()]
+            [
+                set(0, 0),
+                low,
+                high,
+                branch,
+                insn(ALU_64, 0, 0, 0, 7),
+                exit(),
+            ]
         };
         let is_there = BPF_PSEUDO_BTF_ID as u8;
         let (shorter, _) = shortened(&with(is_there, unless_zero(2, 1)), &[0]).unwrap();
-        let [low, high] = load(is_there);
-        assert_eq!(told(&shorter), told(&[low, high, set(0, 0), exit()]));
+        assert_eq!(told(&shorter), told(&[set(0, 0), exit()]));
         let half = insn(JUMP_32 | IF_DIFFERENT, 2, 0, 1, 0);
         assert!(shortened(&with(is_there, half), &[0]).is_none());
         let other = insn(JUMP | IF_DIFFERENT, 2, 0, 1, 4711);
@@ -477,14 +503,42 @@ mod tests {
     }
 
     #[test]
+    fn a_number_stays_if_something_else_may_read_it() {
+        let number = set(2, 1);
+        let taken =
+            |rest: &[bpf_insn]| [&[number, unless_zero(2, 1), set(0, 7)][..], rest].concat();
+        let sum = insn(ALU_64 | BY_REGISTER, 0, 2, 0, 0);
+        let moved = insn(ALU_64 | MOVE | BY_REGISTER, 2, 1, 0, 0);
+        let back = insn(JUMP | ALWAYS, 0, 0, -3, 0);
+        let stays = [
+            &[set(0, 0), sum, exit()][..],
+            &[set(0, 0), call(2), exit(), set(0, 9), exit()],
+            &[unless_zero(1, 1), set(2, 5), set(0, 0), exit()],
+            &[set(0, 0), set(1, 0), back],
+        ];
+        for rest in stays {
+            let (shorter, _) = shortened(&taken(rest), &[0]).expect("a shorter program");
+            assert_eq!(told(&shorter)[0], told(&[number])[0], "{rest:?}");
+        }
+        let goes = [
+            &[set(0, 0), moved, sum, exit()][..],
+            &[set(0, 0), insn(JUMP | ALWAYS, 0, 0, 1, 0), sum, exit()],
+        ];
+        for rest in goes {
+            let (shorter, _) = shortened(&taken(rest), &[0]).expect("a shorter program");
+            assert_ne!(told(&shorter)[0], told(&[number])[0], "{rest:?}");
+        }
+    }
+
+    #[test]
     fn a_register_is_unknown_where_others_arrive_and_after_calls() {
         // The second instruction is reached again with another value.
         let loops = [
-            set(2, 1),
-            unless_zero(2, 2),
-            set(2, 0),
+            set(0, 1),
+            unless_zero(0, 2),
+            set(0, 0),
             exit(),
-            set(2, 0),
+            set(0, 0),
             { insn(JUMP | ALWAYS, 0, 0, -5, 0) },
         ];
         assert!(shortened(&loops, &[0]).is_none());
@@ -493,6 +547,7 @@ mod tests {
         assert!(shortened(&after_call, &[0]).is_none());
         let loaded = [
             set(2, 1),
+            unless_zero(1, 2),
             insn(0x61, 2, 1, 0, 0),
             unless_zero(2, 1),
             exit(),

@@ -31,9 +31,13 @@ impl KernelTypes {
     /// The types for the programs of the engines; `None` if they cannot be had. libbpf then takes the kernel's, or says
     /// what is wrong with them.
     pub(crate) fn of_programs() -> Option<KernelTypes> {
-        let all = kernel_btf::of_this_kernel()?;
+        KernelTypes::among(kernel_btf::of_this_kernel()?.bytes())
+    }
+
+    /// The types for the programs of the engines, from these bytes.
+    fn among(all: &[u8]) -> Option<KernelTypes> {
         let asked = NeededTypes::of(&bpf::TARSIER).ok()?;
-        let types = Reduced::of(&Btf::parse(all.bytes()).ok()?, &asked.names);
+        let types = Reduced::of(&Btf::parse(all).ok()?, &asked.names);
         let mut file = File::from(memfd_create(c"tarsier_types", MemfdFlags::CLOEXEC).ok()?);
         file.write_all(types.bytes()).ok()?;
         Some(KernelTypes {
@@ -78,7 +82,7 @@ impl KernelTypes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::dcache;
+    use crate::kernel::{dcache, missing_helpers};
     use crate::load::object;
 
     #[test]
@@ -117,6 +121,44 @@ mod tests {
             None
         })?;
         Ok(all)
+    }
+
+    /// Number of calls of helpers, by the helper's number.
+    fn calls_of_helpers(types: &KernelTypes) -> Result<BTreeMap<i32, usize>, CaptureError> {
+        const CALL: u8 = 0x85;
+        let mut open = object::open(Some(types))?;
+        object::prepare(&mut open, Some(types))?;
+        let mut calls = BTreeMap::new();
+        instructions::change_each(&mut open, |code, _| {
+            for insn in code.iter().filter(|i| i.code == CALL && i.src_reg() == 0) {
+                *calls.entry(insn.imm).or_default() += 1;
+            }
+            None
+        })?;
+        Ok(calls)
+    }
+
+    #[test]
+    fn programs_call_the_helper_for_loops_that_the_kernel_has() {
+        /// Numbers of bpf_loop() and of bpf_for_each_map_elem().
+        const LOOPS: [i32; 2] = [181, 164];
+        let Some(whole) = kernel_btf::of_this_kernel() else {
+            println!("skipped: calls of helpers: the kernel has no BTF");
+            return;
+        };
+        let less = missing_helpers::without(whole.bytes().to_vec(), &["loop"]).expect("types");
+        let [whole, less] = [whole.bytes(), &less].map(|bytes| {
+            let calls = calls_of_helpers(&KernelTypes::among(bytes).expect("types"));
+            calls.map(|calls| LOOPS.map(|helper| calls.get(&helper).copied().unwrap_or(0)))
+        });
+        let (Ok(whole), Ok(less)) = (whole, less) else {
+            println!("skipped: calls of helpers: no right to make maps");
+            return;
+        };
+        // In some functions, the calls that cannot happen stay until the verifier comes to them.
+        assert!(whole[0] > 10 * whole[1], "{whole:?}");
+        assert!(less[1] > 10 * less[0], "{less:?}");
+        println!("calls of the two helpers: {whole:?}, {less:?}");
     }
 
     #[test]

@@ -104,11 +104,14 @@ pub(crate) fn load(
     let types = KernelTypes::of_programs();
     let mut open = open(types.as_ref())?;
 
-    // Their sizes depend on the number of processors.
+    let kernel = kernel_btf::of_this_kernel();
+    let has_loop = kernel.is_some_and(|types| types.has_enumerator("bpf_func_id", "BPF_FUNC_loop"));
+    // Their sizes depend on the number of processors, and on what loops are made of.
     for mut map in open.maps_mut() {
         let entries = match map.name().to_str() {
             Some("works") => cpus * WORKS_PER_CPU as usize,
             Some("rings" | "cpu_states") => cpus,
+            Some("steps") if has_loop => 1,
             _ => continue,
         };
         map.set_max_entries(entries as u32)
@@ -186,7 +189,10 @@ pub(crate) fn load_more(
 }
 
 /// Relocates the programs that are to be loaded, and removes what of them cannot run.
-fn prepare(open: &mut OpenObject, types: Option<&KernelTypes>) -> Result<(), CaptureError> {
+pub(crate) fn prepare(
+    open: &mut OpenObject,
+    types: Option<&KernelTypes>,
+) -> Result<(), CaptureError> {
     instructions::relocate(open)?;
     if let Some(types) = types {
         types.set_kernel_ids(open)?;
