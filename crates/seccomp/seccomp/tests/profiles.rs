@@ -236,7 +236,7 @@ fn what_is_wrong_with_json_is_told_with_its_path_and_a_remedy() {
         (r#"{"defaultAction": "ALLOW"}"#.into(), &["found \"ALLOW\"", "SCMP_ACT_ALLOW"]),
         (r#"{"defaultAction": "SCMP_ACT_NOTIFY"}"#.into(), &["needs no agent"]),
         (r#"{"defaultAction": "SCMP_ACT_ERRNO", "defaultErrnoRet": 5000}"#.into(),
-         &["defaultErrnoRet: found 5000", "0 to 4095"]),
+         &["defaultErrnoRet: found 5000", "0 to 4094"]),
         (r#"{"defaultAction": "SCMP_ACT_ERRNO", "architectures": ["x86-64"]}"#.into(),
          &["architectures[0]", "x86-64", "SCMP_ARCH_X86_64"]),
         (r#"{"defaultAction": "SCMP_ACT_ERRNO", "architectures": ["SCMP_ARCH_X86"], "archMap": []}"#
@@ -310,7 +310,15 @@ fn a_units_filter_allows_what_is_listed_and_always_what_every_program_needs() {
     );
     check(
         "SystemCallFilter=read",
-        &[("write", &[], KILL_PROCESS), ("read", &[], ALLOW)],
+        &[
+            ("openat", &[], KILL_PROCESS),
+            ("read", &[], ALLOW),
+            ("write", &[], ALLOW),
+        ],
+    );
+    check(
+        "SystemCallFilter=~write mount",
+        &[("mount", &[], KILL_PROCESS), ("write", &[], ALLOW)],
     );
     check(
         "SystemCallFilter=~mount",
@@ -319,6 +327,44 @@ fn a_units_filter_allows_what_is_listed_and_always_what_every_program_needs() {
     check(
         "SystemCallFilter=~mount\nSystemCallFilter=\nSystemCallFilter=~\\\n ptrace",
         &[("mount", &[], ALLOW), ("ptrace", &[], KILL_PROCESS)],
+    );
+}
+
+#[test]
+fn units_that_systemd_does_not_start_are_refused_with_the_reason() {
+    for (unit, reason) in [
+        ("SystemCallFilter=~mount:4095", "an errno above 4094"),
+        (
+            "SystemCallFilter=read\nSystemCallFilter=~mmap:ENOSYS",
+            "ENOSY",
+        ),
+        (
+            "SystemCallFilter=read\nSystemCallFilter=~write:EPERM",
+            "write with an errno",
+        ),
+        (
+            "SystemCallFilter=read\nSystemCallFilter=~@default read @known",
+            "that is empty",
+        ),
+        ("[Service]\nDynamicUser=maybe", "expected yes or no"),
+        ("[Service\nProtectClock=yes", "expected ] at the end"),
+    ] {
+        let error = refusal(unit);
+        assert!(
+            error.contains(reason) && error.contains("does not start"),
+            "{unit}: {error}"
+        );
+    }
+    // In a drop-in, what follows in it is ignored.
+    check(
+        "[Service]\nProtectClock=yes\n# /etc/systemd/system/a.service.d/1.conf\n[Service]\n\
+         DynamicUser=\nProtectClock=no\n# /etc/systemd/system/a.service.d/2.conf\n[Service]\n\
+         RestrictAddressFamilies='af_inet' \"AF_UNIX\"",
+        &[
+            ("clock_settime", &[], EPERM),
+            ("socket", &[2], ALLOW),
+            ("socket", &[16], Verdict(0x0005_0061)),
+        ],
     );
 }
 

@@ -81,6 +81,9 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
+/// The largest errno that libseccomp takes from systemd, runc and crun (src/system.h, MAX_ERRNO). The kernel's is one more.
+pub(super) const LIBSECCOMP_ERRNO_MAX: u16 = 4094;
+
 /// An errno by name or number, as in systemd units and lists: 0 to 4095 (linux/err.h, MAX_ERRNO).
 pub(super) fn errno(text: &str) -> Option<u16> {
     let number = match text.parse::<u16>() {
