@@ -331,44 +331,6 @@ fn a_units_filter_allows_what_is_listed_and_always_what_every_program_needs() {
 }
 
 #[test]
-fn units_that_systemd_does_not_start_are_refused_with_the_reason() {
-    for (unit, reason) in [
-        ("SystemCallFilter=~mount:4095", "an errno above 4094"),
-        (
-            "SystemCallFilter=read\nSystemCallFilter=~mmap:ENOSYS",
-            "ENOSY",
-        ),
-        (
-            "SystemCallFilter=read\nSystemCallFilter=~write:EPERM",
-            "write with an errno",
-        ),
-        (
-            "SystemCallFilter=read\nSystemCallFilter=~@default read @known",
-            "that is empty",
-        ),
-        ("[Service]\nDynamicUser=maybe", "expected yes or no"),
-        ("[Service\nProtectClock=yes", "expected ] at the end"),
-    ] {
-        let error = refusal(unit);
-        assert!(
-            error.contains(reason) && error.contains("does not start"),
-            "{unit}: {error}"
-        );
-    }
-    // In a drop-in, what follows in it is ignored.
-    check(
-        "[Service]\nProtectClock=yes\n# /etc/systemd/system/a.service.d/1.conf\n[Service]\n\
-         DynamicUser=\nProtectClock=no\n# /etc/systemd/system/a.service.d/2.conf\n[Service]\n\
-         RestrictAddressFamilies='af_inet' \"AF_UNIX\"",
-        &[
-            ("clock_settime", &[], EPERM),
-            ("socket", &[2], ALLOW),
-            ("socket", &[16], Verdict(0x0005_0061)),
-        ],
-    );
-}
-
-#[test]
 fn restrictions_of_address_families_and_namespaces_do_what_systemd_documents() {
     check(
         "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6",

@@ -15,12 +15,11 @@ pub(super) fn is_foreign_call(name: &str) -> bool {
 
 /// Names in libseccomp's table (data/libseccomp_names.py) of calls that only other architectures
 /// have, or none any more.
-const FOREIGN: [&str; 24] = [
+const FOREIGN: [&str; 23] = [
     "atomic_barrier",
     "atomic_cmpxchg_32",
     "cachectl",
     "cmpxchg_badaddr",
-    "fstatat",
     "getpagesize",
     "multiplexer",
     "riscv_flush_icache",

@@ -87,9 +87,11 @@ pub(super) fn filter(unit: &mut Unit<'_>) -> Result<(), ProfileError> {
 
 /// Whether systemd has no call of the list: libseccomp does not know audit's names, which sets have.
 fn is_empty(calls: &Listed) -> bool {
-    let is_known =
+    let is_here =
         |call: &str, abi: Abi| abi.number(call).and_then(|nr| abi.name_of(nr)) == Some(call);
-    let has = |call: &String| Abi::EVERY.into_iter().any(|abi| is_known(call, abi));
+    let has = |call: &String| {
+        Abi::EVERY.into_iter().any(|abi| is_here(call, abi)) || words::is_foreign_call(call)
+    };
     !calls.keys().any(has)
 }
 
