@@ -542,3 +542,63 @@ fn thousands_of_rules_are_refused_at_once_if_they_do_not_fit() {
     let error = compile(&policy, &Frequencies::usual()).expect_err("too long");
     assert!(error.to_string().contains("4096 at most"), "{error}");
 }
+
+/// Processor time of this thread.
+fn processor_time() -> std::time::Duration {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the kernel writes one timespec, which lives long enough.
+    let result = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    assert_eq!(result, 0);
+    std::time::Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[test]
+fn five_thousand_rules_of_three_conditions_that_fit_compile_within_two_seconds() {
+    let calls: Vec<&str> = Abi::X86_64.calls().map(|row| row.1).take(300).collect();
+    let rules: Vec<String> = (0..5000)
+        .map(|at| {
+            let first = at / calls.len() * 16;
+            format!(
+                r#"{{"names": ["{}"], "action": "SCMP_ACT_ALLOW", "args": [
+                    {{"index": 0, "op": "SCMP_CMP_GE", "value": {first}}},
+                    {{"index": 1, "op": "SCMP_CMP_LE", "value": {}}},
+                    {{"index": 2, "op": "SCMP_CMP_MASKED_EQ", "value": 1, "valueTwo": 1}}]}}"#,
+                calls[at % calls.len()],
+                at % 5 + first,
+            )
+        })
+        .collect();
+    let profile = format!(
+        r#"{{"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [{}]}}"#,
+        rules.join(",")
+    );
+
+    let start = processor_time();
+    let context = Context::docker(Abi::X86_64, (6, 18));
+    let policy = seccomp::profile::parse(&profile, &context).expect("good");
+    let filter = compile(&policy, &Frequencies::usual()).expect("it fits");
+    let taken = processor_time() - start;
+    println!("{} instructions in {taken:?}", filter.insns().len());
+    assert!(taken.as_secs() < 2, "{taken:?}");
+
+    let mut rng = support::Rng(5000);
+    let mut allowed = 0;
+    for _ in 0..10_000 {
+        let data = SeccompData {
+            nr: Abi::X86_64.number(rng.pick(&calls)).expect("a call"),
+            arch: Abi::X86_64.audit_arch(),
+            args: std::array::from_fn(|_| rng.below(300) as u64),
+            ..SeccompData::default()
+        };
+        let verdict = filter.run(&data).verdict;
+        allowed += u32::from(verdict == Verdict::ALLOW);
+        assert_eq!(
+            Some(verdict),
+            policy.decide(&data).map(|ruling| ruling.verdict)
+        );
+    }
+    assert!((1_000..9_000).contains(&allowed), "{allowed}");
+}

@@ -236,7 +236,7 @@ fn what_is_wrong_with_json_is_told_with_its_path_and_a_remedy() {
         (r#"{"defaultAction": "ALLOW"}"#.into(), &["found \"ALLOW\"", "SCMP_ACT_ALLOW"]),
         (r#"{"defaultAction": "SCMP_ACT_NOTIFY"}"#.into(), &["needs no agent"]),
         (r#"{"defaultAction": "SCMP_ACT_ERRNO", "defaultErrnoRet": 5000}"#.into(),
-         &["defaultErrnoRet: found 5000", "0 to 4095"]),
+         &["defaultErrnoRet: found 5000", "0 to 4094"]),
         (r#"{"defaultAction": "SCMP_ACT_ERRNO", "architectures": ["x86-64"]}"#.into(),
          &["architectures[0]", "x86-64", "SCMP_ARCH_X86_64"]),
         (r#"{"defaultAction": "SCMP_ACT_ERRNO", "architectures": ["SCMP_ARCH_X86"], "archMap": []}"#
@@ -310,7 +310,15 @@ fn a_units_filter_allows_what_is_listed_and_always_what_every_program_needs() {
     );
     check(
         "SystemCallFilter=read",
-        &[("write", &[], KILL_PROCESS), ("read", &[], ALLOW)],
+        &[
+            ("openat", &[], KILL_PROCESS),
+            ("read", &[], ALLOW),
+            ("write", &[], ALLOW),
+        ],
+    );
+    check(
+        "SystemCallFilter=~write mount",
+        &[("mount", &[], KILL_PROCESS), ("write", &[], ALLOW)],
     );
     check(
         "SystemCallFilter=~mount",

@@ -7,7 +7,7 @@ use seccomp::compile::{compile, Frequencies};
 use seccomp::policy::Abi;
 use seccomp::profile::{self, Context};
 use seccomp::text::from_hex;
-use seccomp::{Chain, SeccompData};
+use seccomp::{Chain, SeccompData, Verdict};
 
 const FILTERS: &str = include_str!("data/systemd-directives.hex");
 
@@ -80,5 +80,52 @@ fn directives_answer_as_systemds_own_filters_and_never_weaker() {
             }
         }
         assert!(denied > 0, "{directive}");
+    }
+}
+
+#[test]
+fn units_that_systemd_does_not_start_are_refused_with_the_reason() {
+    let context = Context::docker(Abi::X86_64, (6, 18));
+    for (unit, reason) in [
+        ("SystemCallFilter=~mount:4095", "an errno above 4094"),
+        (
+            "SystemCallFilter=read\nSystemCallFilter=~mmap:ENOSYS",
+            "ENOSY",
+        ),
+        (
+            "SystemCallFilter=read\nSystemCallFilter=~write:EPERM",
+            "write with an errno",
+        ),
+        (
+            "SystemCallFilter=read\nSystemCallFilter=~@default read @known",
+            "that is empty",
+        ),
+        ("[Service]\nDynamicUser=maybe", "expected yes or no"),
+        ("[Service\nProtectClock=yes", "expected ] at the end"),
+    ] {
+        let error = profile::parse(unit, &context).expect_err(unit).to_string();
+        assert!(
+            error.contains(reason) && error.contains("does not start"),
+            "{unit}: {error}"
+        );
+    }
+    // In a drop-in, what follows in it is ignored.
+    let unit = "[Service]\nProtectClock=yes\n# /etc/systemd/system/a.service.d/1.conf\n[Service]\n\
+         DynamicUser=\nProtectClock=no\n# /etc/systemd/system/a.service.d/2.conf\n[Service]\n\
+         RestrictAddressFamilies='af_inet' \"AF_UNIX\"";
+    let policy = profile::parse(unit, &context).expect("a unit");
+    for (name, arg, wanted) in [
+        ("clock_settime", 0, Verdict(0x0005_0001)),
+        ("socket", 2, Verdict::ALLOW),
+        ("socket", 16, Verdict(0x0005_0061)),
+    ] {
+        let data = SeccompData {
+            nr: Abi::X86_64.number(name).expect("a call"),
+            arch: Abi::X86_64.audit_arch(),
+            args: [arg; 6],
+            ..SeccompData::default()
+        };
+        let verdict = policy.decide(&data).map(|ruling| ruling.verdict);
+        assert_eq!(verdict, Some(wanted), "{name} {arg}");
     }
 }

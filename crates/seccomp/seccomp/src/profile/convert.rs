@@ -77,7 +77,7 @@ pub fn to_json(profile: &Value) -> String {
 pub fn to_unit(profile: &Value, context: &Context) -> Result<(String, Vec<String>), ProfileError> {
     let mut notes = Vec::new();
     let default = action(&profile["defaultAction"], &profile["defaultErrnoRet"]);
-    let Some(default) = default else {
+    let Some(mut default) = default else {
         let place = Place::root(profile).get("defaultAction");
         let place = place.unwrap_or_else(|| Place::root(profile));
         return Err(place.refuse(
@@ -86,13 +86,20 @@ pub fn to_unit(profile: &Value, context: &Context) -> Result<(String, Vec<String
         ));
     };
 
-    let (allowed, denied) = calls(profile, &mut notes);
+    let (allowed, mut denied) = calls(profile, &mut notes);
     let mut unit = String::from("[Service]\n");
+    let is_allow_list = !matches!(default, Act::Allow);
+    if is_allow_list {
+        denied = own_errnos(denied, &allowed, &mut default, context);
+        if !allowed.contains("write") {
+            notes.push("write is allowed: systemd itself needs it".to_owned());
+        }
+    }
     if let Act::Errno(errno) = &default {
         let _ = writeln!(unit, "SystemCallErrorNumber={errno}");
     }
     architectures(&mut unit, profile, context);
-    if matches!(default, Act::Allow) {
+    if !is_allow_list {
         let items = denied.iter().map(|(name, kind)| format!("{name}:{kind}"));
         lines(&mut unit, "~", items.collect());
         return Ok((unit, notes));
@@ -120,6 +127,35 @@ pub fn to_unit(profile: &Value, context: &Context) -> Result<(String, Vec<String
     lines(&mut unit, "~", kinds.collect());
 
     Ok((unit, notes))
+}
+
+/// What an allow list has to say of denied calls. systemd starts no unit in which a call has the
+/// errno of those that are not listed: in version 257 ENOSYS, in older ones the default. Where
+/// known calls have to fail with ENOSYS, it becomes the default, and all others have their own.
+fn own_errnos<'p>(
+    mut denied: BTreeMap<&'p str, String>,
+    allowed: &BTreeSet<&str>,
+    default: &mut Act,
+    context: &Context,
+) -> BTreeMap<&'p str, String> {
+    const NO_CALL: &str = "ENOSYS";
+    let known = || systemd::known().filter(|name| context.native.number(name).is_some());
+    let own = match default {
+        Act::Errno(errno) => errno.clone(),
+        _ => "kill".to_owned(),
+    };
+
+    if known().any(|name| denied.get(name).is_some_and(|kind| kind == NO_CALL)) {
+        for name in known().filter(|name| !allowed.contains(name)) {
+            denied.entry(name).or_insert_with(|| own.clone());
+        }
+        *default = Act::Errno(NO_CALL.to_owned());
+    } else {
+        denied.retain(|_, kind| *kind != own);
+    }
+    denied.retain(|name, kind| *kind != NO_CALL && *name != "write");
+
+    denied
 }
 
 /// The calls that the entries of a profile allow, and those that they deny, with what denies them.

@@ -9,6 +9,7 @@
 mod entries;
 
 use super::json::{self, keep, Place};
+use super::words;
 use super::{Context, ProfileError};
 use crate::policy::{Abi, AbiRules, Layer, Policy};
 use crate::{Action, Verdict};
@@ -233,13 +234,18 @@ fn verdict(
         _ => return Err(action.refuse(EXPECTED, "correct its spelling")),
     };
 
-    // The kernel would take larger errnos as 4095 (kernel/seccomp.c, MAX_ERRNO). A tracer gets 16
-    // bits (PTRACE_GETEVENTMSG).
-    let max = if kind == Action::Trace { 65535 } else { 4095 };
+    // A tracer gets 16 bits (PTRACE_GETEVENTMSG).
+    let max = if kind == Action::Trace {
+        u16::MAX
+    } else {
+        words::LIBSECCOMP_ERRNO_MAX
+    };
     let named = errno_name.filter(|name| name.value.as_str() != Some(""));
     let given = match named {
         Some(name) => Some(errno(&name)?),
-        None => errno_number.map(|number| number.number(max)).transpose()?,
+        None => errno_number
+            .map(|number| number.number(max.into()))
+            .transpose()?,
     };
     let data = match kind {
         Action::Errno | Action::Trace => given.map_or(libc::EPERM as u16, |given| given as u16),

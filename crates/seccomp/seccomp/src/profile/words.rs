@@ -15,12 +15,11 @@ pub(super) fn is_foreign_call(name: &str) -> bool {
 
 /// Names in libseccomp's table (data/libseccomp_names.py) of calls that only other architectures
 /// have, or none any more.
-const FOREIGN: [&str; 24] = [
+const FOREIGN: [&str; 23] = [
     "atomic_barrier",
     "atomic_cmpxchg_32",
     "cachectl",
     "cmpxchg_badaddr",
-    "fstatat",
     "getpagesize",
     "multiplexer",
     "riscv_flush_icache",
@@ -80,6 +79,9 @@ fn distance(a: &str, b: &str) -> usize {
     }
     row[b.len()]
 }
+
+/// The largest errno that libseccomp takes from systemd, runc and crun (src/system.h, MAX_ERRNO). The kernel's is one more.
+pub(super) const LIBSECCOMP_ERRNO_MAX: u16 = 4094;
 
 /// An errno by name or number, as in systemd units and lists: 0 to 4095 (linux/err.h, MAX_ERRNO).
 pub(super) fn errno(text: &str) -> Option<u16> {

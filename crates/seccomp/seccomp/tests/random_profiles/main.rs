@@ -191,13 +191,23 @@ fn random_profiles_say_what_is_written_and_libseccomp_differs_in_listed_ways_onl
     let library = library();
     let mut seen = BTreeMap::new();
     let (mut compared, mut refused) = (0, 0);
+    let mut lengths = (0, 0, 0);
     for seed in 0..rounds {
         let mut rng = Rng(seed);
         let profile = Profile::random(&mut rng);
         let mut comparison = Comparison::new(&profile, library.as_ref(), &mut seen);
         refused += u64::from(library.is_some() && comparison.theirs.is_none());
         compared += comparison.compare_all(&generate::NAMES, &mut rng);
+        if let Some(theirs) = &comparison.theirs {
+            let (own, other) = (comparison.ours.insns().len(), theirs.insns().len());
+            lengths = (
+                lengths.0 + own,
+                lengths.1 + other,
+                lengths.2 + u32::from(own > other),
+            );
+        }
     }
+    println!("instructions here, of libseccomp, profiles that are longer here: {lengths:?}");
     println!(
         "{rounds} profiles, {compared} calls, {refused} refused by {:?}",
         library.map(|it| it.version)

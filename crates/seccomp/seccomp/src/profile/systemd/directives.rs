@@ -2,7 +2,7 @@
 
 use super::set;
 use super::unit::Setting;
-use super::unit::{boolean, Lines};
+use super::unit::{boolean, unquoted, Lines};
 use crate::policy::{Abi, AbiRules, Compare, Condition, Layer, Policy, Rule, RuleId};
 use crate::profile::{words, Context, ProfileError};
 use crate::{Action, Verdict};
@@ -23,7 +23,7 @@ pub(super) fn policy(lines: Lines, context: &Context) -> Result<Policy, ProfileE
     let mut unit = Unit {
         settings: &lines.settings,
         native: context.native,
-        family: context.native.family(),
+        family: context.native.family().to_vec(),
         policy: Policy {
             notes: lines.notes,
             ..Policy::default()
@@ -59,7 +59,7 @@ pub(super) fn policy(lines: Lines, context: &Context) -> Result<Policy, ProfileE
     unit.architectures();
     unit.lock_personality();
     filter::log(&mut unit);
-    filter::filter(&mut unit);
+    filter::filter(&mut unit)?;
 
     if unit.policy.layers.is_empty() {
         return Err(ProfileError::new(
@@ -84,7 +84,7 @@ fn hostname(unit: &mut Unit, layer: &mut Layer, id: RuleId) {
 fn write_execute(unit: &mut Unit, layer: &mut Layer, id: RuleId) {
     let write_exec = (libc::PROT_WRITE | libc::PROT_EXEC) as u64;
     let exec = libc::PROT_EXEC as u64;
-    for &abi in unit.family {
+    for abi in unit.family.clone() {
         let bits = |bits| vec![all_bits(2, bits)];
         // 32-bit x86 has an old mmap whose arguments are in memory, and has shmat as a part of ipc.
         let map = if matches!(abi, Abi::I386 | Abi::Arm) {
@@ -104,7 +104,7 @@ fn write_execute(unit: &mut Unit, layer: &mut Layer, id: RuleId) {
 
 /// Allows only SCHED_OTHER (0), SCHED_BATCH (3) and SCHED_IDLE (5).
 fn realtime(unit: &mut Unit, layer: &mut Layer, id: RuleId) {
-    for &abi in unit.family {
+    for abi in unit.family.clone() {
         let mut refuse = |compare, value| {
             let condition = Condition {
                 arg: 1,
@@ -135,7 +135,7 @@ fn set_ids(unit: &mut Unit, layer: &mut Layer, id: RuleId) {
     ];
 
     let create = libc::O_CREAT as u64;
-    for &abi in unit.family {
+    for abi in unit.family.clone() {
         for mode in [libc::S_ISUID, libc::S_ISGID].map(u64::from) {
             for (name, arg) in MODES {
                 add(layer, abi, name, vec![all_bits(arg, mode)], EPERM, id);
@@ -181,7 +181,8 @@ fn add(
 struct Unit<'a> {
     settings: &'a [Setting],
     native: Abi,
-    family: &'static [Abi],
+    /// The ABIs that the next layer is for.
+    family: Vec<Abi>,
     policy: Policy,
 }
 
@@ -247,7 +248,7 @@ impl<'a> Unit<'a> {
     }
 
     fn deny(&self, layer: &mut Layer, id: RuleId, names: &[&str]) {
-        for &abi in self.family {
+        for &abi in &self.family {
             for name in names {
                 add(layer, abi, name, Vec::new(), EPERM, id);
             }
@@ -266,7 +267,8 @@ impl<'a> Unit<'a> {
         let mut restricts = None;
 
         for setting in settings {
-            for name in setting.value.split_whitespace() {
+            for name in unquoted(&setting.value) {
+                let name = name.as_str();
                 let known = Abi::EVERY
                     .into_iter()
                     .find(|abi| abi.systemd_name() == name);
@@ -302,6 +304,13 @@ impl<'a> Unit<'a> {
             .map(|abi| (abi, AbiRules::default()))
             .collect();
 
+        // As systemd, which installs what follows for these ABIs only.
+        self.family = self
+            .family
+            .iter()
+            .copied()
+            .filter(|abi| layer.abis.contains_key(abi))
+            .collect();
         self.policy.layers.push(layer);
     }
 
@@ -322,7 +331,7 @@ impl<'a> Unit<'a> {
         }
 
         self.when("LockPersonality", |unit, layer, id| {
-            for &abi in unit.family {
+            for abi in unit.family.clone() {
                 let other = Condition {
                     arg: 0,
                     compare: Compare::Ne,

@@ -71,10 +71,39 @@ impl Setting {
 
     /// Whether the list starts with `~`, and its words.
     pub(super) fn list(&self) -> (bool, impl Iterator<Item = &str>) {
-        let inverted = self.value.strip_prefix('~');
-        let words = inverted.unwrap_or(&self.value).split_whitespace();
-        (inverted.is_some(), words)
+        let (inverted, list) = self.inverted();
+        (inverted, list.split_whitespace())
     }
+
+    /// Whether the list starts with `~`, and what follows.
+    pub(super) fn inverted(&self) -> (bool, &str) {
+        match self.value.strip_prefix('~') {
+            Some(list) => (true, list),
+            None => (false, &self.value),
+        }
+    }
+}
+
+/// Words of a list in which quotes are taken off, up to a quote that does not end (systemd,
+/// `extract_first_word` with EXTRACT_UNQUOTE).
+pub(super) fn unquoted(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    for letter in text.chars().chain([' ']) {
+        if quote == Some(letter) {
+            quote = None;
+        } else if quote.is_none() && letter.is_whitespace() {
+            words.extend(word.take());
+        } else if quote.is_none() && ['"', '\''].contains(&letter) {
+            quote = Some(letter);
+            word.get_or_insert_default();
+        } else {
+            word.get_or_insert_default().push(letter);
+        }
+    }
+
+    words
 }
 
 /// Parses a boolean of systemd.syntax(7).
@@ -100,16 +129,18 @@ pub(super) struct Lines {
 /// the next one (systemd.syntax(7)).
 ///
 /// # Errors
-/// The text is a file of systemd-nspawn.
+/// The text is a file of systemd-nspawn, or systemd does not start the unit.
 pub(super) fn read(text: &str) -> Result<Lines, ProfileError> {
     let mut found = Lines::default();
     // Whether directives count; they do without any section, too.
     let mut counts = true;
-    let mut lines = text.lines().enumerate();
+    let mut is_drop_in = false;
+    let mut lines = text.lines().enumerate().peekable();
 
     while let Some((index, line)) = lines.next() {
         let line = line.trim_start();
-        if line.trim().is_empty() || line.starts_with(['#', ';']) {
+        is_drop_in |= is_head_of_drop_in(line);
+        if line.trim().is_empty() || is_comment(line) {
             continue;
         }
 
@@ -117,9 +148,24 @@ pub(super) fn read(text: &str) -> Result<Lines, ProfileError> {
         while is_continued(&whole) {
             whole.pop();
             whole.push(' ');
-            let next = lines.find(|row| !row.1.trim_start().starts_with(['#', ';']));
-            let Some((_, next)) = next else { break };
-            whole.push_str(next);
+            while let Some((_, next)) = lines.next_if(|row| !is_head_of_drop_in(row.1)) {
+                if !is_comment(next.trim_start()) {
+                    whole.push_str(next);
+                    break;
+                }
+            }
+        }
+
+        let place = format!("line {}", index + 1);
+        if let Some(reason) = unreadable(&whole) {
+            if !is_drop_in {
+                return Err(not_started(place, &whole, reason));
+            }
+            // Of a drop-in, systemd has read what comes before.
+            while lines.next_if(|row| !is_head_of_drop_in(row.1)).is_some() {}
+            let note = format!("{place}: {whole:?} is ignored with the rest of its file: {reason}");
+            found.notes.push(note);
+            continue;
         }
 
         if let Some(name) = section(&whole) {
@@ -129,31 +175,64 @@ pub(super) fn read(text: &str) -> Result<Lines, ProfileError> {
             counts = SECTIONS.contains(&name);
             continue;
         }
-        let place = format!("line {}", index + 1);
-        let Some((name, value)) = whole.split_once('=') else {
-            let note = format!(
-                "{place}: {:?} is ignored: expected DIRECTIVE=VALUE",
-                whole.trim()
-            );
-            found.notes.push(note);
-            continue;
+        found.assignment(&whole, index + 1, counts);
+    }
+
+    Ok(found)
+}
+
+impl Lines {
+    /// Takes a line of a section, in which directives count or not.
+    fn assignment(&mut self, text: &str, line: usize, counts: bool) {
+        let Some((name, value)) = text.split_once('=') else {
+            let text = text.trim();
+            let note = format!("line {line}: {text:?} is ignored: expected DIRECTIVE=VALUE");
+            self.notes.push(note);
+            return;
         };
+
         let setting = Setting {
             name: name.trim().to_owned(),
             value: value.trim().to_owned(),
-            line: index + 1,
+            line,
         };
         match (is_directive(&setting.name), counts) {
-            (true, true) => found.settings.push(setting),
-            (true, false) => found.notes.push(format!(
+            (true, true) => self.settings.push(setting),
+            (true, false) => self.notes.push(format!(
                 "{}: ignored: the directive belongs to [Service], [Socket], [Mount] or [Swap]",
                 setting.place()
             )),
             (false, _) => {}
         }
     }
+}
 
-    Ok(found)
+fn is_comment(line: &str) -> bool {
+    line.starts_with(['#', ';'])
+}
+
+/// Whether a line is the comment that `systemctl cat` prints before a drop-in.
+fn is_head_of_drop_in(line: &str) -> bool {
+    line.starts_with("# /") && line.ends_with(".conf")
+}
+
+/// What makes systemd give up a file at a line (systemd, `config_parse`).
+fn unreadable(line: &str) -> Option<&'static str> {
+    if line.starts_with('[') && section(line).is_none() {
+        return Some("expected ] at the end of a section's name");
+    }
+    let (name, value) = line.split_once('=')?;
+    let is_wrong = name.trim() == "DynamicUser" && boolean(value.trim()).is_none();
+    is_wrong.then_some("expected yes or no")
+}
+
+fn not_started(place: String, line: &str, reason: &str) -> ProfileError {
+    ProfileError::new(
+        place,
+        format!("{:?}", line.trim()),
+        format!("a line that systemd can read ({reason}): systemd does not start the unit"),
+        "correct the line",
+    )
 }
 
 /// Whether a line ends with a backslash that no other backslash quotes.

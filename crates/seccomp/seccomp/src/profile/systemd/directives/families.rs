@@ -1,5 +1,6 @@
 //! `RestrictAddressFamilies=`
 
+use super::super::unit::unquoted;
 use super::{add, Unit};
 use crate::policy::{Abi, Compare, Condition};
 use crate::{Action, Verdict};
@@ -70,15 +71,18 @@ pub(super) fn address_families(unit: &mut Unit<'_>) {
             (listed, is_allow_list) = (None, true);
             continue;
         }
-        let (inverted, names) = setting.list();
+        let (inverted, list) = setting.inverted();
         let families = listed.get_or_insert_with(|| {
             is_allow_list = !inverted;
             Vec::new()
         });
-        for name in names {
-            let Some(&(_, family)) = FAMILIES.iter().find(|row| row.0 == name) else {
+        for name in unquoted(list) {
+            let Some(&(_, family)) = FAMILIES
+                .iter()
+                .find(|row| row.0.eq_ignore_ascii_case(&name))
+            else {
                 let expected = "an address family such as AF_INET";
-                unit.policy.notes.push(setting.ignored(name, expected));
+                unit.policy.notes.push(setting.ignored(&name, expected));
                 continue;
             };
             families.retain(|&known| known != family);
@@ -109,7 +113,12 @@ pub(super) fn address_families(unit: &mut Unit<'_>) {
             .collect()
     };
 
-    for &abi in unit.family.iter().filter(|&&abi| abi != Abi::I386) {
+    for abi in unit
+        .family
+        .clone()
+        .into_iter()
+        .filter(|&abi| abi != Abi::I386)
+    {
         for conditions in &conditions {
             add(&mut layer, abi, "socket", conditions.clone(), refusal, id);
         }

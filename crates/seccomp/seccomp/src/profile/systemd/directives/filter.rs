@@ -1,9 +1,9 @@
 //! `SystemCallFilter=` and `SystemCallLog=`.
 
-use super::super::{set, unit::Setting};
+use super::super::{known, set, unit::Setting};
 use super::{add, Unit};
-use crate::policy::{Layer, RuleId};
-use crate::profile::words;
+use crate::policy::{Abi, Layer, RuleId};
+use crate::profile::{words, ProfileError};
 use crate::{Action, Verdict};
 use std::collections::BTreeMap;
 
@@ -14,7 +14,10 @@ const KILL: Verdict = Verdict::new(Action::KillProcess, 0);
 type Listed = BTreeMap<String, (Option<Verdict>, usize)>;
 
 /// `SystemCallFilter=`: the calls that are allowed, or with `~` denied.
-pub(super) fn filter(unit: &mut Unit<'_>) {
+///
+/// # Errors
+/// systemd does not start the unit.
+pub(super) fn filter(unit: &mut Unit<'_>) -> Result<(), ProfileError> {
     let mut refusal = KILL;
     for setting in unit.all("SystemCallErrorNumber") {
         match error(&setting.value) {
@@ -26,11 +29,14 @@ pub(super) fn filter(unit: &mut Unit<'_>) {
 
     let settings = unit.all("SystemCallFilter");
     let Some(first) = settings.first() else {
-        return;
+        return Ok(());
     };
 
     let is_allow_list = !first.list().0;
-    let calls = listed(unit, "SystemCallFilter", &settings, is_allow_list);
+    let mut calls = listed(unit, "SystemCallFilter", &settings, is_allow_list);
+    let is_empty = is_empty(&calls);
+    let has_write_errno = calls.get("write").is_some_and(|call| call.0.is_some());
+    allow_write(unit, first, &mut calls, is_allow_list);
     let (default, action) = if is_allow_list {
         // Calls that systemd does not know are treated as too new.
         (super::NO_CALL, Verdict::ALLOW)
@@ -45,20 +51,78 @@ pub(super) fn filter(unit: &mut Unit<'_>) {
         let id = unit.source(format!("{}: not listed", first.place()));
         // A call that the native ABI does not have is refused as one that systemd does not know.
         let native = unit.native;
-        let known = set("@known").unwrap_or_default();
-        for call in known
-            .into_iter()
-            .filter(|call| native.number(call).is_some())
-        {
-            if !calls.contains_key(call) {
-                for &abi in unit.family {
-                    add(&mut layer, abi, call, Vec::new(), refusal, id);
-                }
+        let unlisted = known().filter(|call| !calls.contains_key(*call));
+        for call in unlisted.filter(|call| native.number(call).is_some()) {
+            for &abi in &unit.family {
+                add(&mut layer, abi, call, Vec::new(), refusal, id);
             }
         }
     }
 
+    let reason = match () {
+        () if is_allow_list && is_empty => Some("a list of allowed calls that is empty"),
+        () if is_allow_list && has_write_errno => Some("write with an errno"),
+        () => {
+            let own: Vec<Verdict> = calls.values().filter_map(|call| call.0).collect();
+            let is_used = is_allow_list || own.len() < calls.len();
+            refusal_of_libseccomp(
+                &own,
+                layer.default,
+                if is_used { refusal } else { layer.default },
+            )
+        }
+    };
+    if let Some(reason) = reason {
+        return Err(ProfileError::new(
+            first.place(),
+            reason,
+            "a list of which systemd makes a filter: systemd does not start the unit",
+            "correct the list",
+        ));
+    }
+
     unit.policy.layers.push(layer);
+    Ok(())
+}
+
+/// Whether systemd has no call of the list: libseccomp does not know audit's names, which sets have.
+fn is_empty(calls: &Listed) -> bool {
+    let is_here =
+        |call: &str, abi: Abi| abi.number(call).and_then(|nr| abi.name_of(nr)) == Some(call);
+    let has = |call: &String| {
+        Abi::EVERY.into_iter().any(|abi| is_here(call, abi)) || words::is_foreign_call(call)
+    };
+    !calls.keys().any(has)
+}
+
+/// Allows write whatever the list says: systemd itself makes that call after it has installed the
+/// filter.
+fn allow_write(unit: &mut Unit<'_>, first: &Setting, calls: &mut Listed, is_allow_list: bool) {
+    let is_changed = if is_allow_list {
+        calls.insert("write".to_owned(), (None, 0)) != Some((None, 0))
+    } else {
+        calls.remove("write").is_some()
+    };
+    if is_changed {
+        unit.note(format!(
+            "{}: write is allowed, as by systemd, which needs it",
+            first.place()
+        ));
+    }
+}
+
+/// Why libseccomp refuses to make a filter with these verdicts on single calls and on the others.
+fn refusal_of_libseccomp(
+    own: &[Verdict],
+    default: Verdict,
+    refusal: Verdict,
+) -> Option<&'static str> {
+    let mut all = own.iter().chain([&refusal]);
+    if all.any(|it| it.action() == Action::Errno && it.data() > words::LIBSECCOMP_ERRNO_MAX) {
+        return Some("an errno above 4094");
+    }
+    let has_default = own.contains(&default);
+    has_default.then_some("a call with the errno of calls that are not listed (ENOSYS)")
 }
 
 /// `SystemCallLog=`: listed calls are allowed and logged; with `~`, all others are.
@@ -76,6 +140,10 @@ pub(super) fn log(unit: &mut Unit<'_>) {
         (log, Verdict::ALLOW)
     };
     let calls = listed(unit, "SystemCallLog", &settings, is_list);
+    if !is_list && is_empty(&calls) {
+        return;
+    }
+
     let mut layer = unit.permissive(first);
     layer.default = default;
     add_listed(unit, &mut layer, &settings, &calls, action);
@@ -143,7 +211,7 @@ fn add_listed(
         .map(|setting| unit.source(setting.place()))
         .collect();
     for (call, &(own, index)) in listed {
-        for &abi in unit.family {
+        for abi in unit.family.clone() {
             add(
                 layer,
                 abi,
@@ -158,10 +226,25 @@ fn add_listed(
 
 const ERRNO: &str = "kill, the name of an errno such as EPERM, or a number from 1 to 4095";
 
-/// Parses `kill` or an errno.
+/// Parses `kill` or an errno: a name, also in small letters, or a number, also with the prefix of
+/// another base.
 fn error(text: &str) -> Option<Verdict> {
     if text == "kill" {
         return Some(KILL);
     }
-    Some(Verdict::new(Action::Errno, words::errno(text)?))
+    let based = [("0x", 16), ("0X", 16), ("0b", 2), ("0o", 8), ("0", 8)].into_iter();
+    let mut based = based.filter_map(|(prefix, base)| Some((text.strip_prefix(prefix)?, base)));
+    let number = match based.next() {
+        Some((digits, base)) if !digits.is_empty() => i64::from_str_radix(digits, base).ok()?,
+        _ => {
+            return Some(Verdict::new(
+                Action::Errno,
+                words::errno(&text.to_ascii_uppercase())?,
+            ))
+        }
+    };
+    let number = u16::try_from(number)
+        .ok()
+        .filter(|&number| number <= 4095)?;
+    Some(Verdict::new(Action::Errno, number))
 }

@@ -68,7 +68,7 @@ pub(super) fn namespaces(unit: &mut Unit<'_>) {
     let forbidden = NAMESPACES.iter().filter(|row| permitted & row.1 == 0);
     let forbidden: Vec<u64> = forbidden.map(|row| row.1).collect();
 
-    for &abi in unit.family {
+    for abi in unit.family.clone() {
         // The flags of clone3 are in memory; programs fall back to clone.
         add(&mut layer, abi, "clone3", Vec::new(), NO_CALL, id);
         // 0 enters a namespace of any kind.
