@@ -307,7 +307,7 @@ fn data_length(tag: tarsier_part_tag) -> Option<Length> {
         TARSIER_PART_BPRM_FCAPS => Length::Exactly(size_of::<tarsier_fcaps>()),
         TARSIER_PART_OPEN_HOW => Length::Exactly(size_of::<[u64; 3]>()),
         TARSIER_PART_OPENED => Length::Exactly(size_of::<[u32; 2]>()),
-        TARSIER_PART_PROGRAM => Length::Exactly(size_of::<u32>()),
+        TARSIER_PART_PROGRAM | TARSIER_PART_SUBJECT => Length::Exactly(size_of::<u32>()),
         TARSIER_PART_CANDIDATES => Length::MultipleOf(size_of::<tarsier_candidates>()),
         TARSIER_PART_OBJECT => Length::AtLeast(size_of::<tarsier_object>()),
         TARSIER_PART_IPC => Length::Exactly(size_of::<tarsier_ipc>()),
