@@ -80,8 +80,8 @@ class Attempts:
         return line.replace(mark, mark + f'"process":{json.dumps(process)},', 1) + "\n"
 
     def formatted(self, text, form):
-        form = "jsonl" if form == "json" else form
-        command = [self.program, "search", "--as-host", "web1", "--format", form]
+        options = ["--format", "jsonl"] if form == "json" else ["--as-host", "web1", "--format", form]
+        command = [self.program, "search", *options]
         done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             sys.exit(f"{' '.join(command)}: {done.stderr}")
