@@ -108,7 +108,13 @@ impl Feed {
             return;
         }
 
-        let parsed = serde_json::from_slice::<JsonLine>(line).ok();
+        // The line is read again only if it has what the lines do not.
+        let has_workload = memchr::memmem::find(line, b"\"workload\"").is_some();
+        let parsed = if has_workload {
+            serde_json::from_slice::<JsonLine>(line).ok()
+        } else {
+            None
+        };
         let mut names = parsed
             .and_then(|parsed| parsed.workload)
             .map(names)
