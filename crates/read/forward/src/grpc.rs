@@ -41,12 +41,12 @@ pub(crate) enum Answer {
     /// `grpc-status` 0, and the message.
     Message(Vec<u8>),
     /// Another status.
-    Status(Status),
+    Status(CallStatus),
 }
 
 /// How a call failed, in the server's words.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Status {
+pub(crate) struct CallStatus {
     pub(crate) code: u32,
     /// `grpc-message`, decoded.
     pub(crate) message: String,
@@ -243,7 +243,7 @@ fn answer(head: &Response<()>, body: &[u8], trailers: Option<&HeaderMap>) -> io:
     let code = status.to_str().ok().and_then(|text| text.parse().ok());
     match code {
         Some(0) => message(head, body).map(Answer::Message),
-        Some(code) => Ok(Answer::Status(Status {
+        Some(code) => Ok(Answer::Status(CallStatus {
             code,
             message: header("grpc-message").map_or(String::new(), percent_decoded),
             details: header("grpc-status-details-bin")
@@ -300,7 +300,7 @@ fn message(head: &Response<()>, body: &[u8]) -> io::Result<Vec<u8>> {
 fn percent_decoded(value: &HeaderValue) -> String {
     let (mut rest, mut out) = (value.as_bytes(), Vec::new());
     while let Some((&byte, after)) = rest.split_first() {
-        let code = after.get(..2).filter(|_| byte == b'%');
+        let code = if byte == b'%' { after.get(..2) } else { None };
         let code = code.and_then(|digits| std::str::from_utf8(digits).ok());
         match code.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
             Some(decoded) => {

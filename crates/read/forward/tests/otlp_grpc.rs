@@ -262,52 +262,54 @@ fn what_a_partial_success_refuses_is_kept_with_the_servers_text_and_is_a_gap() {
     assert!(kept.contains("refused 2 of these 9: too old"), "{kept}");
 }
 
+/// Replies that are no success of gRPC.
+const NO_SUCCESS: [fn() -> Reply; 17] = [
+    || {
+        Reply::Body(
+            200,
+            "text/html",
+            b"<html>Please log in to the guest network</html>",
+        )
+    },
+    || Reply::Body(503, "text/plain", b"upstream is away"),
+    || Reply::Head(502, "text/plain", &[]),
+    || Reply::Head(200, GRPC, &[("grpc-status", "0")]),
+    || Reply::Head(200, GRPC, &[("grpc-status", "many")]),
+    || Reply::Body(200, GRPC, EMPTY),
+    || Reply::Message(&[0, 0, 0, 0, 9, 1], &[("grpc-status", "0")]),
+    || Reply::Message(&[0; 10], &[("grpc-status", "0")]),
+    || Reply::Message(&[1, 0, 0, 0, 1, 1], &[("grpc-status", "0")]),
+    || Reply::Message(&[0, 0, 0, 0, 2, 0x0a, 0x7f], &[("grpc-status", "0")]),
+    || Reply::Message(EMPTY, &[]),
+    || Reply::Reset,
+    || Reply::Close,
+    || Reply::Silence,
+    || {
+        Reply::Head(
+            200,
+            GRPC,
+            &[("grpc-status", "14"), ("grpc-message", "come%20back")],
+        )
+    },
+    || Reply::Message(EMPTY, &[("grpc-status", "4")]),
+    || {
+        Reply::Head(
+            200,
+            GRPC,
+            &[("grpc-status", "16"), ("grpc-message", "who are you")],
+        )
+    },
+];
+
 #[test]
 fn an_answer_that_is_no_success_of_grpc_acknowledges_nothing() {
-    const REPLIES: [fn() -> Reply; 17] = [
-        || {
-            Reply::Body(
-                200,
-                "text/html",
-                b"<html>Please log in to the guest network</html>",
-            )
-        },
-        || Reply::Body(503, "text/plain", b"upstream is away"),
-        || Reply::Head(502, "text/plain", &[]),
-        || Reply::Head(200, GRPC, &[("grpc-status", "0")]),
-        || Reply::Head(200, GRPC, &[("grpc-status", "many")]),
-        || Reply::Body(200, GRPC, EMPTY),
-        || Reply::Message(&[0, 0, 0, 0, 9, 1], &[("grpc-status", "0")]),
-        || Reply::Message(&[0; 10], &[("grpc-status", "0")]),
-        || Reply::Message(&[1, 0, 0, 0, 1, 1], &[("grpc-status", "0")]),
-        || Reply::Message(&[0, 0, 0, 0, 2, 0x0a, 0x7f], &[("grpc-status", "0")]),
-        || Reply::Message(EMPTY, &[]),
-        || Reply::Reset,
-        || Reply::Close,
-        || Reply::Silence,
-        || {
-            Reply::Head(
-                200,
-                GRPC,
-                &[("grpc-status", "14"), ("grpc-message", "come%20back")],
-            )
-        },
-        || Reply::Message(EMPTY, &[("grpc-status", "4")]),
-        || {
-            Reply::Head(
-                200,
-                GRPC,
-                &[("grpc-status", "16"), ("grpc-message", "who are you")],
-            )
-        },
-    ];
-    let server = Server::new(|number| REPLIES.get(number - 1).map_or(TAKEN, |reply| reply()));
+    let server = Server::new(|number| NO_SUCCESS.get(number - 1).map_or(TAKEN, |reply| reply()));
     let log = Log::new();
     log.append(0..3);
     let config = Config::new(&log, &format!("{}timeout = 1s\n", server.settings()));
     let mut said = String::new();
     // Waits between attempts grow, but a new sender begins with none.
-    for number in 1..=REPLIES.len() {
+    for number in 1..=NO_SUCCESS.len() {
         let mut sender = Program::start(&config);
         await_that("the error is said", || sender.stderr().len() > said.len());
         sender.kill();
@@ -317,7 +319,7 @@ fn an_answer_that_is_no_success_of_grpc_acknowledges_nothing() {
     }
     let _sender = Program::start(&config);
     await_that("the events are taken", || {
-        server.calls().len() > REPLIES.len()
+        server.calls().len() > NO_SUCCESS.len()
     });
     for words in [
         "guest network",

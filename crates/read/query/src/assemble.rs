@@ -139,7 +139,8 @@ impl Assembler {
             .filter(|is_taken| *is_taken);
         let records = taken.count();
         // All lines are of the event that got the last of them.
-        if let Some(place) = self.last.filter(|_| records > 0) {
+        let place = if records > 0 { self.last } else { None };
+        if let Some(place) = place {
             self.open_bytes += object.len();
             self.slots[place.4].event.push_object(object, records);
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::protobuf::{fields, is_whole, Value};
 use super::{gzip, Headers, PAUSE_MAX};
 use crate::config::Config;
-use crate::grpc::{Answer, Call, Client, Status};
+use crate::grpc::{Answer, Call, CallStatus, Client};
 use crate::http::Url;
 use crate::sink::SinkError;
 
@@ -106,7 +106,7 @@ impl Grpc {
 }
 
 /// What follows from a status.
-fn after(status: &Status, url: &str) -> SinkError {
+fn after(status: &CallStatus, url: &str) -> SinkError {
     let place = (status.code as usize).checked_sub(1);
     let (name, then) = place
         .and_then(|place| STATUSES.get(place))
@@ -188,7 +188,7 @@ mod tests {
             let after = |details| {
                 let message = "words".to_owned();
                 after(
-                    &Status {
+                    &CallStatus {
                         code,
                         message,
                         details,
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(of(u64::MAX, 0), Some(Duration::ZERO), "a negative one");
         assert_eq!(retry_delay(b""), None);
         assert_eq!(retry_delay(&[0xff; 30]), None);
-        let status = Status {
+        let status = CallStatus {
             code: 14,
             message: String::new(),
             details: details(1 << 40, 0),
