@@ -1,9 +1,9 @@
 """Counts the rules of Elastic and Sigma that find events made for them, as Tarsier sends these.
 
-Usage: run.py --elastic CHECKOUT --sigma CHECKOUT --format PROGRAM [--only NAME]
+Usage: run.py --elastic CHECKOUT --sigma CHECKOUT --tarsier PROGRAM [--only NAME]
 
-For each rule, audit records are made that it should find, from what it compares. The example
-`format` of crates/read/formats maps them, and the rule's terms are compared with what comes out.
+For each rule, audit records are made that it should find, from what it compares. `tarsier
+search --format` maps them, as the forwarder does, and the rule's terms are compared with what comes out.
 scripts/siem-rules runs this. Nothing of the rules is kept.
 """
 
@@ -80,7 +80,8 @@ class Attempts:
         return line.replace(mark, mark + f'"process":{json.dumps(process)},', 1) + "\n"
 
     def formatted(self, text, form):
-        command = [self.program, form]
+        options = ["--format", "jsonl"] if form == "json" else ["--as-host", "web1", "--format", form]
+        command = [self.program, "search", *options]
         done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             sys.exit(f"{' '.join(command)}: {done.stderr}")
@@ -237,13 +238,13 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--elastic")
     parser.add_argument("--sigma")
-    parser.add_argument("--format", required=True)
+    parser.add_argument("--tarsier", required=True)
     parser.add_argument("--only", default="")
     options = parser.parse_args()
     if options.elastic:
         rules = read(options, languages.elastic_rules(options.elastic))
         for log in LOGS:
-            results = tried(rules, options.format, log)
+            results = tried(rules, options.tarsier, log)
             for part in ("linux", "cross-platform"):
                 some = [result for result in results if result[0].startswith(part)]
                 if some:
@@ -263,10 +264,10 @@ def main():
                 )
             ]
         for log in LOGS:
-            report(f"Sigma, process_creation, {log}", tried(rules, options.format, log))
+            report(f"Sigma, process_creation, {log}", tried(rules, options.tarsier, log))
         rules = read(options, languages.sigma_rules(options.sigma, "auditd"))
         for form in ("json", "raw"):
-            report(f"Sigma, auditd, format = {form}", tried_by_record(rules, options.format, form))
+            report(f"Sigma, auditd, format = {form}", tried_by_record(rules, options.tarsier, form))
 
 
 main()

@@ -1,7 +1,7 @@
 //! The account that an event is about: who logs in or is changed, never who acts.
 //!
-//! Programs name it inside of `msg='…'` by `acct=`, `id=` or, as PAM modules and display managers do, `uid=`. The `uid=`
-//! outside, which the kernel adds, is that of the program.
+//! Programs name it inside of `msg='…'` by `acct=`, `id=` or, as PAM modules and display managers do, `uid=` or `suid=`.
+//! The `uid=` outside, which the kernel adds, is that of the program.
 
 use super::act::Act;
 use super::parsed::{text_of, Object, Parsed};
@@ -74,7 +74,8 @@ impl Source<'_> {
             (Some(id), _) => (Some(id), self.name("ID")),
             // Older audit adds no kernel field before it; then its name is no second one.
             (None, Some(uid)) => (Some(uid), self.name("MSG_UID")),
-            (None, None) => (None, None),
+            // pam_faillock.
+            (None, None) => (self.field("suid"), self.name("SUID")),
         };
         // login(1) writes UNKNOWN for a name that it does not know, and no id.
         let acct = self

@@ -239,18 +239,27 @@ fn parent_of<'p>(items: &[&'p Object], place: usize) -> Option<&'p Object> {
 }
 
 /// Whether the name is relative to something that no record has: to a directory that the call is given by its descriptor
-/// (`openat(7, …)`), or as the text of a symbolic link to the place of the link.
+/// (`openat(7, …)`), or as the text of a symbolic link to the place of the link. Records of io_uring operations have no
+/// arguments, so that a descriptor cannot be told from AT_FDCWD.
 fn is_elsewhere(parsed: &Parsed, item: &Object) -> bool {
+    let path_of = |name: &Value| {
+        let paths = abi::call(&text_of(name).to_ascii_lowercase()).shape.paths;
+        // Of two names, the call makes the second.
+        let is_new = item.get("nametype").map(text_of).as_deref() == Some("CREATE");
+        let second = if is_new { paths[1] } else { None };
+        second.or(paths[0])
+    };
+
+    let mut operations = parsed.records("URINGOP").peekable();
+    if operations.peek().is_some() {
+        let mut paths = operations.map(|record| path_of(record.get("uring_op")?));
+        return paths.any(|path| path.is_none_or(|path| path.dir != NONE));
+    }
+
     let Some(record) = parsed.record("SYSCALL") else {
         return false;
     };
-
-    let name = record.get("syscall").map(text_of).unwrap_or_default();
-    let paths = abi::call(&name.to_ascii_lowercase()).shape.paths;
-    // Of two names, the call makes the second.
-    let is_new = item.get("nametype").map(text_of).as_deref() == Some("CREATE");
-    let second = if is_new { paths[1] } else { None };
-    let Some(path) = second.or(paths[0]) else {
+    let Some(path) = record.get("syscall").and_then(path_of) else {
         return false;
     };
 

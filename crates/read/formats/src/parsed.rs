@@ -75,8 +75,32 @@ impl Reader {
         }
 
         parsed.text_lines(&texts, self);
+        for record in &mut parsed.records {
+            if let Some(Value::Object(fields)) = record.get_mut("msg_fields") {
+                without_sentence(fields);
+            }
+        }
+
         parsed
     }
+}
+
+/// Takes the signs of a sentence from fields that a program wrote as one: `(hostname=a, addr=b, terminal=c res=failed)`.
+fn without_sentence(fields: &mut Object) {
+    if !fields.keys().any(|name| name.starts_with('(')) {
+        return;
+    }
+
+    let (mut plain, mut is_inside) = (Object::new(), false);
+    for (name, mut value) in std::mem::take(fields) {
+        let short = name.strip_prefix('(');
+        is_inside |= short.is_some();
+        if let (true, Value::String(text)) = (is_inside, &mut value) {
+            text.truncate(text.trim_end_matches([')', ',']).len());
+        }
+        plain.entry(short.unwrap_or(&name)).or_insert(value);
+    }
+    *fields = plain;
 }
 
 impl Parsed {
@@ -257,10 +281,10 @@ pub(crate) fn field<'r>(record: &'r Object, name: &str) -> Option<&'r Value> {
 
 /// The type of a record; empty if it has none.
 pub(crate) fn kind_of(record: &Object) -> &str {
-    record
-        .get("type")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
+    // It nearly always comes first, where it is found without a look-up.
+    let first = record.iter().next().filter(|(name, _)| *name == "type");
+    let kind = first.map(|(_, kind)| kind).or_else(|| record.get("type"));
+    kind.and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The type of a record by its name in the kernel's header, where auditd writes `UNKNOWN[n]`.

@@ -37,7 +37,10 @@ pub(crate) struct Placed {
 ///
 /// `null`, `?`, `(none)` and unset ids are left out.
 pub(crate) fn rest(parsed: &Parsed, placed: &Placed) -> Object {
-    let mut rest = Rest::default();
+    let mut rest = Rest {
+        fields: Object::with_capacity(FIELDS),
+        other: Vec::new(),
+    };
     let mut paths = Vec::new();
     for record in &parsed.records {
         let kind = kind_of(record);
@@ -107,7 +110,9 @@ pub(crate) fn rest(parsed: &Parsed, placed: &Placed) -> Object {
     out
 }
 
-#[derive(Default)]
+/// Fields that are given room at once.
+const FIELDS: usize = 28;
+
 struct Rest {
     fields: Object,
     other: Vec<String>,
@@ -119,15 +124,7 @@ impl Rest {
             return;
         }
 
-        let mut text = word(kind, name, value);
-        // `(enforcing=0)`: a sentence of a program around a field.
-        let name = match name.strip_prefix('(') {
-            Some(name) => {
-                text.truncate(text.trim_end_matches([')', ',']).len());
-                name
-            }
-            None => name,
-        };
+        let text = word(kind, name, value);
         let place = name.replace('-', "_");
         let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         let is_column = (1..=NAME_BYTES_MAX).contains(&place.len())

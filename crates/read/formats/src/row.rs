@@ -45,6 +45,9 @@ pub(crate) struct Row {
     pub(crate) how: How,
 }
 
+/// Fields of an object that are given room at once.
+const OBJECT_FIELDS: usize = 14;
+
 /// A row of a table.
 pub(crate) const fn row(from: &'static str, to: &'static str, how: How) -> Row {
     Row { from, to, how }
@@ -73,10 +76,16 @@ pub(crate) fn put(out: &mut Object, to: &str, value: Value) {
             out.entry(to).or_insert(value);
         }
         Some((first, rest)) => {
-            let inner = out.entry(first).or_insert_with(|| Object::new().into());
-            if let Value::Object(inner) = inner {
-                put(inner, rest, value);
+            // Most objects are there already.
+            if let Some(inner) = out.get_mut(first) {
+                if let Value::Object(inner) = inner {
+                    put(inner, rest, value);
+                }
+                return;
             }
+            let mut inner = Object::with_capacity(OBJECT_FIELDS);
+            put(&mut inner, rest, value);
+            out.insert(first.into(), inner.into());
         }
     }
 }

@@ -136,7 +136,7 @@ fn by_record(record: &Object) -> Option<Act> {
                 _ => Integrity,
             })
         }
-        "USER_ACCT" if op.starts_with("display") || op.starts_with("list") => Some(LookAtAccount),
+        "USER_ACCT" if op.contains("display") || op.starts_with("list") => Some(LookAtAccount),
         "USER_ACCT" => Some(Authorize),
         "ADD_USER" | "DEL_USER" | "USER_MGMT" | "USER_CHAUTHTOK" | "ACCT_LOCK" | "ACCT_UNLOCK"
         | "ADD_GROUP" | "DEL_GROUP" | "GRP_MGMT" | "GRP_CHAUTHTOK" => {
@@ -202,10 +202,29 @@ fn of_account(kind: &str, op: &str, record: &Object) -> Act {
     .iter()
     .any(|words| has(words));
 
+    // What stands beside an account, and the terms of its password, which stays.
+    let is_beside = [
+        "home dir",
+        "mail",
+        "lastlog",
+        " file",
+        "expir",
+        "warning",
+        "attribute",
+        "aging",
+        " age",
+        "inactive",
+    ]
+    .iter()
+    .any(|words| has(words));
+
     match kind {
         _ if is_member && adds => AddMember,
         _ if is_member && removes => RemoveMember,
-        _ if has("unlock") => Unlock,
+        _ if has("display") || op.starts_with("list") => LookAtAccount,
+        _ if is_beside && is_of_group => ChangeGroupAccount,
+        _ if is_beside => ChangeAccount,
+        _ if has("unlock") || op == "faillock reset" => Unlock,
         "ACCT_UNLOCK" => Unlock,
         _ if has("lock") => Lock,
         "ACCT_LOCK" => Lock,
@@ -213,13 +232,11 @@ fn of_account(kind: &str, op: &str, record: &Object) -> Act {
         "ADD_GROUP" => AddGroup,
         "DEL_GROUP" => DeleteGroup,
         _ if is_of_group => ChangeGroupAccount,
-        _ if has("home dir") || has("mail") => ChangeAccount,
         "ADD_USER" => AddUser,
         "DEL_USER" => DeleteUser,
         _ if adds && has("user") => AddUser,
         _ if removes && (has("user") || has("account")) => DeleteUser,
         _ if has("passw") || has("chauthtok") => Password,
-        _ if has("display") || op.starts_with("list") => LookAtAccount,
         _ if has("group") && field(record, "grp").is_some() && !has("primary") => {
             ChangeGroupAccount
         }

@@ -54,6 +54,21 @@ impl Url {
     }
 }
 
+impl Url {
+    pub(crate) fn is_https(&self) -> bool {
+        self.is_https
+    }
+
+    /// `HOST:PORT`.
+    pub(crate) fn server(&self) -> &str {
+        &self.server
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+}
+
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.is_https { "https" } else { "http" };

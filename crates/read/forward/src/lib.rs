@@ -7,7 +7,7 @@
 //! * [`mod@format`]: what an event looks like at the destination.
 //! * [`batch`]: a range of the log as messages.
 //! * [`cursor`]: what is durable about the progress, with marks of what was read, by which a changed log is noticed.
-//! * [`sink`]: Kafka, NATS JetStream, OTLP/HTTP, lines.
+//! * [`sink`]: Kafka, NATS JetStream, OTLP, lines.
 //! * [`sender`]: the loop over all of it.
 //! * [`mod@verify`]: at the destination, what arrived from which host, and whether it is what was sealed.
 
@@ -18,6 +18,7 @@ pub mod events;
 pub mod filter;
 /// What an event looks like at the destination.
 pub use formats as format;
+mod grpc;
 mod http;
 pub mod likeness;
 mod mark;

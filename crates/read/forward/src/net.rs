@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::TlsConnector;
 
 use crate::config::Config;
 
@@ -24,6 +26,17 @@ pub(crate) enum Stream {
     Plain(Timed),
     Tls(Box<StreamOwned<ClientConnection, Timed>>),
 }
+
+/// A connection that HTTP/2 reads and writes.
+pub(crate) type HttpIo = Box<dyn Duplex>;
+
+/// Both directions of a connection.
+pub(crate) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
+/// Name of HTTP/2 in TLS (RFC 9113, 3.2).
+const HTTP2: &[u8] = b"h2";
 
 /// A TCP connection with a deadline for everything until the next [`Timed::begin`]: a server that sends a byte
 /// now and then does not hold the sender.
@@ -88,9 +101,7 @@ impl Connector {
             return Ok(Stream::Plain(stream));
         };
 
-        let host = server.rsplit_once(':').map_or(server, |(host, _)| host);
-        let host = host.trim_start_matches('[').trim_end_matches(']');
-        let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+        let (host, name) = tls_name(server)?;
         let client = ClientConnection::new(config.clone(), name).map_err(io::Error::other)?;
         let mut stream = StreamOwned::new(client, stream);
         while stream.conn.is_handshaking() {
@@ -103,10 +114,57 @@ impl Connector {
         Ok(Stream::Tls(Box::new(stream)))
     }
 
+    /// Connects within `timeout` for HTTP/2, with TLS if it is configured. TCP is connected as by [`Connector::tcp`].
+    pub(crate) async fn connect_http2(
+        &self,
+        server: &str,
+        timeout: Duration,
+    ) -> io::Result<HttpIo> {
+        let tcp = self.tcp(server)?.tcp;
+        tcp.set_nonblocking(true)?;
+        let tcp = tokio::net::TcpStream::from_std(tcp)?;
+        let Some(config) = &self.tls else {
+            return Ok(Box::new(tcp));
+        };
+
+        let mut config = ClientConfig::clone(config);
+        config.alpn_protocols = vec![HTTP2.to_vec()];
+        let (host, name) = tls_name(server)?;
+        let handshake = TlsConnector::from(Arc::new(config)).connect(name, tcp);
+        let stream = match tokio::time::timeout(timeout, handshake).await {
+            Ok(stream) => stream.map_err(|error| tls::explained(&error, server, host))?,
+            Err(_) => return Err(late(timeout)),
+        };
+        if stream.get_ref().1.alpn_protocol() != Some(HTTP2) {
+            let text = format!(
+                "{server}: no HTTP/2 at this port (ALPN); check `server` and `otlp_protocol`"
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        }
+
+        Ok(Box::new(stream))
+    }
+
     /// Connects, with TLS if it is configured.
     pub(crate) fn connect(&self, server: &str) -> io::Result<Stream> {
         self.secure(self.tcp(server)?, server)
     }
+}
+
+/// Host of `HOST:PORT`, and its name for TLS.
+fn tls_name(server: &str) -> io::Result<(&str, ServerName<'static>)> {
+    let host = server.rsplit_once(':').map_or(server, |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+    Ok((host, name))
+}
+
+fn late(timeout: Duration) -> io::Error {
+    let text = format!(
+        "no answer within {} s (timeout); the server is overloaded, or does not speak this protocol",
+        timeout.as_secs_f64()
+    );
+    io::Error::new(io::ErrorKind::TimedOut, text)
 }
 
 impl Stream {
@@ -132,19 +190,11 @@ impl Timed {
         self.deadline = Instant::now() + self.timeout;
     }
 
-    fn late(&self) -> io::Error {
-        let text = format!(
-            "no answer within {} s (timeout); the server is overloaded, or does not speak this protocol",
-            self.timeout.as_secs_f64()
-        );
-        io::Error::new(io::ErrorKind::TimedOut, text)
-    }
-
     /// Time that is left.
     fn left(&self) -> io::Result<Duration> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            Err(self.late())
+            Err(late(self.timeout))
         } else {
             Ok(left)
         }
@@ -152,7 +202,7 @@ impl Timed {
 
     fn named<T>(&self, result: io::Result<T>) -> io::Result<T> {
         result.map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => self.late(),
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => late(self.timeout),
             _ => error,
         })
     }

@@ -151,7 +151,9 @@ fn nats_by_password_and_token() {
 
 #[test]
 fn otlp() {
-    if let Some(mut collector) = Collector::new() {
-        conforms(&mut collector, false);
+    for protocol in ["http", "grpc"] {
+        if let Some(mut collector) = Collector::with(protocol) {
+            conforms(&mut collector, false);
+        }
     }
 }

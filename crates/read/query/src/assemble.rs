@@ -132,6 +132,20 @@ impl Assembler {
         self.read(line) == Taken::Record
     }
 
+    /// Takes the lines of an event that are made from a line of JSON.
+    pub(crate) fn add_object<'l>(&mut self, object: &[u8], lines: impl Iterator<Item = &'l [u8]>) {
+        let taken = lines
+            .map(|line| self.add(line))
+            .filter(|is_taken| *is_taken);
+        let records = taken.count();
+        // All lines are of the event that got the last of them.
+        let place = if records > 0 { self.last } else { None };
+        if let Some(place) = place {
+            self.open_bytes += object.len();
+            self.slots[place.4].event.push_object(object, records);
+        }
+    }
+
     /// Takes a line without `--compat`. Returns whether it is a record at all.
     pub(crate) fn take(&mut self, line: &[u8]) -> bool {
         self.read(line) != Taken::NoRecord
@@ -284,7 +298,7 @@ impl Assembler {
         self.open.remove(&place);
         self.free.push(Reverse(number));
         let event = std::mem::take(&mut self.slots[number].event);
-        self.open_bytes = self.open_bytes.saturating_sub(event.text().len());
+        self.open_bytes = self.open_bytes.saturating_sub(event.bytes());
         Some(event)
     }
 

@@ -7,6 +7,7 @@ use crate::event::{EventView, RecordSpan};
 pub struct Batch {
     text: Vec<u8>,
     places: Vec<RecordSpan>,
+    objects: Vec<u8>,
     events: Vec<Entry>,
 }
 
@@ -17,6 +18,7 @@ struct Entry {
     node_bytes: Option<usize>,
     text_end: usize,
     places_end: usize,
+    objects_end: usize,
 }
 
 impl Batch {
@@ -25,17 +27,19 @@ impl Batch {
         self.text.extend_from_slice(event.node.unwrap_or_default());
         self.text.extend_from_slice(event.text);
         self.places.extend_from_slice(event.places);
+        self.objects.extend_from_slice(event.objects);
         self.events.push(Entry {
             time: event.time(),
             node_bytes: event.node.map(<[u8]>::len),
             text_end: self.text.len(),
             places_end: self.places.len(),
+            objects_end: self.objects.len(),
         });
     }
 
-    /// Bytes of text.
+    /// Bytes of the events' lines.
     pub fn bytes(&self) -> usize {
-        self.text.len()
+        self.text.len() + self.objects.len()
     }
 
     /// Whether there is no event.
@@ -47,16 +51,19 @@ impl Batch {
     pub fn clear(&mut self) {
         self.text.clear();
         self.places.clear();
+        self.objects.clear();
         self.events.clear();
     }
 
     /// The events.
     pub fn events(&self) -> impl Iterator<Item = EventView<'_>> {
-        let (mut text_at, mut place_at) = (0, 0);
+        let (mut text_at, mut place_at, mut object_at) = (0, 0, 0);
         self.events.iter().map(move |entry| {
             let text = &self.text[text_at..entry.text_end];
             let places = &self.places[place_at..entry.places_end];
+            let objects = &self.objects[object_at..entry.objects_end];
             (text_at, place_at) = (entry.text_end, entry.places_end);
+            object_at = entry.objects_end;
             let (node, text) = text.split_at(entry.node_bytes.unwrap_or(0));
             let (sec, msec, serial) = entry.time;
             EventView {
@@ -66,6 +73,7 @@ impl Batch {
                 node: entry.node_bytes.map(|_| node),
                 text,
                 places,
+                objects,
             }
         })
     }

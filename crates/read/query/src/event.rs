@@ -59,6 +59,8 @@ pub struct EventView<'e> {
     pub(crate) node: Option<&'e [u8]>,
     pub(crate) text: &'e [u8],
     pub(crate) places: &'e [RecordSpan],
+    /// Lines of JSON that all records are from; empty if one is not.
+    pub(crate) objects: &'e [u8],
 }
 
 impl<'e> EventView<'e> {
@@ -172,6 +174,10 @@ pub struct Event {
     pub(crate) key: Key,
     text: Vec<u8>,
     places: Vec<RecordSpan>,
+    /// Lines of JSON, which say more than the records made from them.
+    objects: Vec<u8>,
+    /// Number of records that are from `objects`.
+    of_objects: usize,
 }
 
 impl Event {
@@ -210,6 +216,7 @@ impl Event {
             node: self.key.node.as_deref(),
             text: &self.text,
             places: &self.places,
+            objects: self.objects(),
         }
     }
 
@@ -223,6 +230,35 @@ impl Event {
     /// The lines of all records, one after the other.
     pub fn text(&self) -> &[u8] {
         &self.text
+    }
+
+    /// The lines as the log has them: of JSON where all records are from there, else those of [`Event::text`].
+    pub fn source(&self) -> &[u8] {
+        match self.objects() {
+            [] => &self.text,
+            objects => objects,
+        }
+    }
+
+    fn objects(&self) -> &[u8] {
+        if self.of_objects == self.places.len() {
+            &self.objects
+        } else {
+            &[]
+        }
+    }
+
+    /// Bytes of memory that the event's lines take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.text.len() + self.objects.len()
+    }
+
+    /// Adds the line of JSON that the last `records` records are from.
+    pub(crate) fn push_object(&mut self, line: &[u8], records: usize) {
+        self.objects
+            .extend_from_slice(line.strip_suffix(b"\n").unwrap_or(line));
+        self.objects.push(b'\n');
+        self.of_objects += records;
     }
 
     /// The interpretations by which ids have names: those of a single record, or of SYSCALL at the beginning.
@@ -246,6 +282,9 @@ impl Event {
                 .names
                 .map(|names| (place.end - place.start, names.0 - place.start));
             self.push_line(place.kind, &view.text[place.start..place.line_end()], names);
+        }
+        if !view.objects.is_empty() {
+            self.push_object(view.objects, view.places.len());
         }
     }
 
@@ -271,5 +310,7 @@ impl Event {
         self.key = Key::default();
         self.text.clear();
         self.places.clear();
+        self.objects.clear();
+        self.of_objects = 0;
     }
 }

@@ -108,26 +108,38 @@ impl Feed {
             return;
         }
 
-        let parsed = serde_json::from_slice::<JsonLine>(line).ok();
+        // The line is read again only if it has what the lines do not.
+        let has_workload = memchr::memmem::find(line, b"\"workload\"").is_some();
+        let parsed = if has_workload {
+            serde_json::from_slice::<JsonLine>(line).ok()
+        } else {
+            None
+        };
         let mut names = parsed
             .and_then(|parsed| parsed.workload)
             .map(names)
             .unwrap_or_default();
-        for record in std::mem::take(&mut self.lines).split_inclusive(|byte| *byte == b'\n') {
-            if names.is_empty() {
-                assembler.add(record);
+        let separator = [SEPARATOR];
+        let mut lines = Vec::with_capacity(self.lines.len() + names.len() + 2);
+        for (number, record) in self
+            .lines
+            .split_inclusive(|byte| *byte == b'\n')
+            .enumerate()
+        {
+            if number > 0 || names.is_empty() {
+                lines.extend_from_slice(record);
                 continue;
             }
             let text = record.strip_suffix(b"\n").unwrap_or(record);
             // Interpretations follow a line of text once.
-            let separator = [SEPARATOR];
             let between = if text.contains(&SEPARATOR) {
                 &b" "[..]
             } else {
                 &separator
             };
-            assembler.add(&[text, between, &std::mem::take(&mut names), b"\n"].concat());
+            lines.extend_from_slice(&[text, between, &std::mem::take(&mut names), b"\n"].concat());
         }
+        assembler.add_object(line, lines.split_inclusive(|byte| *byte == b'\n'));
     }
 }
 

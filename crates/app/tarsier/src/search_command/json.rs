@@ -43,6 +43,11 @@ impl Json {
         }
 
         self.count += 1;
+        let source = event.source();
+        if source.starts_with(b"{") && memchr::memchr(b'\n', source) == Some(source.len() - 1) {
+            return out.extend_from_slice(source);
+        }
+
         let key = event.key();
         let stamp = Stamp {
             sec: key.sec,
@@ -193,7 +198,7 @@ impl Mapped {
         let start = out.len();
         let mapped = self.format.event(
             &LogEvent {
-                lines: event.text(),
+                lines: event.source(),
                 place: None,
                 host: node.as_deref().unwrap_or(&self.host),
                 stamp: formats::Stamp {

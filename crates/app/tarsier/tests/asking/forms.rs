@@ -377,3 +377,30 @@ fn what_can_be_read_of_a_cut_file_is_found_and_the_rest_is_said() {
     assert_eq!(counted.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&counted.stderr).contains(input));
 }
+
+#[test]
+fn a_json_log_is_mapped_with_all_that_its_lines_have() {
+    // `process`, `hashes` and the label have no record.
+    let line = r#"{"time":1795229646.007,"serial":42,"process":{"pid":7,"start":70,"boot":"53d1a22c-0000-4000-8000-000000000000","ancestors":[{"pid":4,"start":40,"exe":"/usr/bin/bash","argv":["bash","-c","x"]}]},"labels":["l1"],"records":[{"type":"SYSCALL","arch":"x86_64","syscall":"execve","success":"yes","exit":0,"a0":"0x1","items":0,"ppid":4,"pid":7,"auid":1000,"uid":0,"comm":"cat","exe":"/bin/cat","key":["k"]}]}"#;
+    let other = line.replace("\"serial\":42", "\"serial\":43");
+    let text = format!("{line}\n{other}\n");
+    let dir = TempDir::new().expect("a directory");
+    let path = dir.path().join("audit.log");
+    fs::write(&path, &text).expect("written");
+    let of = |format| printed(&["-if", path.to_str().expect("text"), "--format", format]);
+
+    for (format, words) in [
+        ("ecs", "\"command_line\":\"bash -c x\""),
+        (
+            "ecs-auditbeat",
+            "\"entity_id\":\"53d1a22c-0000-4000-8000-000000000000/4/40\"",
+        ),
+        ("ocsf", "\"labels\":[\"l1\"]"),
+    ] {
+        let found = of(format);
+        assert_eq!(found.matches(words).count(), 2, "{format}: {found}");
+    }
+    assert_eq!(of("jsonl"), text, "the log's own lines");
+    let array = of("json");
+    assert_eq!(array.replace("}\n,{", "}\n{"), format!("[{text}]\n"));
+}

@@ -12,17 +12,23 @@ pub struct Collector {
     program: PathBuf,
     dir: tempfile::TempDir,
     port: u16,
+    protocol: &'static str,
     server: Server,
 }
 
 impl Collector {
-    /// A collector that runs; `None` without the program.
+    /// A collector that runs and takes HTTP; `None` without the program.
     pub fn new() -> Option<Collector> {
+        Collector::with("http")
+    }
+
+    /// A collector that runs and takes `http` or `grpc`; `None` without the program.
+    pub fn with(protocol: &'static str) -> Option<Collector> {
         let program = engine("otelcol")?;
         let dir = tempfile::tempdir().expect("a directory");
         let port = free_port();
         let text = format!(
-            "receivers: {{otlp: {{protocols: {{http: {{endpoint: \"127.0.0.1:{port}\"}}}}}}}}\n\
+            "receivers: {{otlp: {{protocols: {{{protocol}: {{endpoint: \"127.0.0.1:{port}\"}}}}}}}}\n\
              exporters: {{file: {{path: \"{}\", append: true}}}}\n\
              service: {{telemetry: {{metrics: {{level: none}}}}, pipelines: {{logs: {{receivers: \
              [otlp], exporters: [file]}}}}}}\n",
@@ -34,6 +40,7 @@ impl Collector {
             program,
             dir,
             port,
+            protocol,
             server: Server::none(),
         };
         collector.start();
@@ -51,8 +58,12 @@ impl Collector {
 
 impl Engine for Collector {
     fn settings(&self) -> String {
+        let protocol = match self.protocol {
+            "grpc" => "otlp_protocol = grpc\n",
+            _ => "",
+        };
         format!(
-            "sink = otlp\nserver = http://127.0.0.1:{}\ntimeout = 4s\n",
+            "sink = otlp\n{protocol}server = http://127.0.0.1:{}\ntimeout = 4s\n",
             self.port
         )
     }

@@ -1,5 +1,6 @@
 //! Every event of the corpora has a valid form in ECS and OCSF, and known events have the expected one.
 
+mod directories;
 mod ecs_facts;
 mod events;
 mod fixtures;

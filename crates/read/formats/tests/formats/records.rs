@@ -213,7 +213,7 @@ fn lost(sample: &Sample, json: &Value, format: &str) -> Vec<String> {
     let mut there = HashSet::new();
     leaves(&sample.map(format), &mut there);
     let mut lost = Vec::new();
-    let mut check = |name: &str, value: &Value| {
+    let mut check = |name: &str, value: &Value, is_sentence: bool| {
         let text = match value {
             Value::String(text) => text.clone(),
             Value::Array(list) => {
@@ -229,7 +229,7 @@ fn lost(sample: &Sample, json: &Value, format: &str) -> Vec<String> {
             &text
         };
         // `(enforcing=0)`: the parentheses are of the sentence around it.
-        let bare = if name.starts_with('(') {
+        let bare = if is_sentence {
             bare.trim_end_matches([')', ','])
         } else {
             bare
@@ -246,9 +246,11 @@ fn lost(sample: &Sample, json: &Value, format: &str) -> Vec<String> {
                 ("msg", _) if record.get("msg_fields").is_some() => {}
                 ("saddr_fam", _) if format == "ecs-auditbeat" => {}
                 ("msg_fields", Value::Object(fields)) => {
-                    fields.iter().for_each(|(name, value)| check(name, value));
+                    let is_sentence = fields.keys().any(|name| name.starts_with('('));
+                    let check = |(name, value): (&String, &Value)| check(name, value, is_sentence);
+                    fields.iter().for_each(check);
                 }
-                _ => check(name, value),
+                _ => check(name, value, false),
             }
         }
     }
@@ -260,7 +262,7 @@ fn lost(sample: &Sample, json: &Value, format: &str) -> Vec<String> {
                     .as_str()
                     .is_some_and(|text| text.starts_with("unknown("))
             {
-                check(name, value);
+                check(name, value, false);
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::values::{action, bytes, list, path, time, word, words, wrong, yes_no, Wrong};
-use super::{Auth, Compression, Config, EcsFlavour, OtlpBody, SinkKind, Start};
+use super::{Auth, Compression, Config, EcsFlavour, OtlpBody, OtlpProtocol, SinkKind, Start};
 use crate::format::FORMATS;
 
 type Apply = fn(&mut Config, &str) -> Result<(), Wrong>;
@@ -60,8 +60,15 @@ const BODIES: &[(&str, OtlpBody)] = &[
     ("structured", OtlpBody::Structured),
 ];
 
-/// Headers that requests have of their own.
-const OWN_HEADERS: [&str; 6] = [
+/// Words of OTEL_EXPORTER_OTLP_PROTOCOL.
+const PROTOCOLS: &[(&str, OtlpProtocol)] = &[
+    ("http/protobuf", OtlpProtocol::Http),
+    ("grpc", OtlpProtocol::Grpc),
+];
+
+/// Headers that requests have of their own, besides `grpc-…`.
+const OWN_HEADERS: [&str; 7] = [
+    "te",
     "host",
     "content-length",
     "content-type",
@@ -127,6 +134,8 @@ keys! {
         |c, v| headers(v).map(|x| c.headers = x);
     secret_header, "none", "otlp: header that has the secret, such as `api-key`",
         |c, v| header_name(v).map(|x| c.secret_header = Some(x));
+    otlp_protocol, "http/protobuf", "otlp: `http/protobuf`, or `grpc`",
+        |c, v| word(v, PROTOCOLS).map(|x| c.otlp_protocol = x);
     otlp_body, "text", "otlp: `text`, or `structured` (a map; not with `format = raw`)",
         |c, v| word(v, BODIES).map(|x| c.otlp_body = x);
     compression, "zstd, gzip (kafka, otlp)", "`none`, `zstd`, `gzip`",
@@ -239,9 +248,8 @@ fn headers(value: &str) -> Result<Vec<(String, String)>, Wrong> {
 /// The name of a header (a token of RFC 9110), unless requests have it of their own.
 fn header_name(value: &str) -> Result<String, Wrong> {
     let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
-    let is_own = OWN_HEADERS
-        .iter()
-        .any(|own| own.eq_ignore_ascii_case(value));
+    let lower = value.to_ascii_lowercase();
+    let is_own = OWN_HEADERS.contains(&lower.as_str()) || lower.starts_with("grpc-");
     if !value.is_empty() && value.chars().all(is_token) && !is_own {
         Ok(value.to_owned())
     } else {

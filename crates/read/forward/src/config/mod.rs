@@ -22,7 +22,7 @@ pub enum SinkKind {
     Kafka,
     /// A subject of a NATS JetStream stream.
     Nats,
-    /// An OTLP/HTTP receiver.
+    /// An OTLP receiver.
     Otlp,
     /// Lines appended to a file.
     File,
@@ -76,6 +76,15 @@ pub enum EcsFlavour {
     Tarsier,
     /// Words of Auditbeat and the integration auditd_manager.
     Auditbeat,
+}
+
+/// Transport of OTLP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OtlpProtocol {
+    /// Protobuf by HTTP/1.1.
+    Http,
+    /// gRPC.
+    Grpc,
 }
 
 /// Form of the body of a log record.
@@ -137,6 +146,8 @@ pub struct Config {
     pub format: String,
     /// Words that `format = ecs` uses.
     pub ecs_flavour: EcsFlavour,
+    /// Transport of OTLP.
+    pub otlp_protocol: OtlpProtocol,
     /// Form of the bodies of OTLP's log records.
     pub otlp_body: OtlpBody,
     /// Headers of HTTP requests: names and values.
@@ -208,6 +219,7 @@ impl Config {
             sink: SinkKind::Stdout,
             format: "raw".into(),
             ecs_flavour: EcsFlavour::Tarsier,
+            otlp_protocol: OtlpProtocol::Http,
             otlp_body: OtlpBody::Text,
             headers: Vec::new(),
             secret_header: None,
@@ -357,12 +369,13 @@ pub fn parse(text: &[u8], path: &Path) -> Result<Config, ConfigError> {
 
 /// A conflict, with its remedy, among the keys that say what events and requests look like.
 fn form_conflict(config: &Config) -> Option<(&'static str, &'static str)> {
-    let is_of_http = !config.headers.is_empty()
+    let is_of_otlp = !config.headers.is_empty()
         || config.secret_header.is_some()
+        || config.otlp_protocol != OtlpProtocol::Http
         || config.otlp_body != OtlpBody::Text;
-    if is_of_http && config.sink != SinkKind::Otlp {
+    if is_of_otlp && config.sink != SinkKind::Otlp {
         return Some((
-            "headers, secret_header and otlp_body are for otlp only",
+            "headers, secret_header, otlp_protocol and otlp_body are for otlp only",
             "remove them, or set `sink = otlp`",
         ));
     }

@@ -322,6 +322,7 @@ impl Part {
                 node: open.head.node,
                 text,
                 places: &self.places,
+                objects: &[],
             });
         }
 
