@@ -10,7 +10,7 @@
 #include "maps.h"
 
 /* Parts of control.label_places: offsets in bytes. */
-#define SUBJECT_PLACE(places) ((places) & 0xffff)
+#define SUBJECT_PLACE(places) ((places)&0xffff)
 #define OBJECT_PLACE(places) ((places) >> 16)
 
 /* The number behind a `security` pointer; 0 if there is none. */

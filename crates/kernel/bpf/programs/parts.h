@@ -41,8 +41,14 @@ static __always_inline void part_cwd(struct work *w, struct task_struct *task)
 		return;
 	if (HAS(fs, pwd)) {
 		walk_cwd(w);
-		if (HAS(fs, pwd.dentry, d_inode))
+		if (HAS(fs, pwd.dentry, d_inode)) {
 			known_inode_facts(&inode, fs->pwd.dentry->d_inode);
+			/* Read again: a function of its own takes no pointer of a known type. */
+			if (control.label_places)
+				inode.valid |=
+					(__u32)object_label((__u64)READ(fs, pwd.dentry, d_inode))
+					<< 1;
+		}
 		part_bytes(w, TARSIER_PART_CWD_INODE, &inode, sizeof(inode));
 	}
 	if (!HAS(fs, root) || !PATHS_ARE_KNOWN)

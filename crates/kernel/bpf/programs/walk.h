@@ -280,8 +280,7 @@ static __always_inline void inode_facts(struct tarsier_inode *out, const struct 
 		no_inode_facts(out);
 		return;
 	}
-	out->valid = TARSIER_INODE_VALID |
-		     (__u32)object_label(address_in(&inode_at, inode)) << 1;
+	out->valid = TARSIER_INODE_VALID | (__u32)object_label(address_in(&inode_at, inode)) << 1;
 	out->ino = OF(inode, inode, i_ino);
 	out->dev = OF(inode, inode, i_sb, s_dev);
 	out->rdev = OF(inode, inode, i_rdev);

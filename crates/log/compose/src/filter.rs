@@ -1,8 +1,8 @@
 //! Decides which records the rules of the exclude and user lists drop.
 
 use crate::generation::Generation;
-use crate::identify::executable_of;
 use crate::host::Host;
+use crate::identify::executable_of;
 use crate::labels::Labels;
 use crate::system::{KernelFile, System};
 use plan::{ObjectId, RecordFilter, SecurityModule, Sender, Subject};
@@ -18,11 +18,7 @@ pub(crate) struct TaskLabel {
 }
 
 impl TaskLabel {
-    pub(crate) fn of(
-        event: &Event<'_>,
-        generation: &Generation,
-        host: &Host,
-    ) -> TaskLabel {
+    pub(crate) fn of(event: &Event<'_>, generation: &Generation, host: &Host) -> TaskLabel {
         let exclude = generation.exclude.as_ref();
         if exclude.is_some_and(RecordFilter::needs_label) {
             TaskLabel {

@@ -13,6 +13,7 @@ use crate::in_force::hooks::Hooks;
 use crate::in_force::intake::Intake;
 use crate::in_force::leftover;
 use crate::in_force::shared_hooks::{Replacement, SharedHooks};
+use crate::kernel::dcache::Dcache;
 use crate::kernel::selinux::Selinux;
 use crate::kernel::{entries, kernel_btf};
 use crate::load::object;
@@ -116,11 +117,7 @@ impl EbpfEngine {
 
         // Set before `replace` arms the first hook, so that every new hook finds these values.
         let control = Arc::new(Control::map(&object)?);
-        control.set_x32(entries::x32_calls());
-        control.set_canary(None);
-        control.set_dcache(loaded.dcache);
-        let selinux = Selinux::of_this_kernel();
-        control.set_labels(selinux.as_ref().map(Selinux::places));
+        let selinux = tell_of_kernel(&control, loaded.dcache);
 
         let counts = Counts::open(&object, cpus)?;
         let stream = RingStream::new(match from {
@@ -510,4 +507,15 @@ impl Drop for EbpfEngine {
         // Close the gates first: nothing more is matched while links are removed one by one.
         self.control.set_watched(&[0; tables::CALLS / 64]);
     }
+}
+
+/// Tells the programs what they need to know of this kernel. Returns SELinux, if labels can be read.
+fn tell_of_kernel(control: &Control, dcache: Option<Dcache>) -> Option<Selinux> {
+    control.set_x32(entries::x32_calls());
+    control.set_canary(None);
+    control.set_dcache(dcache);
+
+    let selinux = Selinux::of_this_kernel();
+    control.set_labels(selinux.as_ref().map(Selinux::places));
+    selinux
 }

@@ -6,7 +6,7 @@ use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
 use zerocopy::IntoBytes;
 
 /// Something that has the kernel's memory.
-pub(crate) trait Memory {
+pub(crate) trait ReadMemory {
     /// `len` bytes from this address on; `None` if they cannot be read.
     fn bytes(&self, address: u64, len: usize) -> Option<Vec<u8>>;
 
@@ -63,7 +63,7 @@ impl KernelMemory {
     }
 }
 
-impl Memory for KernelMemory {
+impl ReadMemory for KernelMemory {
     fn bytes(&self, address: u64, len: usize) -> Option<Vec<u8>> {
         if len > PEEK_BYTES as usize {
             return None;

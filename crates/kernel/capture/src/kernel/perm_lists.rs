@@ -3,7 +3,7 @@
 //! with the longer lists.
 
 use crate::kernel::kallsyms;
-use crate::kernel::memory::{KernelMemory, Memory};
+use crate::kernel::memory::{KernelMemory, ReadMemory};
 use crate::kernel::symbol_names::READ_CALLS;
 use abi::{Arch, PermLists};
 use std::sync::OnceLock;

@@ -3,7 +3,7 @@
 
 use crate::kernel::kallsyms::{self, Symbol};
 use crate::kernel::kernel_btf::Types;
-use crate::kernel::memory::{KernelMemory, Memory};
+use crate::kernel::memory::{KernelMemory, ReadMemory};
 use crate::kernel::symbol_names::is_operation;
 use crate::kernel::syscall_functions::KernelFunction;
 use libbpf_rs::btf::types::{MemberAttr, Struct};

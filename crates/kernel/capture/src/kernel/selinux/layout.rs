@@ -9,7 +9,7 @@ const NODE_BYTES: usize = 4096;
 
 /// Where members are, each in the structure that its comment names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct KernelLayout {
     /// task_struct
     pub(super) cred: u64,
     /// task_struct
@@ -97,9 +97,9 @@ pub(super) struct Bits {
     pub(super) map_bytes: u64,
 }
 
-impl Layout {
+impl KernelLayout {
     /// As the kernel's types say; `None` if it lacks one of the members.
-    pub(super) fn of(types: &Types) -> Option<Layout> {
+    pub(super) fn of(types: &Types) -> Option<KernelLayout> {
         let place = |name: &str, path: &[&str]| Some(member(types, name, path)?.0);
         let level = array(types, "sidtab_entry", &["context", "range", "level"])?;
         let initial = array(types, "sidtab", &["isids"])?;
@@ -108,7 +108,7 @@ impl Layout {
 
         // Linux 6.18 has another structure of the old name, for tasks.
         let of_cred = ["cred_security_struct", "task_security_struct"];
-        let layout = Layout {
+        let layout = KernelLayout {
             cred: place("task_struct", &["cred"])?,
             parent: place("task_struct", &["real_parent"])?,
             fs: place("task_struct", &["fs"])?,

@@ -12,9 +12,9 @@ mod text;
 
 use crate::kernel::kallsyms;
 use crate::kernel::kernel_btf;
-use crate::kernel::memory::{KernelMemory, Memory};
+use crate::kernel::memory::{KernelMemory, ReadMemory};
 use crate::kernel::symbol_names::SELINUX;
-use layout::Layout;
+use layout::KernelLayout;
 use std::fs;
 
 /// A thread of the kernel: it has the kernel's own label, whose number is the first.
@@ -35,7 +35,7 @@ pub struct LabelPlaces {
 /// SELinux in the running kernel.
 pub struct Selinux {
     memory: KernelMemory,
-    layout: Layout,
+    layout: KernelLayout,
     places: LabelPlaces,
     /// Address of the pointer to the policy.
     policy_at: u64,
@@ -58,7 +58,7 @@ impl Selinux {
             return None;
         }
 
-        let layout = Layout::of(&*kernel_btf::of_this_kernel()?)?;
+        let layout = KernelLayout::of(&*kernel_btf::of_this_kernel()?)?;
         let memory = KernelMemory::open()?;
         let kernel = label_in(KERNEL_THREAD)?;
         let policy_at = policies(&memory, &layout)?.into_iter().find(|&at| {
@@ -182,7 +182,7 @@ fn only(mut places: impl Iterator<Item = u64>) -> Option<u16> {
 }
 
 /// Addresses at which the pointer to the policy may be.
-fn policies(memory: &KernelMemory, layout: &Layout) -> Option<Vec<u64>> {
+fn policies(memory: &KernelMemory, layout: &KernelLayout) -> Option<Vec<u64>> {
     let [mut state, mut function] = [0; 2];
     kallsyms::each(kallsyms::of_this_kernel().ok()?, |symbol| {
         if symbol.name == SELINUX[0] {

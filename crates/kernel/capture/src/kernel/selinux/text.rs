@@ -1,8 +1,8 @@
 //! The text of a label, as the kernel makes it: context_struct_to_string() of security/selinux/ss/services.c, and
 //! mls_sid_to_context() of mls.c.
 
-use super::layout::Layout;
-use crate::kernel::memory::Memory;
+use super::layout::KernelLayout;
+use crate::kernel::memory::ReadMemory;
 
 /// Number of the label that stands for labels which the policy does not know (SECINITSID_UNLABELED).
 const UNLABELED: u32 = 3;
@@ -22,7 +22,12 @@ enum Names {
 }
 
 /// The text of label `id` under the policy at this address.
-pub(super) fn of(memory: &dyn Memory, layout: &Layout, policy: u64, id: u32) -> Option<Vec<u8>> {
+pub(super) fn of(
+    memory: &dyn ReadMemory,
+    layout: &KernelLayout,
+    policy: u64,
+    id: u32,
+) -> Option<Vec<u8>> {
     let reader = Reader {
         memory,
         layout,
@@ -39,8 +44,8 @@ pub(super) fn of(memory: &dyn Memory, layout: &Layout, policy: u64, id: u32) -> 
 }
 
 struct Reader<'m> {
-    memory: &'m dyn Memory,
-    layout: &'m Layout,
+    memory: &'m dyn ReadMemory,
+    layout: &'m KernelLayout,
     policy: u64,
 }
 
@@ -75,7 +80,7 @@ impl Reader<'_> {
         let (index, in_leaf) = (u64::from(index), layout.entries_in_leaf());
         let (mut level, mut capacity) = (0, in_leaf);
         while index + 1 > capacity {
-            capacity <<= Layout::inner_shift();
+            capacity <<= KernelLayout::inner_shift();
             level += 1;
         }
 
@@ -83,7 +88,7 @@ impl Reader<'_> {
         let mut node = memory.address(table + layout.roots + 8 * u64::from(level))?;
         while level > 0 {
             level -= 1;
-            let shift = level * Layout::inner_shift();
+            let shift = level * KernelLayout::inner_shift();
             node = memory.address(node + 8 * (leaf >> shift))?;
             leaf &= (1 << shift) - 1;
         }

@@ -12,7 +12,7 @@ const TABLE: u64 = 0x2000;
 #[derive(Default)]
 struct Made(RefCell<BTreeMap<u64, u8>>);
 
-impl Memory for Made {
+impl ReadMemory for Made {
     fn bytes(&self, address: u64, len: usize) -> Option<Vec<u8>> {
         let bytes = self.0.borrow();
         let first = *bytes.get(&address)?;
@@ -37,8 +37,8 @@ impl Made {
     }
 }
 
-fn layout() -> Layout {
-    Layout {
+fn layout() -> KernelLayout {
+    KernelLayout {
         cred: 0,
         parent: 0,
         fs: 0,
