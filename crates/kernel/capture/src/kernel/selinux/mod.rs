@@ -15,7 +15,9 @@ use crate::kernel::kernel_btf;
 use crate::kernel::memory::{KernelMemory, ReadMemory};
 use crate::kernel::symbol_names::SELINUX;
 use layout::KernelLayout;
+use std::cell::RefCell;
 use std::fs;
+use text::NamesRead;
 
 /// A thread of the kernel: it has the kernel's own label, whose number is the first.
 const KERNEL_THREAD: &str = "/proc/2/attr/current";
@@ -39,6 +41,9 @@ pub struct Selinux {
     places: LabelPlaces,
     /// Address of the pointer to the policy.
     policy_at: u64,
+    names: RefCell<NamesRead>,
+    /// The policy that these names are of.
+    names_of: RefCell<Option<PolicyVersion>>,
 }
 
 /// The policy that is in force. Another one may have other texts for the same numbers.
@@ -64,7 +69,9 @@ impl Selinux {
         let policy_at = policies(&memory, &layout)?.into_iter().find(|&at| {
             let policy = memory.address(at);
             policy
-                .and_then(|policy| text::of(&memory, &layout, policy, KERNEL_ID))
+                .and_then(|policy| {
+                    text::of(&memory, &layout, policy, &RefCell::default(), KERNEL_ID)
+                })
                 .as_ref()
                 == Some(&kernel)
         })?;
@@ -74,6 +81,8 @@ impl Selinux {
             memory,
             layout,
             places: LabelPlaces::default(),
+            names: RefCell::default(),
+            names_of: RefCell::default(),
         };
         selinux.places = LabelPlaces {
             subject: selinux.place_of_subject(&own, &kernel)?,
@@ -90,7 +99,12 @@ impl Selinux {
     /// The text of a label; `None` if the policy has no such number, or if another one came into force meanwhile.
     pub fn text(&self, id: u32) -> Option<Vec<u8>> {
         let before = self.policy()?;
-        let text = text::of(&self.memory, &self.layout, before.address, id)?;
+        let mut names_of = self.names_of.borrow_mut();
+        if *names_of != Some(before) {
+            self.names.borrow_mut().clear();
+            *names_of = Some(before);
+        }
+        let text = text::of(&self.memory, &self.layout, before.address, &self.names, id)?;
         (self.policy()? == before).then_some(text)
     }
 

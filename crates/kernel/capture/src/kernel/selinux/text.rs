@@ -3,6 +3,8 @@
 
 use super::layout::KernelLayout;
 use crate::kernel::memory::ReadMemory;
+use std::cell::RefCell;
+use std::collections::HashMap;
 
 /// Number of the label that stands for labels which the policy does not know (SECINITSID_UNLABELED).
 const UNLABELED: u32 = 3;
@@ -12,8 +14,8 @@ const NAME_MAX: usize = 256;
 const NODES_MAX: usize = 64;
 
 /// Places of the kinds of names in the policy's lists (SYM_*, security/selinux/ss/policydb.h).
-#[derive(Clone, Copy)]
-enum Names {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Names {
     Roles = 2,
     Types = 3,
     Users = 4,
@@ -21,17 +23,23 @@ enum Names {
     Categories = 7,
 }
 
-/// The text of label `id` under the policy at this address.
+/// Names of a policy that have been read, by kind and place: a label may have a thousand of them, and whoever may choose
+/// categories can make any number of such labels.
+pub(super) type NamesRead = HashMap<(Names, u32), Vec<u8>>;
+
+/// The text of label `id` under the policy at this address, of which these names have been read.
 pub(super) fn of(
     memory: &dyn ReadMemory,
     layout: &KernelLayout,
     policy: u64,
+    names: &RefCell<NamesRead>,
     id: u32,
 ) -> Option<Vec<u8>> {
     let reader = Reader {
         memory,
         layout,
         policy,
+        names,
     };
     let entry = reader.entry(id)?;
     let is_known = memory.number(entry + layout.context.len)? == 0;
@@ -47,6 +55,7 @@ struct Reader<'m> {
     memory: &'m dyn ReadMemory,
     layout: &'m KernelLayout,
     policy: u64,
+    names: &'m RefCell<NamesRead>,
 }
 
 impl Reader<'_> {
@@ -161,6 +170,15 @@ impl Reader<'_> {
 
     /// A name of the policy.
     fn name(&self, names: Names, place: u32) -> Option<Vec<u8>> {
+        if let Some(name) = self.names.borrow().get(&(names, place)) {
+            return Some(name.clone());
+        }
+        let name = self.read_name(names, place)?;
+        self.names.borrow_mut().insert((names, place), name.clone());
+        Some(name)
+    }
+
+    fn read_name(&self, names: Names, place: u32) -> Option<Vec<u8>> {
         let memory = self.memory;
         let list = memory.address(self.policy + self.layout.names + 8 * names as u64)?;
         let text = memory.address(list + 8 * u64::from(place))?;

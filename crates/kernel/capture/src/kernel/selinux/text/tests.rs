@@ -148,7 +148,8 @@ fn initial(made: &Made, id: u32, kind: u32) {
 }
 
 fn shown(made: &Made, id: u32) -> Option<String> {
-    of(made, &layout(), POLICY, id).map(|text| String::from_utf8(text).unwrap())
+    of(made, &layout(), POLICY, &RefCell::default(), id)
+        .map(|text| String::from_utf8(text).unwrap())
 }
 
 #[test]
