@@ -4,7 +4,7 @@
 pub mod load;
 pub mod shared;
 
-use std::sync::LazyLock;
+use std::sync::{Arc, Mutex, PoisonError};
 
 macro_rules! object {
     ($name:literal) => {
@@ -12,13 +12,28 @@ macro_rules! object {
     };
 }
 
+/// The programs of both engines, unpacked, until [`forget_tarsier`] is called.
+static TARSIER: Mutex<Option<Arc<[u8]>>> = Mutex::new(None);
+
 /// The programs of both engines, which capture system calls and io_uring operations. Compressed by the build script,
 /// since they would otherwise be a sixth of the program.
-pub static TARSIER: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let packed = include_bytes!(concat!(env!("OUT_DIR"), "/tarsier.bpf.o.zst"));
-    // The build script has packed them; a test unpacks them.
-    zstd::decode_all(packed.as_slice()).unwrap_or_default()
-});
+pub fn tarsier() -> Arc<[u8]> {
+    let mut kept = TARSIER.lock().unwrap_or_else(PoisonError::into_inner);
+    let unpack = || {
+        let packed = include_bytes!(concat!(env!("OUT_DIR"), "/tarsier.bpf.o.zst"));
+        // The build script has packed them; a test unpacks them.
+        zstd::decode_all(packed.as_slice())
+            .unwrap_or_default()
+            .into()
+    };
+    Arc::clone(kept.get_or_insert_with(unpack))
+}
+
+/// Frees the memory of the unpacked programs: two megabytes, which are needed when programs are loaded.
+pub fn forget_tarsier() {
+    *TARSIER.lock().unwrap_or_else(PoisonError::into_inner) = None;
+}
+
 /// Records which calls a process makes, for `tarsier seccomp learn`.
 pub static LEARN: &[u8] = object!("learn");
 /// Records which calls filters deny to a process, for `tarsier seccomp run --log`.
@@ -42,6 +57,8 @@ pub static MATCH_TEST: &[u8] = object!("match_test");
 mod tests {
     #[test]
     fn the_packed_programs_are_those_that_were_compiled() {
-        assert_eq!(super::TARSIER.as_slice(), object!("tarsier"));
+        assert_eq!(&super::tarsier()[..], object!("tarsier"));
+        super::forget_tarsier();
+        assert_eq!(&super::tarsier()[..], object!("tarsier"));
     }
 }

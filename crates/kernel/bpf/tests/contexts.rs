@@ -35,7 +35,12 @@ fn loads(insns: &[libbpf_rs::libbpf_sys::bpf_insn]) -> Vec<i16> {
 #[test]
 fn programs_on_tracepoints_with_headers_do_not_read_their_contexts() {
     let mut names = BTreeSet::new();
-    for bytes in [&bpf::TARSIER[..], bpf::LEARN, bpf::DENIED, bpf::CALL_COUNTS] {
+    for bytes in [
+        &bpf::tarsier()[..],
+        bpf::LEARN,
+        bpf::DENIED,
+        bpf::CALL_COUNTS,
+    ] {
         let mut builder = ObjectBuilder::default();
         let object = builder.open_memory(bytes).expect("a good object");
         for program in object.progs() {

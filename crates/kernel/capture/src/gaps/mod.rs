@@ -46,7 +46,8 @@ pub(crate) fn of_this_kernel(trampoline: bool) -> Result<Vec<Gap>, Malformed> {
 
     // Only the trampoline engine hooks functions.
     if trampoline {
-        let targets = relocations::targets_of_programs()?;
+        let programs = bpf::tarsier();
+        let targets = relocations::targets(&programs)?;
         let functions = targets.iter().filter(|target| !target.is_tracepoint());
         let missing = missing_names(functions, |target| {
             vfs_hooks::is_there(&types, target.program)
@@ -73,7 +74,8 @@ pub(crate) fn of(types: &Types) -> Result<Vec<RatedGap>, Malformed> {
         }
     }
 
-    let targets = relocations::targets_of_programs()?;
+    let programs = bpf::tarsier();
+    let targets = relocations::targets(&programs)?;
     let tracepoints = targets.iter().filter(|target| target.is_tracepoint());
     let missing = missing_names(tracepoints, |target| types.has_tracepoint(target.name));
     for name in missing.into_iter().filter(|name| has_call(types, name)) {
@@ -96,9 +98,9 @@ fn has_call(types: &Types, name: &str) -> bool {
 
 /// Names of places that do not exist under any of their names.
 fn missing_names<'a>(
-    places: impl Iterator<Item = &'a AttachTarget<'static>> + Clone,
+    places: impl Iterator<Item = &'a AttachTarget<'a>> + Clone,
     is_there: impl Fn(&AttachTarget<'_>) -> bool,
-) -> BTreeSet<&'static str> {
+) -> BTreeSet<&'a str> {
     let there = places.clone().filter(|place| is_there(place));
     let there: BTreeSet<&str> = there.map(|place| place.name).collect();
     let is_missing = |name: &&str| !features::names(name).any(|name| there.contains(name));
@@ -304,7 +306,7 @@ mod tests {
             without.is_empty(),
             "no entry in gaps/features.rs: {without:?}"
         );
-        for AttachTarget { kind, name, .. } in relocations::targets_of_programs().unwrap() {
+        for AttachTarget { kind, name, .. } in relocations::targets(&bpf::tarsier()).unwrap() {
             let feature = match kind {
                 "tp_btf" => features::of_tracepoint(name),
                 _ => features::of_function(name),
@@ -336,7 +338,7 @@ mod tests {
             return;
         };
         let relocations = relocations::of_programs().unwrap();
-        let asked = relocations::NeededTypes::of(&bpf::TARSIER).unwrap();
+        let asked = relocations::NeededTypes::of(&bpf::tarsier()).unwrap();
         let all = Btf::parse(types.bytes()).unwrap();
         let reduced = reduced::Reduced::of(&all, &asked.names);
         let answers = |bytes: &[u8]| {

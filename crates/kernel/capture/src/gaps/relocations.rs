@@ -191,7 +191,7 @@ pub fn of(object: &[u8]) -> Result<Vec<Relocation>, Malformed> {
 pub(crate) fn distinct_of_programs() -> Result<Vec<Relocation>, Malformed> {
     // Type, access and question.
     let mut seen = HashSet::new();
-    chosen(&bpf::TARSIER, |record| {
+    chosen(&bpf::tarsier(), |record| {
         seen.insert([4, 8, 12].map(|at| record.u32(at)))
     })
 }
@@ -261,12 +261,7 @@ impl NeededTypes {
 
 /// All relocations of the programs of the eBPF engines.
 pub fn of_programs() -> Result<Vec<Relocation>, Malformed> {
-    of(&bpf::TARSIER)
-}
-
-/// The places that the programs of the eBPF engines are for.
-pub fn targets_of_programs() -> Result<Vec<AttachTarget<'static>>, Malformed> {
-    targets(&bpf::TARSIER)
+    of(&bpf::tarsier())
 }
 
 /// The distinct members and enumerators on the access paths of relocations.
@@ -293,7 +288,7 @@ impl AttachTarget<'_> {
 }
 
 /// The places of the object's programs whose section names one.
-pub(crate) fn targets(object: &[u8]) -> Result<Vec<AttachTarget<'_>>, Malformed> {
+pub fn targets(object: &[u8]) -> Result<Vec<AttachTarget<'_>>, Malformed> {
     let functions = Elf::parse(object)?.functions()?;
     Ok(functions
         .into_iter()
@@ -447,11 +442,10 @@ fn type_name(btf: &Btf<'_>, id: u32) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bpf::TARSIER;
 
     #[test]
     fn accesses_of_the_object_have_their_names() {
-        let found = of(&TARSIER).unwrap();
+        let found = of(&bpf::tarsier()).unwrap();
         let paths: BTreeSet<String> = found.iter().map(Relocation::to_string).collect();
         for path in [
             "task_struct.loginuid.val",
@@ -469,11 +463,12 @@ mod tests {
 
     #[test]
     fn a_cut_or_changed_object_does_no_harm() {
-        for len in (0..TARSIER.len()).step_by(4999) {
-            assert!(of(&TARSIER[..len]).is_err());
+        let programs = bpf::tarsier();
+        for len in (0..programs.len()).step_by(4999) {
+            assert!(of(&programs[..len]).is_err());
         }
-        for place in (0..TARSIER.len()).step_by(9973).chain(0..64) {
-            let mut changed = TARSIER.to_vec();
+        for place in (0..programs.len()).step_by(9973).chain(0..64) {
+            let mut changed = programs.to_vec();
             changed[place] ^= 0xff;
             let _ = (of(&changed), targets(&changed));
         }
@@ -481,7 +476,8 @@ mod tests {
 
     #[test]
     fn programs_name_their_places() {
-        let places = targets(&TARSIER).unwrap();
+        let programs = bpf::tarsier();
+        let places = targets(&programs).unwrap();
         let has = |program, kind, name| {
             let place = AttachTarget {
                 program,

@@ -169,6 +169,7 @@ impl EbpfEngine {
         // Hooks of an earlier daemon that `replace` did not take over are not needed.
         engine.drop_unneeded();
         kernel_btf::forget();
+        bpf::forget_tarsier();
 
         // A start that failed has left the earlier daemon's hooks in force. From here on, hooks that are
         // dropped are unpinned.

@@ -162,6 +162,7 @@ impl Hooks {
 
         let loaded = object::load_more(&self.programs.object, &wanted);
         kernel_btf::forget();
+        bpf::forget_tarsier();
         self.programs.add(loaded?);
         self.programs.left_out.retain(|name| !wanted.contains(name));
         Ok(())

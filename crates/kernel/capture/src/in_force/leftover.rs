@@ -29,7 +29,7 @@ const FIRST: [u8; 4] = [0; 4];
 /// other.
 pub(crate) fn layout(cpus: usize, form: Form) -> ([u64; 4], u64) {
     let mut hash = blake3::Hasher::new();
-    hash.update(&bpf::TARSIER);
+    hash.update(&bpf::tarsier());
     hash.update(&(cpus as u64).to_ne_bytes());
     hash.update(&[form.trampoline, form.probes, form.copies].map(u8::from));
     let bytes = hash.finalize();

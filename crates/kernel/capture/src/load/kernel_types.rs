@@ -36,7 +36,7 @@ impl KernelTypes {
 
     /// The types for the programs of the engines, from these bytes.
     fn among(all: &[u8]) -> Option<KernelTypes> {
-        let asked = NeededTypes::of(&bpf::TARSIER).ok()?;
+        let asked = NeededTypes::of(&bpf::tarsier()).ok()?;
         let types = Reduced::of(&Btf::parse(all).ok()?, &asked.names);
         let mut file = File::from(memfd_create(c"tarsier_types", MemfdFlags::CLOEXEC).ok()?);
         file.write_all(types.bytes()).ok()?;

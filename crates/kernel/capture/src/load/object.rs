@@ -213,7 +213,7 @@ pub(crate) fn open(types: Option<&KernelTypes>) -> Result<OpenObject, CaptureErr
         given.map_err(refused("types for relocations"))?;
     }
 
-    let open = builder.open_memory(&bpf::TARSIER);
+    let open = builder.open_memory(&bpf::tarsier());
     Ok(open.map_err(refused("BPF object"))?)
 }
 

@@ -55,6 +55,7 @@ impl Rehearsal {
             None => Vec::new(),
         };
         kernel_btf::forget();
+        bpf::forget_tarsier();
         Ok(Rehearsal {
             _object: object,
             _rings: rings,

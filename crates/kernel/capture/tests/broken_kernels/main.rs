@@ -129,7 +129,8 @@ fn breaks(relocations: &[Relocation]) -> (BTreeSet<Break>, usize) {
         breaks.extend(own);
     }
     breaks.extend(ENUMERATORS.map(Break::Enumerator));
-    let places = relocations::targets_of_programs().expect("the object can be read");
+    let programs: &'static [u8] = bpf::tarsier().to_vec().leak();
+    let places = relocations::targets(programs).expect("the object can be read");
     breaks.extend(places.into_iter().map(|place| {
         if place.is_tracepoint() {
             Break::Tracepoint(place.name)
