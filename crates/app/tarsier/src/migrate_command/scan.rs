@@ -92,7 +92,7 @@ fn auditctl(way: Way) -> Finding {
         Way::AuditdUnit => Finding::warn(
             NAME,
             "auditd's auditctl shows the kernel's own rules: `never,task` alone",
-            "TARSIER_OPTIONS=\"--kernel-list\" in /etc/default/tarsier has it show and change Tarsier's",
+            "TARSIER_OPTIONS=\"--kernel-list\" in /etc/default/tarsier has it show Tarsier's",
         ),
         Way::OwnUnit => Finding::ok(NAME, "auditctl is Tarsier, and shows its rules"),
     }
