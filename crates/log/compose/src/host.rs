@@ -76,13 +76,14 @@ impl Host {
         self.numbered.as_ref().map_or(0, NumberedLabels::missing)
     }
 
-    /// The label of an event's task: that in the call, if the event has its number.
+    /// The label of an event's task: that in the call, where events have its number. The one in `/proc` is not taken then,
+    /// since the task may have got it since.
     pub(crate) fn subject(&self, event: &Event<'_>) -> Option<Cow<'static, [u8]>> {
-        let header = event.header();
-        match (&self.numbered, event.subject()) {
-            (Some(numbered), Some(number)) => Some(numbered.text(number)?.to_vec().into()),
-            _ => self.label(header.pid, header.frame.time_ns),
-        }
+        let Some(numbered) = &self.numbered else {
+            let header = event.header();
+            return self.label(header.pid, header.frame.time_ns);
+        };
+        Some(numbered.text(event.subject()?)?.to_vec().into())
     }
 
     /// The label that an object had in the call.

@@ -14,10 +14,10 @@ use crate::in_force::intake::Intake;
 use crate::in_force::leftover;
 use crate::in_force::shared_hooks::{Replacement, SharedHooks};
 use crate::kernel::dcache::Dcache;
+use crate::kernel::entries;
 use crate::kernel::selinux::Selinux;
-use crate::kernel::{entries, kernel_btf};
-use crate::load::object;
 use crate::load::options::{CaptureOptions, Overload};
+use crate::load::{self, object};
 use crate::pins::{Handover, Pins};
 use crate::rings::RingStream;
 use crate::shared::control::{Control, Helpers};
@@ -168,8 +168,7 @@ impl EbpfEngine {
 
         // Hooks of an earlier daemon that `replace` did not take over are not needed.
         engine.drop_unneeded();
-        kernel_btf::forget();
-        bpf::forget_tarsier();
+        load::forget();
 
         // A start that failed has left the earlier daemon's hooks in force. From here on, hooks that are
         // dropped are unpinned.

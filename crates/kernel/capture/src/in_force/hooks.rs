@@ -13,10 +13,9 @@ use crate::check::canary;
 use crate::check::integrity::{Breach, Integrity, Read};
 use crate::error::CaptureError;
 use crate::in_force::hook_change::HookChange;
-use crate::kernel::kernel_btf;
 use crate::load::map_options::map_options;
 use crate::load::needs::Needs;
-use crate::load::object;
+use crate::load::{self, object};
 use crate::pins::Attached;
 use crate::shared::control::{self, Control};
 use crate::shared::map_access::MapAccess;
@@ -161,8 +160,7 @@ impl Hooks {
         }
 
         let loaded = object::load_more(&self.programs.object, &wanted);
-        kernel_btf::forget();
-        bpf::forget_tarsier();
+        load::forget();
         self.programs.add(loaded?);
         self.programs.left_out.retain(|name| !wanted.contains(name));
         Ok(())

@@ -10,3 +10,18 @@ pub(crate) mod object;
 pub(crate) mod options;
 mod register_use;
 pub(crate) mod rehearsal;
+
+use crate::kernel::kernel_btf;
+
+/// Frees what only loading needs: the kernel's types, as far as this thread has read them, and the unpacked programs.
+pub(crate) fn forget() {
+    kernel_btf::forget();
+    bpf::forget_tarsier();
+
+    // Most of it is on the heap, below what is still in use.
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it gives back memory that is free.
+    unsafe {
+        libc::malloc_trim(0)
+    };
+}

@@ -7,9 +7,9 @@ use crate::check::canary;
 use crate::error::missing;
 use crate::error::CaptureError;
 use crate::in_force::hooks::make_table;
-use crate::kernel::{kernel_btf, syscall_functions::Functions};
-use crate::load::object;
+use crate::kernel::syscall_functions::Functions;
 use crate::load::options::CaptureOptions;
+use crate::load::{self, object};
 use crate::rings::Ring;
 use crate::shared::map_access::MapAccess;
 use bpf::load::refused;
@@ -54,8 +54,7 @@ impl Rehearsal {
             Some(functions) => load_gates(&object, plan, functions)?,
             None => Vec::new(),
         };
-        kernel_btf::forget();
-        bpf::forget_tarsier();
+        load::forget();
         Ok(Rehearsal {
             _object: object,
             _rings: rings,

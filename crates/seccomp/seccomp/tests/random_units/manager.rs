@@ -15,7 +15,7 @@ pub struct Systemd {
     /// Directory with the system that has it.
     root: PathBuf,
     pub version: u32,
-    /// Its libseccomp: each name of a call is in it, between zero bytes.
+    /// The libseccomp that it uses: each name of a call is in it, between zero bytes.
     libseccomp: Vec<u8>,
     /// Members of its sets, nested ones too.
     pub sets: BTreeMap<String, BTreeSet<String>>,

@@ -74,7 +74,7 @@ pub(super) struct Rows {
     pub(super) bytes: u64,
 }
 
-/// Of a context, from the beginning of an entry.
+/// Places in the context of an entry, from the beginning of the entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Context {
     pub(super) user: u64,
@@ -86,7 +86,7 @@ pub(super) struct Context {
     pub(super) levels: [u64; 2],
 }
 
-/// Of a level and of the set of its categories.
+/// Places in a level and in the set of its categories.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Bits {
     pub(super) sensitivity: u64,

@@ -28,9 +28,9 @@ const KERNEL_ID: u32 = 1;
 /// Where programs find the number of a label.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LabelPlaces {
-    /// Of a task: behind `cred->security`, in bytes.
+    /// The number of a task's label: behind `cred->security`, in bytes.
     pub(crate) subject: u16,
-    /// Of an object: behind `inode->i_security`, in bytes.
+    /// The number of an object's label: behind `inode->i_security`, in bytes.
     pub(crate) object: u16,
 }
 
@@ -66,15 +66,10 @@ impl Selinux {
         let layout = KernelLayout::of(&*kernel_btf::of_this_kernel()?)?;
         let memory = KernelMemory::open()?;
         let kernel = label_in(KERNEL_THREAD)?;
-        let policy_at = policies(&memory, &layout)?.into_iter().find(|&at| {
-            let policy = memory.address(at);
-            policy
-                .and_then(|policy| {
-                    text::of(&memory, &layout, policy, &RefCell::default(), KERNEL_ID)
-                })
-                .as_ref()
-                == Some(&kernel)
-        })?;
+        let of_kernel = |policy| text::of(&memory, &layout, policy, &RefCell::default(), KERNEL_ID);
+        let policy_at = policies(&memory, &layout)?
+            .into_iter()
+            .find(|&at| memory.address(at).and_then(of_kernel).as_ref() == Some(&kernel))?;
 
         let mut selinux = Selinux {
             policy_at,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::protobuf::{fields, is_whole, Value};
-use super::{gzip, Headers, PAUSE_MAX};
+use super::{Body, Headers, PAUSE_MAX};
 use crate::config::Config;
 use crate::grpc::{Answer, Call, CallStatus, Client};
 use crate::http::Url;
@@ -55,15 +55,10 @@ const STATUSES: [(&str, Then); 16] = [
 pub(super) struct Grpc {
     client: Client,
     metadata: Headers,
-    is_compressed: bool,
 }
 
 impl Grpc {
-    pub(super) fn new(
-        config: &Config,
-        metadata: Headers,
-        is_compressed: bool,
-    ) -> Result<Grpc, String> {
+    pub(super) fn new(config: &Config, metadata: Headers) -> Result<Grpc, String> {
         let text = config.server.first().map_or("", String::as_str);
         let url = Url::parse(text, METHOD)?;
         if url.path() != METHOD {
@@ -75,7 +70,6 @@ impl Grpc {
         Ok(Grpc {
             client: Client::new(config, url)?,
             metadata,
-            is_compressed,
         })
     }
 
@@ -84,14 +78,12 @@ impl Grpc {
     }
 
     /// Calls the method. Returns an ExportLogsServiceResponse in protobuf.
-    pub(super) fn post(&mut self, request: &[u8]) -> Result<Vec<u8>, SinkError> {
+    pub(super) fn post(&mut self, body: &Body<'_>) -> Result<Vec<u8>, SinkError> {
         let retry = |error: std::io::Error| SinkError::Retry(error.to_string());
-        let packed = self.is_compressed.then(|| gzip(request)).transpose();
-        let packed = packed.map_err(retry)?;
         let call = Call {
             metadata: &self.metadata,
-            message: packed.as_deref().unwrap_or(request),
-            is_gzip: self.is_compressed,
+            message: body.bytes,
+            is_gzip: body.is_gzip,
         };
 
         match self.client.call(&call).map_err(retry)? {

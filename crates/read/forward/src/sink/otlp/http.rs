@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::Value as Json;
 
 use super::protobuf::{fields, is_whole, Value};
-use super::{gzip, Headers, PAUSE_MAX};
+use super::{Body, Headers, PAUSE_MAX};
 use crate::config::Config;
 use crate::http::{Answer, Client, Url};
 use crate::sink::SinkError;
@@ -14,20 +14,14 @@ use crate::sink::SinkError;
 pub(super) struct Http {
     client: Client,
     headers: Headers,
-    is_compressed: bool,
 }
 
 impl Http {
-    pub(super) fn new(
-        config: &Config,
-        headers: Headers,
-        is_compressed: bool,
-    ) -> Result<Http, String> {
+    pub(super) fn new(config: &Config, headers: Headers) -> Result<Http, String> {
         let url = config.server.first().map_or("", String::as_str);
         Ok(Http {
             client: Client::new(config, Url::parse(url, "/v1/logs")?)?,
             headers,
-            is_compressed,
         })
     }
 
@@ -36,13 +30,10 @@ impl Http {
     }
 
     /// Posts a request. Returns an ExportLogsServiceResponse, in protobuf or JSON.
-    pub(super) fn post(&mut self, request: &[u8]) -> Result<Vec<u8>, SinkError> {
+    pub(super) fn post(&mut self, body: &Body<'_>) -> Result<Vec<u8>, SinkError> {
         let retry = |error: std::io::Error| SinkError::Retry(error.to_string());
-        let packed = self.is_compressed.then(|| gzip(request)).transpose();
-        let packed = packed.map_err(retry)?;
-
         let mut headers = vec![("Content-Type", "application/x-protobuf")];
-        if self.is_compressed {
+        if body.is_gzip {
             headers.push(("Content-Encoding", "gzip"));
         }
         headers.extend(
@@ -51,10 +42,7 @@ impl Http {
                 .map(|(name, value)| (name.as_str(), value.as_str())),
         );
 
-        let answer = self
-            .client
-            .post(&headers, packed.as_deref().unwrap_or(request));
-        let answer = answer.map_err(retry)?;
+        let answer = self.client.post(&headers, body.bytes).map_err(retry)?;
         let text = format!(
             "{}: status {}: {}",
             self.client.url(),

@@ -34,8 +34,15 @@ type Headers = Vec<(String, String)>;
 /// The sink.
 pub(super) struct Otlp {
     transport: Transport,
+    is_compressed: bool,
     bytes: usize,
     is_structured: bool,
+}
+
+/// A request as it is sent.
+struct Body<'b> {
+    bytes: &'b [u8],
+    is_gzip: bool,
 }
 
 enum Transport {
@@ -66,14 +73,14 @@ impl Otlp {
             headers.push((name.clone(), secret));
         }
 
-        let is_compressed = config.compression != Some(Compression::None);
         let transport = match config.otlp_protocol {
-            OtlpProtocol::Http => Http::new(config, headers, is_compressed).map(Transport::Http),
-            OtlpProtocol::Grpc => Grpc::new(config, headers, is_compressed).map(Transport::Grpc),
+            OtlpProtocol::Http => Http::new(config, headers).map(Transport::Http),
+            OtlpProtocol::Grpc => Grpc::new(config, headers).map(Transport::Grpc),
         };
 
         Ok(Otlp {
             transport: transport.map_err(SinkError::Retry)?,
+            is_compressed: config.compression != Some(Compression::None),
             bytes: config.batch_bytes.unwrap_or(BATCH_BYTES),
             is_structured: config.otlp_body == OtlpBody::Structured,
         })
@@ -81,9 +88,16 @@ impl Otlp {
 
     /// Sends a request. Returns an ExportLogsServiceResponse.
     fn post(&mut self, request: &[u8]) -> Result<Vec<u8>, SinkError> {
+        let packed = self.is_compressed.then(|| gzip(request)).transpose();
+        let packed = packed.map_err(|error| SinkError::Retry(error.to_string()))?;
+        let body = Body {
+            bytes: packed.as_deref().unwrap_or(request),
+            is_gzip: self.is_compressed,
+        };
+
         match &mut self.transport {
-            Transport::Http(http) => http.post(request),
-            Transport::Grpc(grpc) => grpc.post(request),
+            Transport::Http(http) => http.post(&body),
+            Transport::Grpc(grpc) => grpc.post(&body),
         }
     }
 }
