@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::protobuf::{fields, is_whole, Value};
-use super::{Body, Headers, PAUSE_MAX};
+use super::{Headers, PackedRequest, PAUSE_MAX};
 use crate::config::Config;
 use crate::grpc::{Answer, Call, CallStatus, Client};
 use crate::http::Url;
@@ -78,7 +78,7 @@ impl Grpc {
     }
 
     /// Calls the method. Returns an ExportLogsServiceResponse in protobuf.
-    pub(super) fn post(&mut self, body: &Body<'_>) -> Result<Vec<u8>, SinkError> {
+    pub(super) fn post(&mut self, body: &PackedRequest<'_>) -> Result<Vec<u8>, SinkError> {
         let retry = |error: std::io::Error| SinkError::Retry(error.to_string());
         let call = Call {
             metadata: &self.metadata,

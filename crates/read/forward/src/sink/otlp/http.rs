@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::Value as Json;
 
 use super::protobuf::{fields, is_whole, Value};
-use super::{Body, Headers, PAUSE_MAX};
+use super::{Headers, PackedRequest, PAUSE_MAX};
 use crate::config::Config;
 use crate::http::{Answer, Client, Url};
 use crate::sink::SinkError;
@@ -30,7 +30,7 @@ impl Http {
     }
 
     /// Posts a request. Returns an ExportLogsServiceResponse, in protobuf or JSON.
-    pub(super) fn post(&mut self, body: &Body<'_>) -> Result<Vec<u8>, SinkError> {
+    pub(super) fn post(&mut self, body: &PackedRequest<'_>) -> Result<Vec<u8>, SinkError> {
         let retry = |error: std::io::Error| SinkError::Retry(error.to_string());
         let mut headers = vec![("Content-Type", "application/x-protobuf")];
         if body.is_gzip {

@@ -40,7 +40,7 @@ pub(super) struct Otlp {
 }
 
 /// A request as it is sent.
-struct Body<'b> {
+struct PackedRequest<'b> {
     bytes: &'b [u8],
     is_gzip: bool,
 }
@@ -90,7 +90,7 @@ impl Otlp {
     fn post(&mut self, request: &[u8]) -> Result<Vec<u8>, SinkError> {
         let packed = self.is_compressed.then(|| gzip(request)).transpose();
         let packed = packed.map_err(|error| SinkError::Retry(error.to_string()))?;
-        let body = Body {
+        let body = PackedRequest {
             bytes: packed.as_deref().unwrap_or(request),
             is_gzip: self.is_compressed,
         };
