@@ -274,3 +274,32 @@ fn a_later_plan_gets_programs_that_the_first_did_not_need_and_each_is_verified_s
         assert!(calls.contains(&(3, nr)), "{nr}: {calls:?}");
     }
 }
+
+#[test]
+fn programs_that_only_later_rules_need_are_loaded_from_wherever_they_are_unpacked() {
+    let Some(_lock) = testkit::may_load_programs() else {
+        return;
+    };
+    let options = CaptureOptions::with_ring_bytes(1 << 20);
+    let few = plan(
+        [format!(
+            "-a always,exit -F arch=b64 -S getppid -F a0={MARK}"
+        )],
+        1,
+    );
+    let mut engine = EbpfEngine::start(&few, &options, std::process::id()).expect("it starts");
+
+    // What the programs were unpacked to is free now, and something else takes its place.
+    let elsewhere = [(); 3].map(|()| {
+        bpf::forget_tarsier();
+        bpf::tarsier()
+    });
+    bpf::forget_tarsier();
+
+    let watch = "-w /nonexistent-of-this-test -p wa".to_owned();
+    let uring = "-a always,io_uring -S openat -F uid=4000001".to_owned();
+    engine
+        .replace(&plan([watch, uring], 2))
+        .expect("the programs of the watch are loaded");
+    drop(elsewhere);
+}

@@ -200,6 +200,9 @@ pub(crate) fn prepare(
     dead_code::remove(open)
 }
 
+/// The name of the object of all programs.
+const OBJECT: &str = "tarsier";
+
 /// Opens the object of all programs; without `types`, libbpf takes the kernel's.
 pub(crate) fn open(types: Option<&KernelTypes>) -> Result<OpenObject, CaptureError> {
     bpf::load::keep_libbpf_quiet();
@@ -207,6 +210,9 @@ pub(crate) fn open(types: Option<&KernelTypes>) -> Result<OpenObject, CaptureErr
     registered.map_err(refused("look-up of functions and tracepoints"))?;
 
     let mut builder = ObjectBuilder::default();
+    // Maps are named after it: without a name it has one made of its address, and `load_more` looks for the same.
+    let named = builder.name(OBJECT);
+    named.map_err(refused("BPF object's name"))?;
     let reduced = types.map(KernelTypes::path);
     if let Some(types) = reduced.as_deref().or(kernel_btf::overridden()) {
         let given = builder.btf_custom_path(types);
