@@ -1,5 +1,7 @@
 //! The guard: a rule that keeps the kernel from matching those that its list only shows.
 
+use std::collections::BTreeSet;
+
 use super::message::RULE_BYTES_MIN;
 
 /// `AUDIT_FILTER_EXIT` and `AUDIT_FILTER_URING_EXIT`: the lists that decide about calls and io_uring operations.
@@ -13,8 +15,9 @@ const MASK_WORDS: std::ops::Range<usize> = 3..66;
 pub(super) struct Known {
     /// The guards that were loaded.
     pub(super) guards: Vec<Vec<u8>>,
-    /// All rules but guards, as they were last known.
-    pub(super) listed: Vec<Vec<u8>>,
+    /// All rules but guards, as far as they have been taken for known, once ours are shown. What others change while we
+    /// change the list is not among them.
+    pub(super) listed: Option<BTreeSet<Vec<u8>>>,
 }
 
 /// The rule `-a never,LIST -S all` as `struct audit_rule_data`.

@@ -219,6 +219,66 @@ fn a_rule_of_the_administrator_stays() {
     admin.delete_rule(&before[0]).unwrap();
 }
 
+#[test]
+fn what_others_change_while_our_rules_are_shown_is_a_change_afterwards() {
+    let Some(machine) = Machine::claim("changes while rules are shown") else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let mut ownership = take_over(&dir.path().join("audit-state"), false).unwrap();
+    let mut admin = AuditSocket::open().unwrap();
+    let rule = |number: u32| {
+        const NEVER_EXCLUDE: [u32; 2] = [5, 0];
+        const UID: u32 = 1;
+        const EQUAL: u32 = 0x4000_0000;
+
+        let mut words = vec![0; message::RULE_BYTES_MIN / 4];
+        words[..3].copy_from_slice(&[NEVER_EXCLUDE[0], NEVER_EXCLUDE[1], 1]);
+        words[67] = UID;
+        words[67 + 64] = 4_000_000 + number;
+        words[67 + 128] = EQUAL;
+        words
+            .into_iter()
+            .flat_map(u32::to_ne_bytes)
+            .collect::<Vec<u8>>()
+    };
+    let [ours, theirs, later] = [rule(1), rule(2), rule(3)];
+    admin.add_rule(&theirs).unwrap();
+    ownership.show_rules(&[ours.clone()]).unwrap();
+    assert_eq!(
+        ownership.list_change().unwrap().added(),
+        Vec::<&Vec<u8>>::new()
+    );
+
+    // As augenrules: all are deleted, and while that is put in force, others come.
+    admin.delete_rule(&ours).unwrap();
+    let change = ownership.list_change().unwrap();
+    assert_eq!(change.removed(), [&ours]);
+    ownership.accept_list(change).unwrap();
+    admin.add_rule(&later).unwrap();
+    admin.add_rule(&ours).unwrap();
+    ownership.show_rules(&[]).unwrap();
+    let change = ownership.list_change().unwrap();
+    assert_eq!(
+        (change.removed(), change.added()),
+        (vec![], vec![&later, &ours])
+    );
+
+    // What is deleted in the meantime is not added again: it is a removal afterwards.
+    ownership.accept_list(change).unwrap();
+    admin.delete_rule(&later).unwrap();
+    ownership
+        .show_rules(&[later.clone(), ours.clone()])
+        .unwrap();
+    let change = ownership.list_change().unwrap();
+    assert_eq!((change.removed(), change.added()), (vec![&later], vec![]));
+
+    ownership.accept_list(change).unwrap();
+    ownership.release().unwrap();
+    admin.delete_rule(&theirs).unwrap();
+    machine.assert_as_before();
+}
+
 /// The rule is taken away again: on the machine of the tests audit has been enabled before.
 #[test]
 fn where_audit_was_never_enabled_the_rule_stays_and_nothing_else() {

@@ -4,7 +4,7 @@
 //! each list that is matched for calls. Behind `never,task` it costs tasks that are born from now on nothing; older ones
 //! match one rule instead of all.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use rustix::io::Errno;
 
@@ -30,24 +30,27 @@ pub struct ShownRules {
     pub refused: usize,
 }
 
-/// The kernel's list at two times, each rule as `struct audit_rule_data` with its strings, in the kernel's order.
+/// The kernel's list at two times, each rule as `struct audit_rule_data` with its strings.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ListChange {
-    /// The list as it was last known.
-    pub before: Vec<Vec<u8>>,
-    /// The list as it is.
+    /// The rules of the list as it was last known.
+    pub before: BTreeSet<Vec<u8>>,
+    /// The list as it is, in the kernel's order.
     pub now: Vec<Vec<u8>>,
 }
 
 impl ListChange {
     /// The rules that are gone.
     pub fn removed(&self) -> Vec<&Vec<u8>> {
-        missing(&self.before, &self.now)
+        let now: HashSet<&Vec<u8>> = self.now.iter().collect();
+        let before = self.before.iter();
+        before.filter(|rule| !now.contains(rule)).collect()
     }
 
-    /// The rules that were not there before.
+    /// The rules that were not there before, in order.
     pub fn added(&self) -> Vec<&Vec<u8>> {
-        missing(&self.now, &self.before)
+        let is_new = |rule: &&Vec<u8>| !self.before.contains(*rule);
+        self.now.iter().filter(is_new).collect()
     }
 }
 
@@ -74,24 +77,28 @@ impl Ownership {
         self.loaded = old.iter().chain(rules).cloned().collect();
         self.save()?;
 
+        // Somebody may change the list at the same time. So it is not listed again afterwards: known is what was known,
+        // with each change of ours.
+        let mut listed: BTreeSet<Vec<u8>> = self.listed()?.into_iter().collect();
+        let known = self.known.listed.get_or_insert_with(|| listed.clone());
+
         let same = same_beginning(&old, rules);
         for rule in old.iter().filter(|rule| !same.contains(rule)).rev() {
             if delete(&mut self.socket, rule)? {
                 shown.changes.push(change(rule, false));
             }
+            listed.remove(rule);
+            known.remove(rule);
         }
 
-        // Somebody else's rule stays at the end. To add it again would be a refusal in the log.
-        let listed: HashSet<Vec<u8>> = self.listed()?.into_iter().collect();
         let mut loaded = Vec::new();
         for rule in rules {
-            if !same.contains(rule) {
-                if listed.contains(rule) {
-                    continue;
-                }
+            // Somebody else's rule stays at the end. To add it again would be a refusal in the log.
+            let is_others = !same.contains(rule) && listed.contains(rule);
+            if !same.contains(rule) && !is_others {
                 match self.socket.add_rule(rule) {
                     Ok(()) => shown.changes.push(change(rule, true)),
-                    Err(error) if error.errno() == Some(Errno::EXIST) => continue,
+                    Err(error) if error.errno() == Some(Errno::EXIST) => {}
                     Err(NetlinkError::Refused { .. }) => {
                         shown.refused += 1;
                         continue;
@@ -99,12 +106,15 @@ impl Ownership {
                     Err(error) => return Err(error.into()),
                 }
             }
-            loaded.push(rule.clone());
+
+            known.insert(rule.clone());
+            if !is_others {
+                loaded.push(rule.clone());
+            }
         }
 
         self.loaded = loaded;
         self.save()?;
-        self.known.listed = self.listed()?;
         Ok(shown)
     }
 
@@ -113,9 +123,11 @@ impl Ownership {
     /// # Errors
     /// The kernel cannot be asked.
     pub fn list_change(&mut self) -> Result<ListChange, NetlinkError> {
+        let now = self.listed()?;
+        let known = self.known.listed.clone();
         Ok(ListChange {
-            before: self.known.listed.clone(),
-            now: self.listed()?,
+            before: known.unwrap_or_else(|| now.iter().cloned().collect()),
+            now,
         })
     }
 
@@ -127,7 +139,7 @@ impl Ownership {
         let ours: HashSet<&Vec<u8>> = self.loaded.iter().chain(change.added()).collect();
         let loaded = change.now.iter().filter(|rule| ours.contains(rule));
         self.loaded = loaded.cloned().collect();
-        self.known.listed = change.now;
+        self.known.listed = Some(change.now.into_iter().collect());
         self.save()
     }
 
@@ -226,12 +238,6 @@ fn same_beginning<'a>(old: &'a [Vec<u8>], new: &[Vec<u8>]) -> HashSet<&'a Vec<u8
     of_lists.collect()
 }
 
-/// The rules of `these` that are not among `others`, in order.
-fn missing<'a>(these: &'a [Vec<u8>], others: &[Vec<u8>]) -> Vec<&'a Vec<u8>> {
-    let others: HashSet<&Vec<u8>> = others.iter().collect();
-    these.iter().filter(|rule| !others.contains(rule)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::message::RULE_BYTES_MIN;
@@ -259,7 +265,7 @@ mod tests {
     fn a_change_has_what_is_gone_and_what_came() {
         let [a, b, c] = [rule(4, 1), rule(4, 2), rule(5, 3)];
         let change = ListChange {
-            before: vec![a.clone(), b.clone()],
+            before: [a.clone(), b.clone()].into(),
             now: vec![c.clone(), b],
         };
         assert_eq!((change.removed(), change.added()), (vec![&a], vec![&c]));

@@ -9,7 +9,6 @@ use crate::stderr::{reasons, say};
 use anyhow::Result;
 use netlink::{ListChange, LOCKED};
 use rules::{List, Rule};
-use std::collections::HashSet;
 
 /// Shows `rules` in the kernel's list, if that is wanted.
 pub(crate) fn show(rules: &[Rule], recording: &mut Recording) {
@@ -91,14 +90,13 @@ impl Control {
 /// The rules after a change of the list that has shown them: those of the list in its order. A rule that is not shown, or
 /// that is missing without being among the `removed` ones, stays behind the one before it.
 fn changed(rules: &[Rule], change: &ListChange, removed: &[Rule]) -> Vec<Rule> {
-    let before: HashSet<&Vec<u8>> = change.before.iter().collect();
     let is_gone = |rule: &Rule| removed.iter().any(|gone| gone.same(rule));
     let listed: Vec<(Rule, bool)> = change.now.iter().filter_map(|bytes| {
         let rule = rules::from_kernel(bytes);
-        if rule.is_err() && !before.contains(bytes) {
+        if rule.is_err() && !change.before.contains(bytes) {
             say!("tarsier: a rule that this version does not know was added to the kernel's list: it is not in force");
         }
-        Some((rule.ok()?, !before.contains(bytes)))
+        Some((rule.ok()?, !change.before.contains(bytes)))
     }).collect();
 
     // Rules that only we have, by the one of the list that they follow.
@@ -179,10 +177,9 @@ mod tests {
 
     /// The rules `ours` after the list, which was `before`, is `now`, and these rules were removed by somebody.
     fn after(ours: &str, before: &str, now: &str, removed: &str) -> String {
-        let bytes = |keys| set(keys).iter().map(rules::to_kernel).collect();
         let change = ListChange {
-            before: bytes(before),
-            now: bytes(now),
+            before: set(before).iter().map(rules::to_kernel).collect(),
+            now: set(now).iter().map(rules::to_kernel).collect(),
         };
         keys(&changed(&set(ours), &change, &set(removed)))
     }

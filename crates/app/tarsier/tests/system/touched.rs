@@ -217,14 +217,18 @@ fn short_lived_mount_namespaces_have_names_of_their_own() {
             dir.display()
         );
         let daemon = setup.tarsier(&rules).format("enriched").start();
-        let script = "mount -t tmpfs t /mnt
+        // What is made in a cgroup or an overlay has no entry in the kernel's cache until somebody looks for it.
+        let script = "mount -t tmpfs t /mnt; mkdir /mnt/u /mnt/w /mnt/o; mount -t cgroup2 c /media
+            mount -t overlay o -o lowerdir=\"$1/out\",upperdir=/mnt/u,workdir=/mnt/w /mnt/o
+            mkdir /media/tarsier$$; chmod 700 /media/tarsier$$; rmdir /media/tarsier$$
+            touch /mnt/o/f; ln /mnt/o/f /mnt/o/g; mknod /mnt/o/n p; ln -s f /mnt/o/s; mv /mnt/o/g /mnt/o/h; rm /mnt/o/h /mnt/o/n /mnt/o/s
             for i in 1 2 3 4 5; do mkdir /mnt/d; touch /mnt/shadow; chmod 700 /mnt/d; ln /mnt/shadow /mnt/s; mv /mnt/d /mnt/e; rm /mnt/s; rmdir /mnt/e; done
             mount --bind \"$1/out\" /etc
             touch /etc/shadow; chmod 600 /etc/shadow; rm /etc/shadow
             chmod 640 \"$1/f\"; touch \"$1/d/new\"";
         for _ in 0..10 {
             let mut command = Command::new("unshare");
-            command.args(["-m", "sh", "-ec", script, "sh"]).arg(&dir);
+            command.args(["-mC", "sh", "-ec", script, "sh"]).arg(&dir);
             let status = command.gid(GID).status().expect("unshare starts");
             assert!(status.success(), "the work is done");
         }

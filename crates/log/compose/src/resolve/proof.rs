@@ -170,6 +170,15 @@ impl<'e, 'f> Evidence<'e, 'f> {
         self.shape.paths.iter().flatten().any(is_link_meant)
     }
 
+    /// Whether the call has made what the item's name stands for: no rule had that object before. A link has another name
+    /// for what it leads to, which is an item of its own.
+    fn has_made(&self, item: &Item) -> bool {
+        let makes = |path: &PathArg| path.use_ == NameUse::Create;
+        item.nametype == NameType::Create
+            && self.event.exit() == Some(0)
+            && self.shape.paths.iter().flatten().any(makes)
+    }
+
     /// Whether nothing shows what the last name of a path stood for before the call.
     fn is_unseen(&self, index: usize) -> bool {
         self.event.objects().next().is_none() && self.event.before(index as u8).is_none()
@@ -220,7 +229,7 @@ impl<'e, 'f> Evidence<'e, 'f> {
         // Of an entry that the call removed, and that nobody looked at before, only the name can tell.
         let is_removed = item.nametype == NameType::Delete;
         let is_missing = !item.existed && !self.may_have_led(item, view);
-        let is_nothing = of_item.is_none() && (is_removed || is_missing);
+        let is_nothing = of_item.is_none() && (is_removed || is_missing || self.has_made(item));
         // What a rename has moved is known by its new name.
         let is_seen = of_item.is_some_and(|inode| view.has_seen(inode));
         let object = if is_nothing || is_seen {
