@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes each system call, of each entry, once for each kind of rule.
+ * Makes each system call, of each entry, and each operation of io_uring, once for each kind of rule.
  *
  * usage: calls DIR NUMBERS ARGUMENTS KINDS
  *
- * NUMBERS has a line `b64|b32 NAME NUMBER` for each call, ARGUMENTS the words of those calls that reach objects; the
- * arguments of all others are -1. Each call is made in a child whose group is GID_FIRST + kind * CALLS_MAX + line, by
+ * NUMBERS has a line `b64|b32|uring NAME NUMBER` for each call, ARGUMENTS the words of those calls that reach objects, with
+ * `uring/` before the names of operations; the arguments of all other calls are -1, of all other operations 0. Each call is made in a child whose group is GID_FIRST + kind * CALLS_MAX + line, by
  * which its records are told apart. Prints the lines of calls that could not be made, with the reason.
  */
 #define _GNU_SOURCE
@@ -27,12 +27,13 @@
 #include <unistd.h>
 
 #define GID_FIRST 100000
-#define CALLS_MAX 1000
+#define CALLS_MAX 2000
 #define OWNER 61999
 #define WAIT_MS 150
 
 struct call {
 	bool is_32;
+	bool is_operation;
 	char name[40];
 	long nr;
 	const char *words;
@@ -74,14 +75,16 @@ static void read_calls(char *numbers, const char *arguments)
 
 	while ((line = strsep(&rest, "\n")) && *line && count < CALLS_MAX) {
 		struct call *call = &calls[count++];
-		char entry[8];
+		char entry[8], operation[48];
 
 		if (sscanf(line, "%7s %39s %ld", entry, call->name, &call->nr) != 3) {
 			fprintf(stderr, "calls: not a call: %s\n", line);
 			exit(2);
 		}
 		call->is_32 = !strcmp(entry, "b32");
-		call->words = words_of(arguments, call->name);
+		call->is_operation = !strcmp(entry, "uring");
+		snprintf(operation, sizeof(operation), "uring/%s", call->name);
+		call->words = words_of(arguments, call->is_operation ? operation : call->name);
 	}
 }
 
@@ -171,10 +174,14 @@ _Noreturn static void make(const struct call *call, gid_t group)
 
 	setrlimit(RLIMIT_CORE, &no_core);
 	setsid();
+	if (call->is_operation)
+		memset(args, 0, sizeof(args));
 	if (call->words)
 		words_to_args(call->words, args, call->is_32);
 	if (setresgid(group, group, group))
 		_exit(3);
+	if (call->is_operation)
+		_exit(ring_make(call->nr, args) < 0 ? 3 : 0);
 	if (call->is_32)
 		enter32(call->nr, args);
 	else if (enter64(call->nr, args) == 0 && forks)
@@ -189,7 +196,8 @@ static const char *await(pid_t pid)
 
 	for (int ms = 0; ms < WAIT_MS; ms++) {
 		if (waitpid(pid, &status, WNOHANG | __WALL) == pid)
-			return WIFEXITED(status) && WEXITSTATUS(status) == 3 ? "setresgid" : NULL;
+			return WIFEXITED(status) && WEXITSTATUS(status) == 3 ? "cannot be made"
+									     : NULL;
 		usleep(ms < 20 ? 50 : 1000);
 	}
 	kill(pid, SIGKILL);

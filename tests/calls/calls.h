@@ -25,5 +25,10 @@ void sockets_prepare(void);
  *   argv              the arguments of a program
  */
 void words_to_args(const char *words, long *args, bool is_32);
+/*
+ * Submits an operation of io_uring and waits for its end. The words are those of a submission queue entry: fd, addr, len,
+ * off (the second address), flags, addr3.
+ */
+int ring_make(long operation, const long *words);
 
 #endif

@@ -272,6 +272,47 @@ static void ring_linked(int count)
 	}
 }
 
+/* linux/io_uring.h; headers of distributions may lack it. */
+#define OPERATION_BIND 56
+
+/* The rule is on the directory in which the socket is. */
+static void ring_bind(int count)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "tree/socket" };
+
+	ring_open(0);
+	for (int i = 0; i < count; i++) {
+		int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+		select_calls();
+		entry(OPERATION_BIND, fd, &address)->off = sizeof(address);
+		submit(1);
+		take("bind");
+		made(1);
+		unselect_calls();
+		close(fd);
+		expect("unlink", unlink("tree/socket"), 0);
+	}
+}
+
+static void ring_send(int count)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "tree/socket" };
+	struct iovec text = { "x", 1 };
+	struct msghdr message = { &address, sizeof(address), &text, 1 };
+	int receiver = socket(AF_UNIX, SOCK_DGRAM, 0), fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+
+	expect("bind", bind(receiver, (struct sockaddr *)&address, sizeof(address)), 0);
+	ring_open(0);
+	select_calls();
+	for (int i = 0; i < count; i++) {
+		entry(IORING_OP_SENDMSG, fd, &message)->len = 1;
+		submit(1);
+		take("sendmsg");
+		made(1);
+	}
+}
+
 static void ring_connect(int count)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "socket" };
@@ -584,6 +625,9 @@ const struct technique ring_techniques[] = {
 	{ "ring-renameat", ring_renameat, 5, prepare_tree },
 	{ "ring-linked", ring_linked, 5, prepare_tree },
 	{ "ring-connect", ring_connect, 5 },
+	{ "ring-connect-path", ring_connect, 5 },
+	{ "ring-bind-dir", ring_bind, 5, prepare_tree },
+	{ "ring-send-dir", ring_send, 5, prepare_tree },
 	{ "ring-silent", ring_silent, 5, prepare_tree },
 	{ "ring-personality", ring_personality, 5, prepare_tree },
 	{ "ring-left", ring_left, 5, prepare_tree },

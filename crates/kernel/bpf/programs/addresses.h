@@ -92,8 +92,8 @@ static __always_inline __u32 socketcall_place(struct work *w, const void **addr)
 }
 
 /*
- * Finds the socket address of the call in user space, for sockaddr_place(). A function of its own, which
- * the verifier goes through once.
+ * Finds the socket address of the call, in user space or the kernel's copy of an operation's, for sockaddr_place(). A
+ * function of its own, which the verifier goes through once.
  */
 __noinline int find_address(struct work *w)
 {
@@ -111,6 +111,11 @@ __noinline int find_address(struct work *w)
 	/* Without a socket the kernel does not look at the address. */
 	if (w->ret == -EBADF)
 		return 0;
+	if (w->is_operation && w->copied_address) {
+		w->address = w->copied_address;
+		w->address_len = w->copied_len > 128 ? 128 : w->copied_len;
+		return 0;
+	}
 	if (w->spec.kind == KIND_SOCKETCALL) {
 		len = socketcall_place(w, &addr);
 	} else if (arg >= 6 || ((w->spec.flags & SPEC_SOCKADDR_OUT) && w->ret < 0)) {
@@ -137,7 +142,7 @@ __noinline int find_address(struct work *w)
 	return 0;
 }
 
-/* Finds the socket address of the call in user space. Returns its length, or 0. */
+/* Finds the socket address of the call, for read_address(). Returns its length, or 0. */
 static __always_inline __u32 sockaddr_place(struct work *w, const void **addr)
 {
 	__u64 len;
@@ -146,6 +151,14 @@ static __always_inline __u32 sockaddr_place(struct work *w, const void **addr)
 	*addr = (const void *)w->address;
 	len = w->address_len;
 	return len > 128 ? 128 : len;
+}
+
+/* Reads from the address that sockaddr_place() has found. */
+static __always_inline long read_address(struct work *w, void *to, __u32 len, const void *addr)
+{
+	if (w->is_operation && w->copied_address)
+		return bpf_probe_read_kernel(to, len, addr);
+	return bpf_probe_read_user(to, len, addr);
 }
 
 #define S_IFSOCK 0140000
@@ -182,6 +195,28 @@ static __always_inline bool may_be_family(__u16 family, __u16 own)
 	return family == own || family == AF_UNSPEC || (own == AF_INET6 && family == AF_INET);
 }
 
+/* Whether the call takes an address, and may have looked it up. */
+static __always_inline bool takes_address(struct work *w)
+{
+	__u32 call = w->args[0];
+
+	if (w->ret == -EBADF)
+		return false;
+	if (w->spec.kind == KIND_SOCKETCALL)
+		return call == SYS_BIND || call == SYS_CONNECT || call == SYS_SENDTO ||
+		       call == SYS_SENDMSG || call == SYS_SENDMMSG;
+	return w->spec.sockaddr < 6 && !(w->spec.flags & SPEC_SOCKADDR_OUT);
+}
+
+/*
+ * Whether the operation takes an address that is not known: it is not the kernel's copy that was found, and what is in
+ * memory may be something else since the kernel has copied it.
+ */
+static __always_inline bool has_unknown_address(struct work *w)
+{
+	return w->is_operation && !w->copied_address && takes_address(w);
+}
+
 /*
  * Finds the family of the socket address. Without the kernel's copy, it is that in user memory,
  * unless the kernel cannot have taken that: another thread may have changed it since.
@@ -201,11 +236,11 @@ __noinline int find_family(struct work *w)
 		w->fact[FACT_SADDR_FAM] = *(__u16 *)note->address;
 		return 0;
 	}
-	if (sockaddr_place(w, &addr) < 2) {
+	if (has_unknown_address(w) || sockaddr_place(w, &addr) < 2) {
 		w->absent |= 1U << FACT_SADDR_FAM;
 		return 0;
 	}
-	is_read = !bpf_probe_read_user(&family, sizeof(family), addr);
+	is_read = !read_address(w, &family, sizeof(family), addr);
 	if (!w->is_operation && w->ret != -EFAULT && w->ret != -EINVAL && w->ret != -EAFNOSUPPORT) {
 		own = socket_family(task, socket_descriptor(w));
 		if (own && !(is_read && may_be_family(family, own))) {
@@ -229,19 +264,6 @@ enum socket_name {
 static __always_inline bool is_socket_path(const __u8 *address, __u32 len)
 {
 	return len > 2 && *(const __u16 *)address == AF_UNIX && address[2];
-}
-
-/* Whether the call takes an address, and may have looked it up. */
-static __always_inline bool takes_address(struct work *w)
-{
-	__u32 call = w->args[0];
-
-	if (w->ret == -EBADF)
-		return false;
-	if (w->spec.kind == KIND_SOCKETCALL)
-		return call == SYS_BIND || call == SYS_CONNECT || call == SYS_SENDTO ||
-		       call == SYS_SENDMSG || call == SYS_SENDMMSG;
-	return w->spec.sockaddr < 6 && !(w->spec.flags & SPEC_SOCKADDR_OUT);
 }
 
 /*
@@ -271,15 +293,17 @@ __noinline int find_socket_name(struct work *w)
 		return 0;
 	}
 	len = sockaddr_place(w, &addr);
-	is_read = len > 2 && !bpf_probe_read_user(head, 3, addr);
+	is_read = len > 2 && !read_address(w, head, 3, addr);
 	if (is_read && is_socket_path(head, len)) {
 		w->fact[FACT_SOCKET_NAME] = has_several ? MAY_NAME_SOCKET : NAMES_SOCKET;
 		return 0;
 	}
-	/* The descriptor of an operation may be an index, and bind's address is not among the arguments. */
+	/*
+	 * The descriptor of an operation may be an index, and what is in memory may not be what the kernel has copied. Only
+	 * one that sends may have no address.
+	 */
 	if (w->is_operation) {
-		if (!is_read &&
-		    (len > 2 || (!addr && w->spec.sockaddr == 1 && !(w->spec.flags & SPEC_MSGHDR))))
+		if (!w->copied_address && (addr || w->spec.sockaddr == 1))
 			w->fact[FACT_SOCKET_NAME] = MAY_NAME_SOCKET;
 		return 0;
 	}

@@ -308,7 +308,9 @@ STEP(lookup_step, struct lookup_in *in, row_at(in->table, in->w->lookup.first - 
 	}
 
 	if (w->absent & (1U << field)) {
-		if ((WORKLOAD_FACTS | PAST_FACTS) & (1U << field))
+		if (field == FACT_SADDR_FAM && has_unknown_address(w))
+			l->mask &= head->b | ~row_at(in->table, l->first - PAGE_LOOKUPS)->b;
+		else if ((WORKLOAD_FACTS | PAST_FACTS) & (1U << field))
 			l->unsure |= ~head->b;
 		else if (kind != LOOKUP_MARKS)
 			l->mask &= head->b;

@@ -266,6 +266,8 @@ struct uring_control {
 	__u64 known[OBJECT_OPERATIONS / 64];
 	__u32 creds_bit; /* bit of io_kiocb.flags: the request has its own credentials */
 	__u32 skip_bit; /* bit of io_kiocb.flags: no completion on success */
+	__u32 async_bit; /* bit of io_kiocb.flags: the request has data of its own; 64 without it */
+	__u32 unused;
 };
 
 /* The entry number of operations in the tables, where calls have 0 or 1. */

@@ -10,6 +10,7 @@
 #ifndef TARSIER_URING_H
 #define TARSIER_URING_H
 
+#include "addresses.h"
 #include "base.h"
 #include "call.h"
 #include "found.h"
@@ -128,14 +129,65 @@ static __always_inline void part_name(struct work *w, struct task_struct *task,
 	part_end(w, part, n > 0 ? n - 1 : 0);
 }
 
+/*
+ * Finds the kernel's copy of the address of a message, which io_sendmsg_prep(), io_uring/net.c, makes when the operation
+ * is submitted. What is in user memory may be something else since. Where other operations keep theirs depends on the
+ * kernel.
+ */
+static __always_inline void uring_address(struct work *w, struct io_kiocb *req, __u64 flags,
+					  __u32 op)
+{
+	__u32 async_bit = uring_control.async_bit;
+	struct io_async_msghdr *data;
+
+	w->copied_address = 0;
+	if (!HAS(req, async_data) || !TYPE_HAS(io_async_msghdr, msg) || async_bit > 63 ||
+	    !(flags >> (async_bit & 63) & 1))
+		return;
+	if (op != OP_SENDMSG && op != OP_SENDMSG_ZC && op != OP_SEND && op != OP_SEND_ZC)
+		return;
+	data = READ(req, async_data);
+	if (!data)
+		return;
+
+	w->copied_len = READ(data, msg.msg_namelen);
+	w->copied_address = (__u64)READ(data, msg.msg_name);
+	/* It has none. */
+	if (!w->copied_address) {
+		w->copied_address = (__u64)data;
+		w->copied_len = 0;
+	}
+}
+
+/* Adds the socket address that the operation was given. What is in user memory may not be what the kernel uses. */
+static __always_inline void part_given_address(struct work *w)
+{
+	struct tarsier_part *part;
+	const void *addr;
+	__u32 len = sockaddr_place(w, &addr);
+
+	if (!len && w->fact[FACT_SOCKET_NAME] != MAY_NAME_SOCKET)
+		return;
+	part = part_begin(w, TARSIER_PART_SOCKADDR, 0);
+	if (!part)
+		return;
+	if (len > 128)
+		len = 128;
+	if (!len || read_address(w, part + 1, len, addr)) {
+		part->flags |= TARSIER_PART_UNREADABLE;
+		len = 0;
+	}
+	if (!w->copied_address)
+		part->flags |= TARSIER_PART_OTHER_USED;
+	part_end(w, part, len);
+}
+
 static __always_inline void uring_objects(struct work *w, struct task_struct *task,
 					  struct io_kiocb *req, struct uring_names *names)
 {
 	struct io_open *open = (struct io_open *)req;
-	const void *addr;
-	__u32 len;
 
-	if (names->name[0] || w->spec.fd < 6)
+	if (names_socket(w) || names->name[0] || w->spec.fd < 6)
 		part_cwd(w, task);
 
 	part_name(w, task, names, 0);
@@ -148,9 +200,7 @@ static __always_inline void uring_objects(struct work *w, struct task_struct *ta
 		part_of_file(w, file_of(task, w->args[w->spec.fd]), 1,
 			     TARSIER_PART_FILE | TARSIER_PART_UNSURE << 24);
 
-	len = sockaddr_place(w, &addr);
-	if (len)
-		part_user_bytes(w, TARSIER_PART_SOCKADDR, addr, len, 128);
+	part_given_address(w);
 
 	if (w->nr == OP_OPENAT2 && HAS(open, how.flags) && HAS(open, how.mode) &&
 	    HAS(open, how.resolve)) {
@@ -398,6 +448,7 @@ static __always_inline int uring_submitted(struct io_kiocb *req, __u32 op)
 	w->ret = 0;
 
 	uring_args(w, &names, req, op);
+	uring_address(w, req, flags, op);
 	task_facts(w, task);
 	uring_ids(w, req, flags);
 	call_facts(w, false);

@@ -138,6 +138,11 @@ static __always_inline void uring_net_args(struct work *w, struct io_kiocb *req,
 		break;
 	case OP_SEND:
 	case OP_SEND_ZC:
+		if (HAS(message, addr)) {
+			w->args[4] = (__u64)READ(message, addr);
+			w->args[5] = READ(message, addr_len);
+		}
+		/* fall through */
 	case OP_RECV:
 		w->args[1] = (__u64)READ(message, umsg);
 		w->args[2] = READ(message, len);

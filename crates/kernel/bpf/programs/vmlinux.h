@@ -457,6 +457,7 @@ struct io_kiocb {
 	struct io_cqe cqe;
 	struct io_ring_ctx *ctx;
 	const struct cred *creds;
+	void *async_data;
 };
 struct io_uring_cqe {
 	__u64 user_data;
@@ -539,10 +540,19 @@ struct io_connect {
 	void *addr;
 	int addr_len;
 };
+struct msghdr {
+	void *msg_name;
+	int msg_namelen;
+};
+struct io_async_msghdr {
+	struct msghdr msg;
+};
 struct io_sr_msg {
 	void *umsg;
 	int len;
 	unsigned int msg_flags;
+	void *addr; /* some kernels have only a copy */
+	int addr_len;
 };
 struct io_socket {
 	int domain, type, protocol;

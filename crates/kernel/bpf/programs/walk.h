@@ -153,8 +153,10 @@ struct work {
 		struct table_row spec_row; /* for copying spec */
 	};
 	__u64 own[4]; /* used by walk_own() */
-	__u64 address; /* the call's socket address in user memory: see find_address() */
+	__u64 address; /* the call's socket address: see find_address() */
 	__u64 address_len;
+	__u64 copied_address; /* the kernel's copy of an operation's address, or 0 */
+	__u64 copied_len;
 	struct lookup lookup;
 	struct marks marks;
 	struct marks executable; /* at the task's executable */

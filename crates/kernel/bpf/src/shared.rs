@@ -517,10 +517,12 @@ pub struct uring_control {
     pub known: [__u64; 4usize],
     pub creds_bit: __u32,
     pub skip_bit: __u32,
+    pub async_bit: __u32,
+    pub unused: __u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of uring_control"][::core::mem::size_of::<uring_control>() - 72usize];
+    ["Size of uring_control"][::core::mem::size_of::<uring_control>() - 80usize];
     ["Alignment of uring_control"][::core::mem::align_of::<uring_control>() - 8usize];
     ["Offset of field: uring_control::watched"]
         [::core::mem::offset_of!(uring_control, watched) - 0usize];
@@ -530,6 +532,10 @@ const _: () = {
         [::core::mem::offset_of!(uring_control, creds_bit) - 64usize];
     ["Offset of field: uring_control::skip_bit"]
         [::core::mem::offset_of!(uring_control, skip_bit) - 68usize];
+    ["Offset of field: uring_control::async_bit"]
+        [::core::mem::offset_of!(uring_control, async_bit) - 72usize];
+    ["Offset of field: uring_control::unused"]
+        [::core::mem::offset_of!(uring_control, unused) - 76usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]

@@ -28,6 +28,8 @@ pub struct ShownRules {
     pub changes: Vec<Change>,
     /// Number of rules that the kernel does not take: what they name does not exist, or it does not know their fields.
     pub refused: usize,
+    /// Number of rules that are in the list since before ours were shown, and are not among these.
+    pub others: usize,
 }
 
 /// The kernel's list at two times, each rule as `struct audit_rule_data` with its strings.
@@ -69,7 +71,7 @@ impl Ownership {
         // Guards first: the kernel matches no rule for a moment.
         let mut shown = ShownRules {
             changes: self.guard(rules)?,
-            refused: 0,
+            ..ShownRules::default()
         };
 
         // Until the end the file names all that may be loaded: after a kill, all of it has to be deleted.
@@ -112,6 +114,7 @@ impl Ownership {
                 loaded.push(rule.clone());
             }
         }
+        shown.others = known.iter().filter(|rule| !rules.contains(rule)).count();
 
         self.loaded = loaded;
         self.save()?;

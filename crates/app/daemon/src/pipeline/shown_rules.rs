@@ -25,6 +25,13 @@ impl KernelRecords {
             self.expect_rule_changes(&shown.changes);
         }
 
+        if !self.notices.is_shown && shown.others > 0 {
+            say!(
+                "tarsier: {} rules of the kernel's list are not Tarsier's, and are not in force for programs that start \
+                 from now on: `auditctl -l` shows them; add them to the rules, or delete them",
+                shown.others
+            );
+        }
         self.notices.is_shown = true;
         if shown.refused != self.hidden {
             self.hidden = shown.refused;

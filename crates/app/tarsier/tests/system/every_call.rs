@@ -21,13 +21,15 @@ fn program() -> PathBuf {
     path.trim().into()
 }
 
-/// Lines `ENTRY NAME NUMBER` of all calls of this machine.
+/// Lines `ENTRY NAME NUMBER` of all calls of this machine, and of io_uring's operations.
 fn numbers() -> String {
     let of = |arch, entry| {
         abi::syscalls(arch).map(move |(number, name)| format!("{entry} {name} {number}\n"))
     };
     let native = of(Arch::X86_64, "b64");
-    native.chain(of(Arch::I386, "b32")).collect()
+    let operations = abi::uring_ops().map(|(number, name)| format!("uring {name} {number}\n"));
+    let calls = native.chain(of(Arch::I386, "b32"));
+    calls.chain(operations).collect()
 }
 
 /// Makes all calls under an engine. Returns those that are selected.
@@ -56,10 +58,61 @@ fn make(setup: &Setup, engine: &str) -> String {
     read_to_string(setup.path(&format!("{engine}.selected"))).expect("the selected calls")
 }
 
+/// Lines `KIND ENTRY NAME` of `ours` and `kernel`, in which an operation of io_uring is compared with the call that does
+/// the same: under the kernel's audit, names of operations are in the event of another call. Rules without names are
+/// compared with the kernel's, which never audits some operations.
+fn operations_like_calls(ours: &str, kernel: &str) -> (String, String) {
+    const WITHOUT_NAMES: [&str; 2] = ["exe", "uid"];
+    const OF_OBJECTS: [&str; 11] = [
+        "path",
+        "dir",
+        "read",
+        "write",
+        "execute",
+        "attribute",
+        "watch",
+        "inode",
+        "devmajor",
+        "obj_uid",
+        "saddr_fam",
+    ];
+    let parts = |line: &str| -> [String; 3] {
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        words.try_into().expect("KIND ENTRY NAME")
+    };
+    let is_audited = |name: &str| abi::uring_op_number(name).is_some_and(abi::uring_op_is_audited);
+
+    let mut wanted: Vec<String> = Vec::new();
+    for line in kernel.lines() {
+        let [kind, entry, name] = parts(line);
+        if entry != "uring" || WITHOUT_NAMES.contains(&kind.as_str()) && is_audited(&name) {
+            wanted.push(line.to_owned());
+        }
+    }
+    for (number, name) in abi::uring_ops() {
+        let Some(call) = abi::uring_op_calls(number).first() else {
+            continue;
+        };
+        let like = ours.lines().map(parts).filter(|[kind, entry, twin]| {
+            entry == "b64" && twin == call && OF_OBJECTS.contains(&kind.as_str())
+        });
+        wanted.extend(like.map(|[kind, ..]| format!("{kind} uring {name}")));
+    }
+
+    let is_compared = |line: &&str| {
+        let [kind, entry, name] = parts(line);
+        let is_more = !WITHOUT_NAMES.contains(&kind.as_str()) || !is_audited(&name);
+        entry != "uring" || !is_more || wanted.iter().any(|other| other == line)
+    };
+    let ours: Vec<&str> = ours.lines().filter(is_compared).collect();
+    (ours.join("\n"), wanted.join("\n"))
+}
+
 #[test]
 fn each_kind_of_rule_selects_the_calls_that_it_selects_in_the_kernel() {
     machine::test("every call", |setup| {
         let (kernel, ours) = (make(setup, "kernel"), make(setup, "tracepoint"));
+        let (ours, kernel) = operations_like_calls(&ours, &kernel);
         let listed = programs::checkout().join("tests/calls/differences");
         let listed = read_to_string(listed).expect("the differences");
         let comparison =

@@ -127,6 +127,8 @@ pub(crate) struct Uring {
     probes: bool,
     creds_bit: u32,
     skip_bit: u32,
+    /// None of the flags' bits if the kernel does not name it.
+    async_bit: u32,
     /// Number of operations that the kernel has.
     pub(crate) operations: u32,
 }
@@ -166,6 +168,7 @@ impl Uring {
             probes: false,
             creds_bit: enumerator(btf, "REQ_F_CREDS_BIT")?,
             skip_bit: enumerator(btf, "REQ_F_CQE_SKIP_BIT")?,
+            async_bit: enumerator(btf, "REQ_F_ASYNC_DATA_BIT").unwrap_or(u64::BITS),
             operations: enumerator(btf, "IORING_OP_LAST")?,
         })
     }
@@ -272,6 +275,8 @@ impl Uring {
             known: *known,
             creds_bit: self.creds_bit,
             skip_bit: self.skip_bit,
+            async_bit: self.async_bit,
+            unused: 0,
         };
         map.put(0u32.as_bytes(), control.as_bytes())
             .map_err(refused("watched io_uring operations"))?;
