@@ -15,16 +15,26 @@ pub(super) struct Stage<'a> {
     pub(super) wide: bool,
 }
 
+/// Order in which the conditions of a rule are tested. It decides which tests can be shared with
+/// other rules, calls and ABIs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    Ascending,
+    Descending,
+}
+
 /// The code for stages, newest layer first: the strictest verdict of all, and among equally strict
 /// ones the first. `answer` maps a verdict to what the filter returns for it.
 pub(super) fn linear(
     graph: &mut Graph,
     stages: &[Stage],
+    order: Order,
     answer: &dyn Fn(Verdict) -> Verdict,
 ) -> CodeId {
     let mut chain = Chain {
         graph,
         stages,
+        order,
         answer,
         known: HashMap::new(),
     };
@@ -34,6 +44,7 @@ pub(super) fn linear(
 struct Chain<'a> {
     graph: &'a mut Graph,
     stages: &'a [Stage<'a>],
+    order: Order,
     answer: &'a dyn Fn(Verdict) -> Verdict,
     known: HashMap<(usize, Option<Verdict>), CodeId>,
 }
@@ -60,7 +71,12 @@ impl Chain<'_> {
         let mut code = self.from(stage + 1, Some(with(*default)));
         for rule in rules.iter().rev() {
             let mut yes = self.from(stage + 1, Some(with(rule.verdict)));
-            for condition in rule.conditions.iter().rev() {
+            let mut conditions: Vec<&Condition> = rule.conditions.iter().collect();
+            conditions.sort_by_key(|condition| condition.arg);
+            if self.order == Order::Ascending {
+                conditions.reverse();
+            }
+            for condition in conditions {
                 yes = test(self.graph, condition, *wide, yes, code);
             }
             code = yes;

@@ -17,8 +17,8 @@ use crate::policy::{Abi, Layer, Policy, Rule, ENOSYS};
 use crate::{code as op, Filter, Invalid, SeccompData, Verdict, MAX_INSNS};
 use code::{Code, CodeId, Graph};
 use diagram::{Diagrams, Node, NodeKind};
-use linear::Stage;
-use std::collections::HashMap;
+use linear::{Order, Stage};
+use std::collections::{HashMap, HashSet};
 use tree::Segment;
 
 /// Reason why a policy cannot be compiled.
@@ -78,6 +78,7 @@ pub fn compile_as(
         answer: &answer,
         diagrams: Diagrams::default(),
         graph: Graph::default(),
+        used: HashSet::new(),
         codes: HashMap::new(),
     };
 
@@ -106,6 +107,8 @@ struct Compiler<'a> {
     answer: &'a dyn Fn(Verdict) -> Verdict,
     diagrams: Diagrams,
     graph: Graph,
+    /// Codes that the calls so far consist of.
+    used: HashSet<CodeId>,
     /// Code of the diagrams that are compiled already.
     codes: HashMap<Node, CodeId>,
 }
@@ -241,38 +244,38 @@ impl Compiler<'_> {
         starts
     }
 
-    /// The code for the strictest answer of all layers: a diagram, or where that is longer, rules one
-    /// after the other.
+    /// The code for the strictest answer of all layers: a diagram, or rules one after the other,
+    /// whichever adds less to what other calls have already.
     fn call(&mut self, abi: Abi, nr: u32) -> Result<CodeId, CompileError> {
         let layers = self.policy.layers.iter().rev();
         // Newest layer first.
         let stages: Vec<Stage> = layers
             .flat_map(|layer| layer_stages(layer, abi, nr))
             .collect();
-        let conditional = stages
-            .iter()
-            .flat_map(|stage| &stage.rules)
-            .filter(|rule| !rule.conditions.is_empty())
-            .count();
-        // Diagrams of many conditions can grow exponentially; then the rules are tested one by one.
+        // Diagrams of many conditions can grow exponentially; then only the others are left.
         self.diagrams.limit_growth(CALL_NODES_MAX);
-        let diagram = match self.answer(&stages) {
-            Ok(node) => Some(self.code(node)?),
-            Err(CompileError::TooManyConditions { .. }) => None,
+        let mut codes = match self.answer(&stages) {
+            Ok(node) => vec![self.code(node)?],
+            Err(CompileError::TooManyConditions { .. }) => Vec::new(),
             Err(error) => return Err(error),
         };
-        let is_short = |code| self.graph.size(code) <= SHORT;
 
-        match diagram {
-            Some(code) if conditional < 2 || is_short(code) => Ok(code),
-            _ => {
-                let linear = linear::linear(&mut self.graph, &stages, self.answer);
-                Ok(match diagram {
-                    Some(code) if self.graph.size(code) <= self.graph.size(linear) => code,
-                    _ => linear,
-                })
-            }
+        let mut rules = stages.iter().flat_map(|stage| &stage.rules);
+        if codes.is_empty() || rules.any(|rule| !rule.conditions.is_empty()) {
+            let orders = [Order::Ascending, Order::Descending];
+            let linear =
+                orders.map(|order| linear::linear(&mut self.graph, &stages, order, self.answer));
+            codes.extend(linear);
         }
+
+        let added = codes
+            .into_iter()
+            .map(|code| (code, self.graph.reached(code, &self.used)));
+        let (code, added) = added
+            .min_by_key(|(_, added)| added.len())
+            .ok_or(CompileError::Empty)?;
+        self.used.extend(added);
+        Ok(code)
     }
 
     /// The strictest answer of all stages.
@@ -346,9 +349,6 @@ impl Compiler<'_> {
 /// Limit of diagram nodes that are made for one call; with more, its rules are tested one after the
 /// other.
 const CALL_NODES_MAX: usize = 20_000;
-
-/// Length of code that is not worth another try.
-const SHORT: usize = 24;
 
 /// The rules of a layer for a call. Where the kernel may use only lower halves of arguments, they
 /// are applied to those, too.
