@@ -2,6 +2,7 @@
 //! cases than they are.
 
 use super::code::{Code, CodeId, Graph};
+use super::Order;
 use crate::code as op;
 use crate::policy::{Compare, Condition, Rule};
 use crate::Verdict;
@@ -13,14 +14,6 @@ pub(super) struct Stage<'a> {
     pub(super) default: Verdict,
     /// Whether arguments have 64 bits; if not, upper halves are taken as 0.
     pub(super) wide: bool,
-}
-
-/// Order in which the conditions of a rule are tested. It decides which tests can be shared with
-/// other rules, calls and ABIs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
-    Ascending,
-    Descending,
 }
 
 /// The code for stages, newest layer first: the strictest verdict of all, and among equally strict

@@ -17,7 +17,7 @@ use crate::policy::{Abi, Layer, Policy, Rule, ENOSYS};
 use crate::{code as op, Filter, Invalid, SeccompData, Verdict, MAX_INSNS};
 use code::{Code, CodeId, Graph};
 use diagram::{Diagrams, Node, NodeKind};
-use linear::{Order, Stage};
+use linear::Stage;
 use std::collections::{HashMap, HashSet};
 use tree::Segment;
 
@@ -50,6 +50,15 @@ pub enum CompileError {
     Invalid(#[from] Invalid),
 }
 
+/// Order in which arguments are tested. It decides which tests can be shared with other rules, calls
+/// and ABIs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Order {
+    #[default]
+    Ascending,
+    Descending,
+}
+
 /// Compiles a filter that answers every call as [`Policy::decide`] does.
 ///
 /// # Errors
@@ -76,10 +85,9 @@ pub fn compile_as(
         policy,
         frequencies,
         answer: &answer,
-        diagrams: Diagrams::default(),
+        orders: [Order::Ascending, Order::Descending].map(Ordered::new),
         graph: Graph::default(),
         used: HashSet::new(),
-        codes: HashMap::new(),
     };
 
     let root = compiler.root()?;
@@ -105,10 +113,16 @@ struct Compiler<'a> {
     frequencies: &'a Frequencies,
     /// Maps a verdict to what the filter returns for it.
     answer: &'a dyn Fn(Verdict) -> Verdict,
-    diagrams: Diagrams,
+    orders: [Ordered; 2],
     graph: Graph,
     /// Codes that the calls so far consist of.
     used: HashSet<CodeId>,
+}
+
+/// Diagrams whose words have one order.
+struct Ordered {
+    order: Order,
+    diagrams: Diagrams,
     /// Code of the diagrams that are compiled already.
     codes: HashMap<Node, CodeId>,
 }
@@ -252,20 +266,19 @@ impl Compiler<'_> {
         let stages: Vec<Stage> = layers
             .flat_map(|layer| layer_stages(layer, abi, nr))
             .collect();
-        // Diagrams of many conditions can grow exponentially; then only the others are left.
-        self.diagrams.limit_growth(CALL_NODES_MAX);
-        let mut codes = match self.answer(&stages) {
-            Ok(node) => vec![self.code(node)?],
-            Err(CompileError::TooManyConditions { .. }) => Vec::new(),
-            Err(error) => return Err(error),
-        };
+        let has_conditions = stages
+            .iter()
+            .flat_map(|stage| &stage.rules)
+            .any(|rule| !rule.conditions.is_empty());
 
-        let mut rules = stages.iter().flat_map(|stage| &stage.rules);
-        if codes.is_empty() || rules.any(|rule| !rule.conditions.is_empty()) {
-            let orders = [Order::Ascending, Order::Descending];
-            let linear =
-                orders.map(|order| linear::linear(&mut self.graph, &stages, order, self.answer));
-            codes.extend(linear);
+        let mut codes = Vec::new();
+        for ordered in &mut self.orders {
+            codes.extend(ordered.compile(&mut self.graph, &stages, self.answer)?);
+            if !has_conditions {
+                break;
+            }
+            let order = ordered.order;
+            codes.push(linear::linear(&mut self.graph, &stages, order, self.answer));
         }
 
         let added = codes
@@ -276,6 +289,32 @@ impl Compiler<'_> {
             .ok_or(CompileError::Empty)?;
         self.used.extend(added);
         Ok(code)
+    }
+}
+
+impl Ordered {
+    fn new(order: Order) -> Ordered {
+        Ordered {
+            order,
+            diagrams: Diagrams::new(order),
+            codes: HashMap::new(),
+        }
+    }
+
+    /// The code of a diagram for all stages; `None` if it would be too large: diagrams of many
+    /// conditions can grow exponentially.
+    fn compile(
+        &mut self,
+        graph: &mut Graph,
+        stages: &[Stage],
+        answer: &dyn Fn(Verdict) -> Verdict,
+    ) -> Result<Option<CodeId>, CompileError> {
+        self.diagrams.limit_growth(CALL_NODES_MAX);
+        match self.answer(stages) {
+            Ok(node) => Ok(Some(self.code(graph, node, answer))),
+            Err(CompileError::TooManyConditions { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// The strictest answer of all stages.
@@ -308,33 +347,38 @@ impl Compiler<'_> {
     }
 
     /// Compiles a diagram to code.
-    fn code(&mut self, node: Node) -> Result<CodeId, CompileError> {
+    fn code(
+        &mut self,
+        graph: &mut Graph,
+        node: Node,
+        answer: &dyn Fn(Verdict) -> Verdict,
+    ) -> CodeId {
         if let Some(&code) = self.codes.get(&node) {
-            return Ok(code);
+            return code;
         }
 
         let code = match self.diagrams.kind(node).clone() {
-            NodeKind::Leaf(verdict) => self.graph.add(Code::Return((self.answer)(verdict))),
+            NodeKind::Leaf(verdict) => graph.add(Code::Return(answer(verdict))),
             NodeKind::Branch(word, edges) => {
                 let mut segments = Vec::with_capacity(edges.len());
                 for (start, node) in edges {
                     segments.push(Segment {
                         start,
-                        to: self.code(node)?,
+                        to: self.code(graph, node, answer),
                         weight: 1.0,
                     });
                 }
                 let then = match bit_test(word.mask, &segments) {
-                    Some(test) => self.graph.add(test),
+                    Some(test) => graph.add(test),
                     None => {
-                        let search = tree::search(&mut self.graph, segments);
+                        let search = tree::search(graph, segments);
                         match word.mask {
                             u32::MAX => search,
-                            mask => self.graph.add(Code::Mask { mask, then: search }),
+                            mask => graph.add(Code::Mask { mask, then: search }),
                         }
                     }
                 };
-                self.graph.add(Code::Load {
+                graph.add(Code::Load {
                     offset: word.offset(),
                     then,
                 })
@@ -342,7 +386,7 @@ impl Compiler<'_> {
         };
 
         self.codes.insert(node, code);
-        Ok(code)
+        code
     }
 }
 
