@@ -93,28 +93,28 @@ struct Aim {
     /// Price of an instruction, in tests that the average value passes.
     space: f64,
     /// Limit of tests that are made one after the other, so that no value needs many more.
-    chain_max: usize,
+    sequence_max: usize,
 }
 
 const FAST: Aim = Aim {
     space: 0.0,
-    chain_max: 1,
+    sequence_max: 1,
 };
 
 const SHORT: Aim = Aim {
     space: 4.0,
-    chain_max: 12,
+    sequence_max: 12,
 };
 
 /// How a span of segments is told apart.
 #[derive(Clone, Copy)]
-enum Way {
+enum Split {
     /// One segment: no test is needed.
     Single,
     /// The first segment of the upper part.
     Cut(usize),
     /// Those that differ from most are tested one after the other.
-    Chain,
+    Sequence,
 }
 
 /// Dynamic programming over spans of segments.
@@ -124,7 +124,7 @@ struct Best<'a> {
     /// Sum of all weights.
     total: f64,
     cost: Vec<f64>,
-    way: Vec<Way>,
+    split: Vec<Split>,
 }
 
 impl Best<'_> {
@@ -140,7 +140,7 @@ impl Best<'_> {
             aim,
             total,
             cost: vec![0.0; len * len],
-            way: vec![Way::Single; len * len],
+            split: vec![Split::Single; len * len],
         };
 
         // Short spans first: a longer one is made of two that are known.
@@ -149,20 +149,23 @@ impl Best<'_> {
                 let last = first + span;
                 // Every value of the span passes the first test: it costs the weight of the span.
                 let test = (sums[last + 1] - sums[first]) / total + aim.space;
-                let (mut cost, mut way) = (f64::INFINITY, Way::Single);
+                let (mut cost, mut split) = (f64::INFINITY, Split::Single);
                 for middle in first + 1..=last {
                     let both = best.cost[first * len + middle - 1] + best.cost[middle * len + last];
                     if both + test < cost {
-                        (cost, way) = (both + test, Way::Cut(middle));
+                        (cost, split) = (both + test, Split::Cut(middle));
                     }
                 }
-                if let Some(chain) = best.chain(first, last).map(|chain| best.cost_of(&chain)) {
-                    if chain < cost {
-                        (cost, way) = (chain, Way::Chain);
+                if let Some(sequence) = best
+                    .sequence(first, last)
+                    .map(|sequence| best.cost_of(&sequence))
+                {
+                    if sequence < cost {
+                        (cost, split) = (sequence, Split::Sequence);
                     }
                 }
                 best.cost[first * len + last] = cost;
-                best.way[first * len + last] = way;
+                best.split[first * len + last] = split;
             }
         }
 
@@ -171,15 +174,15 @@ impl Best<'_> {
 
     fn emit(&self, graph: &mut Graph, first: usize, last: usize) -> CodeId {
         let segments = self.segments;
-        match self.way[first * segments.len() + last] {
-            Way::Single => segments[first].to,
-            Way::Cut(cut) => {
+        match self.split[first * segments.len() + last] {
+            Split::Single => segments[first].to,
+            Split::Cut(cut) => {
                 let low = self.emit(graph, first, cut - 1);
                 let high = self.emit(graph, cut, last);
                 at_least(graph, segments[cut].start, high, low)
             }
-            Way::Chain => match self.chain(first, last) {
-                Some(chain) => self.emit_chain(graph, &chain, (first, last)),
+            Split::Sequence => match self.sequence(first, last) {
+                Some(sequence) => self.emit_sequence(graph, &sequence, (first, last)),
                 None => segments[first].to,
             },
         }
@@ -187,8 +190,8 @@ impl Best<'_> {
 
     /// Tests that tell the segments of a span apart one after the other; `None` if a tree is
     /// better for so many.
-    fn chain(&self, first: usize, last: usize) -> Option<Chain> {
-        if last - first < 2 || last - first > 2 * self.aim.chain_max {
+    fn sequence(&self, first: usize, last: usize) -> Option<Sequence> {
+        if last - first < 2 || last - first > 2 * self.aim.sequence_max {
             return None;
         }
         let span = &self.segments[first..=last];
@@ -201,7 +204,7 @@ impl Best<'_> {
         let mut tested: Vec<usize> = (first..=last)
             .filter(|&at| self.segments[at].to != others)
             .collect();
-        if tested.len() > self.aim.chain_max {
+        if tested.len() > self.aim.sequence_max {
             return None;
         }
         tested.sort_by(|&a, &b| {
@@ -213,20 +216,20 @@ impl Best<'_> {
             (at, 1 + usize::from(is_inside))
         });
         let weight = span.iter().filter(|segment| segment.to == others);
-        Some(Chain {
+        Some(Sequence {
             tests: tests.collect(),
             others,
             weight: weight.map(|segment| segment.weight).sum(),
         })
     }
 
-    fn cost_of(&self, chain: &Chain) -> f64 {
+    fn cost_of(&self, sequence: &Sequence) -> f64 {
         let (mut insns, mut cost) = (0, 0.0);
-        for &(at, tests) in &chain.tests {
+        for &(at, tests) in &sequence.tests {
             insns += tests;
             cost += self.segments[at].weight * insns as f64;
         }
-        (cost + chain.weight * insns as f64) / self.total + self.aim.space * insns as f64
+        (cost + sequence.weight * insns as f64) / self.total + self.aim.space * insns as f64
     }
 
     /// Whether a segment has a single value.
@@ -235,14 +238,14 @@ impl Best<'_> {
         next == self.segments[at].start.checked_add(1)
     }
 
-    fn emit_chain(
+    fn emit_sequence(
         &self,
         graph: &mut Graph,
-        chain: &Chain,
+        sequence: &Sequence,
         (first, last): (usize, usize),
     ) -> CodeId {
-        let mut no = chain.others;
-        for &(at, _) in chain.tests.iter().rev() {
+        let mut no = sequence.others;
+        for &(at, _) in sequence.tests.iter().rev() {
             let Segment { start, to, .. } = self.segments[at];
             no = if self.is_one_value(at) {
                 graph.add(Code::Test {
@@ -268,7 +271,7 @@ impl Best<'_> {
 }
 
 /// Tests one after the other.
-struct Chain {
+struct Sequence {
     /// Segments with another target than the most, and how many tests each needs.
     tests: Vec<(usize, usize)>,
     /// Target of the most segments.
