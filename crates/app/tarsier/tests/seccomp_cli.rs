@@ -211,6 +211,12 @@ fn errors_name_file_place_expectation_and_remedy() {
         said.contains("syscalls[0].names[0]: no system call \"opnat\"; it has no effect: did you mean openat?"),
         "{said}"
     );
+    let names: Vec<String> = (0..300).map(|at| format!("\"opnat{at}\"")).collect();
+    let many = unknown.replace("\"opnat\"", &names.join(","));
+    let output = seccomp(&["compile", &files.write("many.json", &many)]);
+    let said = stderr(&output);
+    assert_eq!(said.lines().count(), 21, "{said}");
+    assert!(said.ends_with("note: 280 more notes\n"), "{said}");
     let missing = seccomp(&["compile", &files.path("missing")]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(

@@ -350,6 +350,21 @@ fn kernel_messages_and_logged_calls_are_learnt_and_denied_ones_where_asked() {
     assert!(said.contains("a filter denied rmdir"), "{said}");
     let (names, _) = learn(&["--denied"]);
     assert!(names.contains("rmdir"));
+    // As the journal has them: its own audit socket, and its entries as JSON.
+    let record =
+        "auid=4294967295 uid=0 gid=0 ses=4294967295 pid=20853 comm=\"a\" exe=\"/a\" sig=0 \
+                  arch=c000003e syscall=83 compat=0 ip=0x4c1b3b code=0x7ffc0000";
+    let message = format!("audit: type=1326 audit(1780000000.123:35): {record}");
+    let entry = serde_json::json!({"_TRANSPORT": "kernel", "MESSAGE": message});
+    for text in [
+        format!("Nov 28 10:00:00 node audit[20853]: SECCOMP {record}\n"),
+        format!("{entry}\n"),
+    ] {
+        std::fs::write(&log, &text).expect("written");
+        let (names, _) = learn(&["--exe", "/a"]);
+        assert!(names.contains("mkdir"), "{text}");
+    }
+    std::fs::write(&log, text).expect("written");
     // Docker's profile already allows mkdir and rmdir.
     let (names, _) = learn(&["--merge", "docker"]);
     assert!(names.contains("openat") && names.contains("mkdir"));

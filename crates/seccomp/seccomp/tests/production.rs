@@ -282,6 +282,18 @@ fn of_rules_with_one_action_the_narrowest_gives_the_errno() {
 }
 
 #[test]
+fn a_call_that_stands_for_others_gives_its_own_errno_in_units() {
+    let unit = "[Service]\nSystemCallErrorNumber=EUCLEAN\n\
+                SystemCallFilter=~socketcall\nSystemCallFilter=~getpeername:EPERM\n";
+    let expected: [(&str, &[u64], Verdict); 3] = [
+        ("socketcall", &[7], errno(117)),
+        ("socketcall", &[1], errno(117)),
+        ("getpeername", &[7], EPERM),
+    ];
+    check_on(Abi::X86_64, Abi::I386, unit, &expected);
+}
+
+#[test]
 fn podmans_names_of_errnos_count_and_make_no_notes() {
     let profile = r#"{"defaultAction": "SCMP_ACT_ERRNO", "defaultErrno": "ENOSYS",
         "defaultErrnoRet": 1, "architectures": ["SCMP_ARCH_X86_64"], "syscalls": [

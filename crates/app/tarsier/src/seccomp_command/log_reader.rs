@@ -1,15 +1,16 @@
 //! System calls in audit logs.
 
+use abi::record_type as kinds;
 use anyhow::{Context, Result};
 use cli::messages::report;
+use logs::Log as LogText;
+use query::{Assembler, Dialect, Event, Feed, Lines, TimeRange};
 use record::text;
 use seccomp::compile::Frequencies;
 use seccomp::policy::Abi;
 use seccomp::profile::learned::{telling, Observed};
 use seccomp::{Action, Verdict};
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 /// Which records of a log count.
@@ -37,8 +38,7 @@ pub(super) fn date(at_s: u64) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// The calls in the SYSCALL records of a log, RAW or ENRICHED, Tarsier's or auditd's. Lines that are
-/// not records are ignored.
+/// The calls in the SYSCALL records of a log. Lines that are not records are ignored.
 ///
 /// # Errors
 /// The log cannot be read, or has no such record.
@@ -107,31 +107,36 @@ struct Log {
     first_s: Option<u64>,
 }
 
+/// `end_of_event_timeout` of auditd.conf(5), its default.
+const TIMEOUT_S: u64 = 2;
+
+/// Reads a log as `tarsier search` does: in any format, compressed, behind the prefixes of the
+/// kernel's log and of syslog, or from a journal.
 fn read(path: &Path, wanted: &Wanted<'_>) -> Result<Log> {
     let reading = || format!("cannot read {}", path.display());
-    let mut log: Box<dyn BufRead> = if path.as_os_str() == "-" {
-        Box::new(std::io::stdin().lock())
+    let log = if path.as_os_str() == "-" {
+        LogText::Stdin
     } else {
-        let opened = File::open(path);
-        Box::new(BufReader::new(
-            opened.map_err(|error| anyhow::anyhow!("{}: {error}", reading()))?,
-        ))
+        LogText::File(path.to_owned())
     };
+    let opened = log.open();
+    let opened = opened.map_err(|error| anyhow::anyhow!("{}: {error}", reading()))?;
+    let mut lines = Lines::new(opened, None);
 
     let mut found = Log::default();
-    let mut line = Vec::new();
-
-    while log.read_until(b'\n', &mut line).with_context(reading)? > 0 {
-        let message = from_kernel_message(&line);
-        if let Ok(record) = text::parse_line(message.as_deref().unwrap_or(&line)) {
-            let at_s = record.stamp.sec;
-            found.first_s = Some(found.first_s.map_or(at_s, |first| first.min(at_s)));
-            if wanted.since_s.is_none_or(|since_s| at_s >= since_s) {
-                add(&mut found, &record, wanted.exe);
-            }
+    let mut feed = Feed::default();
+    let mut assembler = Assembler::new(Dialect::Own, TIMEOUT_S, TimeRange::default());
+    while let Some(line) = lines.next_line().with_context(reading)? {
+        match of_short_journal(line) {
+            Some(record) => add_line(&mut found, &record, kinds::SECCOMP, wanted.exe),
+            None => feed.add(line, &mut assembler),
         }
-        line.clear();
+        take_events(&mut found, &mut assembler, wanted);
     }
+
+    feed.end(&mut assembler);
+    assembler.finish();
+    take_events(&mut found, &mut assembler, wanted);
 
     for seen in [&mut found.made, &mut found.denied] {
         seen.values
@@ -141,23 +146,46 @@ fn read(path: &Path, wanted: &Wanted<'_>) -> Result<Log> {
     Ok(found)
 }
 
-/// The record in a line of the kernel's messages (dmesg, syslog, journalctl), which has the number of
-/// its type: `… audit: type=1326 audit(1780000000.123:35): auid=…`.
-fn from_kernel_message(line: &[u8]) -> Option<Vec<u8>> {
-    const SECCOMP: &[u8] = b"type=1326 audit(";
-    let at = line
-        .windows(SECCOMP.len())
-        .position(|window| window == SECCOMP)?;
-    let mut record = b"type=SECCOMP msg=audit(".to_vec();
-    record.extend_from_slice(&line[at + SECCOMP.len()..]);
-    Some(record)
+fn take_events(found: &mut Log, assembler: &mut Assembler, wanted: &Wanted<'_>) {
+    while let Some(event) = assembler.pop() {
+        take_event(found, &event, wanted);
+        assembler.recycle(event);
+    }
 }
 
-fn add(found: &mut Log, record: &text::Record, exe: Option<&Path>) {
+fn take_event(found: &mut Log, event: &Event, wanted: &Wanted<'_>) {
+    let at_s = event.key().sec;
+    found.first_s = Some(found.first_s.map_or(at_s, |first| first.min(at_s)));
+    if wanted.since_s.is_some_and(|since_s| at_s < since_s) {
+        return;
+    }
+
+    for record in event.records() {
+        add_line(found, record.text, record.kind, wanted.exe);
+    }
+}
+
+fn add_line(found: &mut Log, line: &[u8], kind: i32, exe: Option<&Path>) {
+    if let Ok(record) = text::parse_line(line) {
+        add(found, &record, kind, exe);
+    }
+}
+
+/// The record in a line that `journalctl` writes of the journal's own audit socket, which has neither
+/// time nor number: `… audit[4242]: SECCOMP auid=…`. When it was is not known: it counts.
+fn of_short_journal(line: &[u8]) -> Option<Vec<u8>> {
+    const SECCOMP: &[u8] = b"]: SECCOMP auid=";
+    let at = memchr::memmem::find(line, SECCOMP)?;
+    let is_audit = memchr::memmem::rfind(&line[..at], b" audit[").is_some();
+    let body = &line[at + b"]: SECCOMP ".len()..];
+    is_audit.then(|| [b"type=SECCOMP msg=audit(0.000:0): ", body].concat())
+}
+
+fn add(found: &mut Log, record: &text::Record, kind: i32, exe: Option<&Path>) {
     let number = |name: &[u8], base| text::number(record.value(name)?, base);
-    let seen = match record.type_name {
-        b"SYSCALL" => &mut found.made,
-        b"SECCOMP" => {
+    let seen = match kind {
+        kinds::SYSCALL => &mut found.made,
+        kinds::SECCOMP => {
             // The code has no data.
             let code = record
                 .value(b"code")
@@ -194,7 +222,7 @@ fn add(found: &mut Log, record: &text::Record, exe: Option<&Path>) {
 
     if let Some(argument) = telling(name) {
         // SECCOMP records have no arguments: any may be needed.
-        if record.type_name == b"SECCOMP" {
+        if kind == kinds::SECCOMP {
             found.without_values.insert(name);
         }
         let fields: [&[u8]; 4] = [b"a0", b"a1", b"a2", b"a3"];

@@ -114,10 +114,20 @@ fn version(release: &str) -> Option<(u32, u32)> {
 pub(super) fn policy(path: &Path, context: &Context) -> Result<Policy> {
     let text = text(path)?;
     let policy = quiet_policy(path, &text, context)?;
-    for note in &policy.notes {
-        report!("tarsier: {}: note: {note}", path.display());
-    }
+    report_notes(&path.display().to_string(), &policy.notes);
     Ok(policy)
+}
+
+/// Prints notes on standard error: the first ones, and how many more there are.
+pub(super) fn report_notes(place: &str, notes: &[String]) {
+    const MOST: usize = 20;
+
+    for note in notes.iter().take(MOST) {
+        report!("tarsier: {place}: note: {note}");
+    }
+    if let Some(more @ 1..) = notes.len().checked_sub(MOST) {
+        report!("tarsier: {place}: note: {more} more notes");
+    }
 }
 
 /// The policy of a profile with this text, without notes.

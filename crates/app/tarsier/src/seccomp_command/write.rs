@@ -2,7 +2,6 @@
 
 use super::{filters, source};
 use anyhow::{Context as _, Result};
-use cli::messages::report;
 use cli::seccomp::{ProfileForm, WriteArgs};
 use seccomp::profile::convert;
 
@@ -21,9 +20,7 @@ pub(super) fn write(args: &WriteArgs) -> Result<u8> {
         ProfileForm::Systemd => {
             let (unit, notes) =
                 convert::to_unit(&profile, &context).with_context(|| place.clone())?;
-            for note in notes {
-                report!("tarsier: {place}: note: {note}");
-            }
+            source::report_notes(&place, &notes);
             unit
         }
     };

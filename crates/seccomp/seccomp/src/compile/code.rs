@@ -4,7 +4,7 @@
 use crate::{code as op, Insn, Verdict};
 use std::collections::{HashMap, HashSet};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct CodeId(u32);
 
 /// One or two instructions and their successors.
@@ -60,10 +60,15 @@ impl Graph {
 
     /// Number of different codes that a part consists of: about its number of instructions.
     pub(super) fn size(&self, root: CodeId) -> usize {
+        self.reached(root, &HashSet::new()).len()
+    }
+
+    /// The codes that a part adds to those that are there.
+    pub(super) fn reached(&self, root: CodeId, there: &HashSet<CodeId>) -> HashSet<CodeId> {
         let mut seen = HashSet::new();
         let mut open = vec![root];
         while let Some(id) = open.pop() {
-            if seen.insert(id) {
+            if !there.contains(&id) && seen.insert(id) {
                 match self.get(id) {
                     Code::Return(_) => {}
                     Code::Load { then, .. } | Code::Mask { then, .. } => open.push(then),
@@ -71,7 +76,7 @@ impl Graph {
                 }
             }
         }
-        seen.len()
+        seen
     }
 
     /// Lays the graph out from `root`. The result can be longer than a filter may be.

@@ -4,7 +4,7 @@
 //! values. Words are tested in a fixed order, and equal nodes are shared. So every word is tested
 //! at most once, and calls share common tests.
 
-use super::CompileError;
+use super::{CompileError, Order};
 use crate::policy::{Compare, Condition, Rule};
 use crate::Verdict;
 use std::collections::HashMap;
@@ -16,6 +16,8 @@ pub(super) struct Node(u32);
 /// A 32-bit word that is tested. Upper halves come first: in most values they are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Tested {
+    /// Place of the argument in the order of tests.
+    rank: u8,
     arg: u8,
     low: bool,
     /// The bits that are compared.
@@ -52,11 +54,32 @@ pub(super) struct Diagrams {
     strictest: HashMap<(Node, Node), Node>,
     /// Number of nodes after which no more are made.
     limit: usize,
+    order: Order,
 }
 
 type Made = Result<Node, CompileError>;
 
 impl Diagrams {
+    pub(super) fn new(order: Order) -> Diagrams {
+        Diagrams {
+            order,
+            ..Diagrams::default()
+        }
+    }
+
+    fn word(&self, arg: u8, low: bool, mask: u32) -> Tested {
+        let rank = match self.order {
+            Order::Ascending => arg,
+            Order::Descending => u8::MAX - arg,
+        };
+        Tested {
+            rank,
+            arg,
+            low,
+            mask,
+        }
+    }
+
     pub(super) fn kind(&self, node: Node) -> &NodeKind {
         &self.nodes[node.0 as usize]
     }
@@ -172,15 +195,12 @@ impl Diagrams {
         let (high, low) = ((bound >> 32) as u32, bound as u32);
         let yes = self.leaf(TRUE)?;
         let no = self.leaf(FALSE)?;
-        let word = |low| Tested {
-            arg,
-            low,
-            mask: u32::MAX,
-        };
+        let word = |low| self.word(arg, low, u32::MAX);
+        let (lower, upper) = (word(true), word(false));
         // The lower half decides only where the upper halves are equal.
         let low_part = match low {
             0 => yes,
-            low => self.branch(word(true), vec![(0, no), (low, yes)])?,
+            low => self.branch(lower, vec![(0, no), (low, yes)])?,
         };
         if !wide {
             // An upper half of 0 is below every other one.
@@ -196,7 +216,7 @@ impl Diagrams {
             edges.push((above, yes));
         }
 
-        self.branch(word(false), edges)
+        self.branch(upper, edges)
     }
 
     fn masked(&mut self, arg: u8, wide: bool, mask: u64, value: u64) -> Made {
@@ -233,7 +253,7 @@ impl Diagrams {
             edges.push((value + 1, no));
         }
 
-        self.branch(Tested { arg, low, mask }, edges)
+        self.branch(self.word(arg, low, mask), edges)
     }
 
     /// A diagram that is `then` where `condition` holds and `other` elsewhere.

@@ -2,6 +2,7 @@
 //! cases than they are.
 
 use super::code::{Code, CodeId, Graph};
+use super::Order;
 use crate::code as op;
 use crate::policy::{Compare, Condition, Rule};
 use crate::Verdict;
@@ -20,11 +21,13 @@ pub(super) struct Stage<'a> {
 pub(super) fn linear(
     graph: &mut Graph,
     stages: &[Stage],
+    order: Order,
     answer: &dyn Fn(Verdict) -> Verdict,
 ) -> CodeId {
     let mut chain = Chain {
         graph,
         stages,
+        order,
         answer,
         known: HashMap::new(),
     };
@@ -34,6 +37,7 @@ pub(super) fn linear(
 struct Chain<'a> {
     graph: &'a mut Graph,
     stages: &'a [Stage<'a>],
+    order: Order,
     answer: &'a dyn Fn(Verdict) -> Verdict,
     known: HashMap<(usize, Option<Verdict>), CodeId>,
 }
@@ -60,7 +64,12 @@ impl Chain<'_> {
         let mut code = self.from(stage + 1, Some(with(*default)));
         for rule in rules.iter().rev() {
             let mut yes = self.from(stage + 1, Some(with(rule.verdict)));
-            for condition in rule.conditions.iter().rev() {
+            let mut conditions: Vec<&Condition> = rule.conditions.iter().collect();
+            conditions.sort_by_key(|condition| condition.arg);
+            if self.order == Order::Ascending {
+                conditions.reverse();
+            }
+            for condition in conditions {
                 yes = test(self.graph, condition, *wide, yes, code);
             }
             code = yes;

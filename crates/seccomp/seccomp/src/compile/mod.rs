@@ -18,7 +18,7 @@ use crate::{code as op, Filter, Invalid, SeccompData, Verdict, MAX_INSNS};
 use code::{Code, CodeId, Graph};
 use diagram::{Diagrams, Node, NodeKind};
 use linear::Stage;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use tree::Segment;
 
 /// Reason why a policy cannot be compiled.
@@ -50,6 +50,15 @@ pub enum CompileError {
     Invalid(#[from] Invalid),
 }
 
+/// Order in which arguments are tested. It decides which tests can be shared with other rules, calls
+/// and ABIs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Order {
+    #[default]
+    Ascending,
+    Descending,
+}
+
 /// Compiles a filter that answers every call as [`Policy::decide`] does.
 ///
 /// # Errors
@@ -76,9 +85,9 @@ pub fn compile_as(
         policy,
         frequencies,
         answer: &answer,
-        diagrams: Diagrams::default(),
+        orders: [Order::Ascending, Order::Descending].map(Ordered::new),
         graph: Graph::default(),
-        codes: HashMap::new(),
+        used: HashSet::new(),
     };
 
     let root = compiler.root()?;
@@ -104,8 +113,16 @@ struct Compiler<'a> {
     frequencies: &'a Frequencies,
     /// Maps a verdict to what the filter returns for it.
     answer: &'a dyn Fn(Verdict) -> Verdict,
-    diagrams: Diagrams,
+    orders: [Ordered; 2],
     graph: Graph,
+    /// Codes that the calls so far consist of.
+    used: HashSet<CodeId>,
+}
+
+/// Diagrams whose words have one order.
+struct Ordered {
+    order: Order,
+    diagrams: Diagrams,
     /// Code of the diagrams that are compiled already.
     codes: HashMap<Node, CodeId>,
 }
@@ -241,37 +258,62 @@ impl Compiler<'_> {
         starts
     }
 
-    /// The code for the strictest answer of all layers: a diagram, or where that is longer, rules one
-    /// after the other.
+    /// The code for the strictest answer of all layers: a diagram, or rules one after the other,
+    /// whichever adds less to what other calls have already.
     fn call(&mut self, abi: Abi, nr: u32) -> Result<CodeId, CompileError> {
         let layers = self.policy.layers.iter().rev();
         // Newest layer first.
         let stages: Vec<Stage> = layers
             .flat_map(|layer| layer_stages(layer, abi, nr))
             .collect();
-        let conditional = stages
+        let has_conditions = stages
             .iter()
             .flat_map(|stage| &stage.rules)
-            .filter(|rule| !rule.conditions.is_empty())
-            .count();
-        // Diagrams of many conditions can grow exponentially; then the rules are tested one by one.
-        self.diagrams.limit_growth(CALL_NODES_MAX);
-        let diagram = match self.answer(&stages) {
-            Ok(node) => Some(self.code(node)?),
-            Err(CompileError::TooManyConditions { .. }) => None,
-            Err(error) => return Err(error),
-        };
-        let is_short = |code| self.graph.size(code) <= SHORT;
+            .any(|rule| !rule.conditions.is_empty());
 
-        match diagram {
-            Some(code) if conditional < 2 || is_short(code) => Ok(code),
-            _ => {
-                let linear = linear::linear(&mut self.graph, &stages, self.answer);
-                Ok(match diagram {
-                    Some(code) if self.graph.size(code) <= self.graph.size(linear) => code,
-                    _ => linear,
-                })
+        let mut codes = Vec::new();
+        for ordered in &mut self.orders {
+            codes.extend(ordered.compile(&mut self.graph, &stages, self.answer)?);
+            if !has_conditions {
+                break;
             }
+            let order = ordered.order;
+            codes.push(linear::linear(&mut self.graph, &stages, order, self.answer));
+        }
+
+        let added = codes
+            .into_iter()
+            .map(|code| (code, self.graph.reached(code, &self.used)));
+        let (code, added) = added
+            .min_by_key(|(_, added)| added.len())
+            .ok_or(CompileError::Empty)?;
+        self.used.extend(added);
+        Ok(code)
+    }
+}
+
+impl Ordered {
+    fn new(order: Order) -> Ordered {
+        Ordered {
+            order,
+            diagrams: Diagrams::new(order),
+            codes: HashMap::new(),
+        }
+    }
+
+    /// The code of a diagram for all stages; `None` if it would be too large: diagrams of many
+    /// conditions can grow exponentially.
+    fn compile(
+        &mut self,
+        graph: &mut Graph,
+        stages: &[Stage],
+        answer: &dyn Fn(Verdict) -> Verdict,
+    ) -> Result<Option<CodeId>, CompileError> {
+        self.diagrams.limit_growth(CALL_NODES_MAX);
+        match self.answer(stages) {
+            Ok(node) => Ok(Some(self.code(graph, node, answer))),
+            Err(CompileError::TooManyConditions { .. }) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
@@ -305,33 +347,38 @@ impl Compiler<'_> {
     }
 
     /// Compiles a diagram to code.
-    fn code(&mut self, node: Node) -> Result<CodeId, CompileError> {
+    fn code(
+        &mut self,
+        graph: &mut Graph,
+        node: Node,
+        answer: &dyn Fn(Verdict) -> Verdict,
+    ) -> CodeId {
         if let Some(&code) = self.codes.get(&node) {
-            return Ok(code);
+            return code;
         }
 
         let code = match self.diagrams.kind(node).clone() {
-            NodeKind::Leaf(verdict) => self.graph.add(Code::Return((self.answer)(verdict))),
+            NodeKind::Leaf(verdict) => graph.add(Code::Return(answer(verdict))),
             NodeKind::Branch(word, edges) => {
                 let mut segments = Vec::with_capacity(edges.len());
                 for (start, node) in edges {
                     segments.push(Segment {
                         start,
-                        to: self.code(node)?,
+                        to: self.code(graph, node, answer),
                         weight: 1.0,
                     });
                 }
                 let then = match bit_test(word.mask, &segments) {
-                    Some(test) => self.graph.add(test),
+                    Some(test) => graph.add(test),
                     None => {
-                        let search = tree::search(&mut self.graph, segments);
+                        let search = tree::search(graph, segments);
                         match word.mask {
                             u32::MAX => search,
-                            mask => self.graph.add(Code::Mask { mask, then: search }),
+                            mask => graph.add(Code::Mask { mask, then: search }),
                         }
                     }
                 };
-                self.graph.add(Code::Load {
+                graph.add(Code::Load {
                     offset: word.offset(),
                     then,
                 })
@@ -339,16 +386,13 @@ impl Compiler<'_> {
         };
 
         self.codes.insert(node, code);
-        Ok(code)
+        code
     }
 }
 
 /// Limit of diagram nodes that are made for one call; with more, its rules are tested one after the
 /// other.
 const CALL_NODES_MAX: usize = 20_000;
-
-/// Length of code that is not worth another try.
-const SHORT: usize = 24;
 
 /// The rules of a layer for a call. Where the kernel may use only lower halves of arguments, they
 /// are applied to those, too.

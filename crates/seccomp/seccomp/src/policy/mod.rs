@@ -162,6 +162,13 @@ impl Layer {
         count
     }
 
+    /// Orders rules so that, where several of one action match, the errno is libseccomp's.
+    pub(crate) fn narrower_first(&mut self) {
+        for rules in self.abis.values_mut() {
+            rules.calls.values_mut().for_each(narrower_first);
+        }
+    }
+
     fn decide(&self, data: &SeccompData) -> (Verdict, Reason) {
         let Some(abi) = Abi::of(data.arch, data.nr) else {
             return if Abi::natives(data.arch).any(|abi| self.abis.contains_key(&abi)) {
@@ -223,4 +230,24 @@ impl Layer {
             (self.default, Reason::Unlisted)
         }
     }
+}
+
+/// Orders rules so that, where several of one action match, the narrowest gives the errno, as in
+/// libseccomp: `> 256` before `> 128`.
+fn narrower_first(rules: &mut Vec<Rule>) {
+    let mut ordered: Vec<Rule> = Vec::with_capacity(rules.len());
+    for rule in rules.drain(..) {
+        // A rule without conditions replaces the others.
+        let is_always = rule.conditions.is_empty();
+        let wider = |other: &Rule| {
+            other.verdict != rule.verdict
+                && other.verdict.order() == rule.verdict.order()
+                && !other.conditions.is_empty()
+                && (is_always || rule.implies(other) && !other.implies(&rule))
+        };
+        let at = ordered.iter().position(wider).unwrap_or(ordered.len());
+        ordered.insert(at, rule);
+    }
+
+    *rules = ordered;
 }

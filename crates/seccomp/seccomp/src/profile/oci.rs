@@ -94,9 +94,7 @@ pub(super) fn policy(root: &Place, context: &Context) -> Result<Policy, ProfileE
         }
     }
 
-    for rules in layer.abis.values_mut() {
-        rules.calls.values_mut().for_each(entries::narrower_first);
-    }
+    layer.narrower_first();
     let is_strict = default.action() < Action::Trace;
     if !(context.enosys && is_strict) {
         layer

@@ -2,7 +2,7 @@
 //!
 //! The system's systemd runs in namespaces of its own (`start`). TARSIER_SYSTEMD_ROOT names a
 //! directory with another system, such as one that debootstrap made. TARSIER_SECCOMP_ROUNDS is the
-//! number of units.
+//! number of units, TARSIER_SECCOMP_SEED the seed of the first one.
 
 #![allow(unreachable_pub)] // Modules of one test binary.
 
@@ -222,17 +222,15 @@ fn written() -> Vec<Unit> {
 
 #[test]
 fn random_units_decide_as_the_filters_of_systemd() {
-    let rounds = match std::env::var("TARSIER_SECCOMP_ROUNDS") {
-        Ok(text) => text.parse().expect("TARSIER_SECCOMP_ROUNDS is a number"),
-        Err(_) => testkit::times(60, 600),
-    };
+    let seeds = support::seeds(testkit::times(60, 600));
+    let rounds = seeds.end - seeds.start;
     let root = std::env::var("TARSIER_SYSTEMD_ROOT").unwrap_or_else(|_| "/".to_owned());
     let systemd = match Systemd::find(&root) {
         Ok(systemd) => systemd,
         Err(reason) => return println!("skipped: filters of systemd: {reason}"),
     };
 
-    let mut units: Vec<Unit> = (0..rounds).map(Unit::random).collect();
+    let mut units: Vec<Unit> = seeds.map(Unit::random).collect();
     units.extend(written());
     let skipped = not_compared(&systemd);
     let mut seen = Seen::default();

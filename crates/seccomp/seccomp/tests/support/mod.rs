@@ -28,6 +28,18 @@ impl Rng {
     }
 }
 
+/// Seeds of `rounds` cases, or of TARSIER_SECCOMP_ROUNDS, from TARSIER_SECCOMP_SEED on.
+pub fn seeds(rounds: u64) -> std::ops::Range<u64> {
+    let number = |name: &str, usual| match std::env::var(name) {
+        Ok(text) => text
+            .parse()
+            .unwrap_or_else(|_| panic!("{name} is a number, not {text:?}")),
+        Err(_) => usual,
+    };
+    let first = number("TARSIER_SECCOMP_SEED", 0);
+    first..first + number("TARSIER_SECCOMP_ROUNDS", rounds)
+}
+
 pub const X86_64: u32 = 0xc000_003e;
 pub const I386: u32 = 0x4000_0003;
 

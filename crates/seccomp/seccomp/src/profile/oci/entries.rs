@@ -6,26 +6,6 @@ use crate::profile::json::Place;
 use crate::profile::{words, ProfileError};
 use crate::Verdict;
 
-/// Orders rules so that, where several of one action match, the narrowest gives the errno, as in
-/// libseccomp: `> 256` before `> 128`.
-pub(super) fn narrower_first(rules: &mut Vec<Rule>) {
-    let mut ordered: Vec<Rule> = Vec::with_capacity(rules.len());
-    for rule in rules.drain(..) {
-        // A rule without conditions replaces the others.
-        let is_always = rule.conditions.is_empty();
-        let wider = |other: &Rule| {
-            other.verdict != rule.verdict
-                && other.verdict.order() == rule.verdict.order()
-                && !other.conditions.is_empty()
-                && (is_always || rule.implies(other) && !other.implies(&rule))
-        };
-        let at = ordered.iter().position(wider).unwrap_or(ordered.len());
-        ordered.insert(at, rule);
-    }
-
-    *rules = ordered;
-}
-
 /// An entry of `syscalls` that applies here.
 pub(super) struct OciEntry<'a> {
     path: String,

@@ -81,6 +81,8 @@ pub(super) fn filter(unit: &mut Unit<'_>) -> Result<(), ProfileError> {
         ));
     }
 
+    // The list may have socketcall or ipc, and calls that they stand for.
+    layer.narrower_first();
     unit.policy.layers.push(layer);
     Ok(())
 }
