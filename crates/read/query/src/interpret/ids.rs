@@ -64,6 +64,11 @@ impl IdNames {
         id
     }
 
+    /// Names of this machine for what is no id.
+    pub(super) fn machine(&self) -> &MachineNames {
+        &self.machine
+    }
+
     pub(super) fn uid(&self, value: &[u8], base: u32) -> Meaning {
         Ok(self.user(unsigned(value, base)? as u32))
     }

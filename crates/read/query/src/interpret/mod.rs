@@ -24,6 +24,7 @@ mod paths;
 mod plain;
 mod terminal;
 
+pub(crate) use address::decoded;
 pub use escape::Escape;
 pub use fields::{Field, Interpretations, RecordFields};
 pub use kinds::{field_type, FieldType};
@@ -46,17 +47,20 @@ pub struct MachineNames {
     pub group: fn(u32) -> Option<Vec<u8>>,
     /// Name of an internet protocol.
     pub protocol: fn(i32) -> Option<Vec<u8>>,
+    /// Name of a network interface.
+    pub interface: fn(u32) -> Option<Vec<u8>>,
     /// Id of a user by name.
     pub user_id: fn(&[u8]) -> Option<u32>,
 }
 
 impl MachineNames {
-    /// A machine without users, groups and protocols.
+    /// A machine without users, groups, protocols and interfaces.
     pub fn none() -> MachineNames {
         MachineNames {
             user: |_| None,
             group: |_| None,
             protocol: |_| None,
+            interface: |_| None,
             user_id: |_| None,
         }
     }
@@ -259,7 +263,11 @@ impl Interpreter {
             Syscall => Ok(ids::syscall(context, value, self.dialect)),
             Escaped | EscapedFile => Ok(self.paths.path(context, value, self.dialect)),
             EscapedKey => Ok(paths::escaped(value, self.dialect)),
-            Sockaddr => Ok(address::socket_address(value, self.dialect)),
+            Sockaddr => Ok(address::socket_address(
+                value,
+                self.dialect,
+                self.names.machine(),
+            )),
             TtyData => Ok(terminal::keystrokes(value)),
             Session if value == b"4294967295" => Ok(b"unset".to_vec()),
             Proctitle => Ok(paths::proctitle(value, self.dialect)),
