@@ -2,6 +2,7 @@
 
 use crate::facts::{Facts, Wanted};
 use crate::number::unescape;
+use crate::usual::path_fields;
 use crate::walk::{find_from, Text};
 use crate::{kind, own, Dialect, Event, EventView};
 use abi::record_type as kinds;
@@ -115,10 +116,13 @@ impl<'e> Row<'e> {
                     cwd = value(record.text, b" cwd=");
                     continue;
                 }
-                kinds::PATH => (
-                    value(record.text, b" name="),
-                    word(record.text, b" nametype=").unwrap_or_default(),
-                ),
+                kinds::PATH => match path_fields(record.text) {
+                    Some([name, _, _, role]) => (value_at(name.1), role.1),
+                    None => (
+                        value(record.text, b" name="),
+                        word(record.text, b" nametype=").unwrap_or_default(),
+                    ),
+                },
                 _ if kind::is_of_call(record.kind) => continue,
                 _ => {
                     for path in own::paths(&record) {

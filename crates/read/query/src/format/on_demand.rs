@@ -3,6 +3,7 @@
 use crate::event::Record;
 use crate::interpret::RecordFields;
 use crate::Dialect;
+use abi::record_type as kinds;
 use std::cell::OnceCell;
 use std::ops::Deref;
 
@@ -36,6 +37,26 @@ impl<'e> OnDemand<'e> {
 }
 
 impl<'e> OnDemand<'e> {
+    /// A record behind that of a call, of which nothing is asked but which files it is about.
+    pub(crate) fn of_call(record: Record<'e>, dialect: Dialect) -> OnDemand<'e> {
+        match record.kind {
+            kinds::PATH => {
+                let fields = OnceCell::new();
+                if let Some(path) = RecordFields::of_path(&record) {
+                    // A new cell is empty.
+                    let _ = fields.set(path);
+                }
+                OnDemand {
+                    kind: record.kind,
+                    record,
+                    dialect,
+                    fields,
+                }
+            }
+            _ => OnDemand::new(record, dialect),
+        }
+    }
+
     /// The type as the log has it.
     pub(crate) fn type_name(&self) -> &'e [u8] {
         self.record.type_name()
