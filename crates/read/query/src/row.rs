@@ -4,7 +4,7 @@ use crate::facts::{Facts, Wanted};
 use crate::number::unescape;
 use crate::usual::path_fields;
 use crate::walk::{find_from, Text};
-use crate::{kind, own, Dialect, Event, EventView};
+use crate::{kind, own, Dialect, Event, EventView, Machine};
 use abi::record_type as kinds;
 use std::borrow::Cow;
 
@@ -221,8 +221,8 @@ fn word<'e>(text: &'e [u8], field: &[u8]) -> Option<&'e [u8]> {
 
 /// Name of a system call, or its number if there is no name; `None` for no call.
 pub(crate) fn call_name(arch: u32, number: i32) -> Option<Cow<'static, str>> {
+    let name = crate::interpret::call_name(Machine::of_elf(arch), number, Dialect::Own);
     let number = u32::try_from(number).ok()?;
-    let name = abi::Arch::from_audit_arch(arch).and_then(|arch| abi::syscall_name(arch, number));
     Some(name.map_or_else(|| number.to_string().into(), Cow::Borrowed))
 }
 

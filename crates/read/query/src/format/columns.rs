@@ -285,20 +285,20 @@ struct Line<'l, 'c, 'e> {
 impl Line<'_, '_, '_> {
     fn write(&mut self, normal: &Normal, call: Option<&KnownCall>, extra: Extra) {
         let action = normal.action.as_deref();
-        self.text(normal.kind.unwrap_or("unknown").as_bytes());
+        self.word(normal.kind.unwrap_or("unknown"));
         match call {
             Some(call) => {
                 let caller = &call.caller;
                 for cell in [&caller.session, &caller.subject, &caller.acting] {
                     self.out.extend_from_slice(cell);
                 }
-                self.text(caller.account.as_bytes());
+                self.word(caller.account);
             }
             None => {
                 self.field(normal.session);
                 self.subject(normal.subject.id);
                 self.field(normal.subject.acting);
-                self.text(normal.subject.account.unwrap_or_default().as_bytes());
+                self.word(normal.subject.account.unwrap_or_default());
             }
         }
 
@@ -334,7 +334,7 @@ impl Line<'_, '_, '_> {
             self.label(&normal.object.fields, b"obj");
         }
 
-        self.text(normal.object.thing.name().as_bytes());
+        self.word(normal.object.thing.name());
         self.cell(normal.how.as_deref().unwrap_or_default());
         if extra.keys {
             self.out.push(b',');
@@ -368,6 +368,12 @@ impl Line<'_, '_, '_> {
 
     fn text(&mut self, text: &[u8]) {
         self.cell(text);
+        self.out.push(b',');
+    }
+
+    /// A cell with a word that is not the log's, and needs no quotes.
+    fn word(&mut self, word: &'static str) {
+        self.out.extend_from_slice(word.as_bytes());
         self.out.push(b',');
     }
 

@@ -39,21 +39,13 @@ impl<'e> OnDemand<'e> {
 impl<'e> OnDemand<'e> {
     /// A record behind that of a call, of which nothing is asked but which files it is about.
     pub(crate) fn of_call(record: Record<'e>, dialect: Dialect) -> OnDemand<'e> {
-        match record.kind {
-            kinds::PATH => {
-                let fields = OnceCell::new();
-                if let Some(path) = RecordFields::of_path(&record) {
-                    // A new cell is empty.
-                    let _ = fields.set(path);
-                }
-                OnDemand {
-                    kind: record.kind,
-                    record,
-                    dialect,
-                    fields,
-                }
-            }
-            _ => OnDemand::new(record, dialect),
+        let path = (record.kind == kinds::PATH).then(|| RecordFields::of_path(&record));
+        OnDemand {
+            // The log's reader knows the type by the whole first word, as the fields would.
+            kind: record.kind,
+            record,
+            dialect,
+            fields: path.flatten().map_or_else(OnceCell::new, OnceCell::from),
         }
     }
 

@@ -147,7 +147,7 @@ fn is_in_compat(arch: Arch, number: u32) -> bool {
 }
 
 /// The name of a call or of an operation of io_uring. Each dialect has the tables of its time.
-pub(super) fn call_name(machine: Machine, number: i32, dialect: Dialect) -> Option<&'static str> {
+pub(crate) fn call_name(machine: Machine, number: i32, dialect: Dialect) -> Option<&'static str> {
     let number = u32::try_from(number).ok()?;
     match machine {
         Machine::Known(arch) => {
@@ -157,8 +157,44 @@ pub(super) fn call_name(machine: Machine, number: i32, dialect: Dialect) -> Opti
             abi::syscall_name(arch, number)
         }
         Machine::Uring => abi::uring_op_name(number),
-        Machine::Other | Machine::Unset => None,
+        Machine::Other(arch) => {
+            let name = abi::read_only_syscall_name(arch, number)?;
+            if dialect.is_compat() {
+                other_of_compat(arch, number, name)
+            } else {
+                Some(name)
+            }
+        }
+        Machine::Unset => None,
     }
+}
+
+/// Calls of PowerPC and s390x that the tables of audit 4.0 lack.
+const LACKING_PPC: &[u32] = &[0, 256, 258, 259, 260, 261];
+const LACKING_S390X: &[u32] = &[
+    7, 110, 220, 268, 269, 270, 287, 310, 378, 392, 393, 394, 395, 396, 397, 398, 399, 400, 401,
+    402, 447,
+];
+/// Calls of PowerPC that audit 4.0 names otherwise; those that only its programs of 32 bits make are left out.
+const RENAMED_PPC: &[(u32, &str)] = &[
+    (291, "fstatat64"),
+    (306, "timerfd"),
+    (319, "perf_counter_open"),
+];
+
+/// The name that audit 4.0 has for the call `name` of a machine without [`Arch`].
+fn other_of_compat(arch: u32, number: u32, name: &'static str) -> Option<&'static str> {
+    let is_s390x = other_machine(arch) == Some("s390x");
+    let (lacking, renamed) = if is_s390x {
+        (LACKING_S390X, &[][..])
+    } else {
+        (LACKING_PPC, RENAMED_PPC)
+    };
+    if number > CALL_MAX || lacking.contains(&number) {
+        return None;
+    }
+    let other = renamed.iter().find(|row| row.0 == number);
+    Some(other.map_or(name, |row| row.1))
 }
 
 pub(super) fn syscall(context: &Context<'_>, value: &[u8], dialect: Dialect) -> Vec<u8> {

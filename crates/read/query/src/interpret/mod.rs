@@ -27,6 +27,7 @@ mod terminal;
 pub(crate) use address::decoded;
 pub use escape::Escape;
 pub use fields::{Field, Interpretations, RecordFields};
+pub(crate) use ids::call_name;
 pub use kinds::{field_type, FieldType};
 pub(crate) use paths::escaped;
 pub(crate) use terminal::keystrokes;
@@ -76,8 +77,8 @@ pub enum Machine {
     Known(Arch),
     /// Operations of io_uring.
     Uring,
-    /// An architecture without tables.
-    Other,
+    /// An architecture, by its `arch=`, on which Tarsier does not run.
+    Other(u32),
 }
 
 impl Machine {
@@ -85,7 +86,7 @@ impl Machine {
     pub fn of_elf(number: u32) -> Machine {
         match Arch::from_audit_arch(number) {
             Some(arch) => Machine::Known(arch),
-            None if ids::other_machine(number).is_some() => Machine::Other,
+            None if ids::other_machine(number).is_some() => Machine::Other(number),
             None => Machine::Unset,
         }
     }
