@@ -35,15 +35,12 @@ pub(crate) fn hosts(directories: &[String], names_one: bool) -> Vec<Option<Strin
 
     let has_one = roots.iter().all(|root| root == first);
     let host = |root: &Vec<&str>| {
-        if has_one {
-            return root
-                .last()
-                .filter(|_| names_one)
-                .map(|name| (*name).to_owned());
-        }
-        root.get(common)
-            .or(root.last())
-            .map(|name| (*name).to_owned())
+        let name = if has_one {
+            names_one.then(|| root.last()).flatten()
+        } else {
+            root.get(common).or(root.last())
+        };
+        name.map(|name| (*name).to_owned())
     };
     roots.iter().map(host).collect()
 }
