@@ -577,3 +577,21 @@ fn calls_are_named_and_found_by_name_whatever_machine_made_them() {
         "{csv}"
     );
 }
+
+#[test]
+fn whoever_is_not_named_is_not_root_in_any_format() {
+    let log = log(
+        "type=DAEMON_END msg=audit(1700000001.100:2): op=terminate auid=? uid=? ses=? pid=? subj=? res=success\n\
+         type=USER_AUTH msg=audit(1700000009.100:3): pid=15 uid=? auid=unset ses=unset msg='op=x acct=\"(unknown)\" \
+         exe=? hostname=? addr=? terminal=? res=failed'\n",
+    );
+    for format in ["-i", "--format csv", "--format text", "--format jsonl"] {
+        let mut options = vec!["-if", &log.path];
+        options.extend(format.split(' '));
+        let shown = printed(&options);
+        assert!(!shown.contains("root"), "{format}: {shown}");
+        assert!(!shown.contains("privileged"), "{format}: {shown}");
+    }
+    let whole = printed(&["-if", &log.path, "-i"]);
+    assert!(whole.contains("auid=? uid=? ses=?"), "{whole}");
+}

@@ -221,6 +221,11 @@ impl Interpreter {
     fn meaning(&self, field: FieldType, context: &Context<'_>, value: &[u8]) -> Vec<u8> {
         use FieldType::*;
 
+        // To C, a text without digits is the number 0: root, read(2), or no error.
+        if self.dialect == Dialect::Own && is_missing(value) {
+            return value.to_vec();
+        }
+
         let converted = match field {
             Uid => self.names.uid(value, 10),
             Gid => self.names.gid(value, 10),
@@ -296,6 +301,14 @@ impl Interpreter {
             _ => Ok(value.to_vec()),
         }
     }
+}
+
+/// Whether a value says that the record has none.
+pub(crate) fn is_missing(value: &[u8]) -> bool {
+    matches!(
+        value,
+        b"?" | b"(null)" | b"(none)" | b"n/a" | b"unset" | b"unknown"
+    )
 }
 
 fn conversion_error(value: &[u8], has_blank: bool) -> Vec<u8> {
