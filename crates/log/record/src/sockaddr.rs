@@ -88,16 +88,6 @@ impl<'a> Sockaddr<'a> {
         }
         true
     }
-
-    /// The scope of an IPv6 address that has one.
-    pub fn scope(&self) -> Option<u32> {
-        match *self {
-            Sockaddr::Inet6(address, _, scope) if scope != 0 => {
-                (address.is_unicast_link_local() || address.is_multicast()).then_some(scope)
-            }
-            _ => None,
-        }
-    }
 }
 
 fn unix(rest: &[u8]) -> Option<Sockaddr<'_>> {
@@ -271,7 +261,7 @@ pub(crate) fn ipv6(out: &mut Vec<u8>, address: Ipv6Addr, scope: u32) {
         write_words(out, &words);
     }
 
-    if Sockaddr::Inet6(address, 0, scope).scope().is_some() {
+    if scope != 0 && (address.is_unicast_link_local() || address.is_multicast()) {
         out.push(b'%');
         put::decimal(out, scope.into());
     }

@@ -5,13 +5,27 @@ use crate::number::decode_whole;
 use crate::Dialect;
 use abi::names::{find, ADDRESS_FAMILIES, LATER_ADDRESS_FAMILIES};
 use record::SockaddrView;
+use std::net::Ipv6Addr;
 
-/// The address in the bytes of `saddr=`, of which `length` were whole: a last digit without a second one counts for names
-/// only. `None` if there is no family.
+/// Families whose addresses auparse takes only if they are long enough.
+const CHECKED: [i32; 4] = [
+    libc::AF_UNIX,
+    libc::AF_INET,
+    libc::AF_INET6,
+    libc::AF_NETLINK,
+];
+/// Bytes that auparse reads of an address, whether the record has them or not.
+const READ_BYTES: usize = 16;
+
+/// The address in the bytes of `saddr=`, of which `length` were whole: a last digit without a second one, and what stands
+/// behind, count for names and for families whose length nobody checks. `None` if there is no family.
 pub(crate) fn decoded(bytes: &[u8], length: usize) -> Option<SockaddrView<'_>> {
     let whole = SockaddrView::parse(&bytes[..length.min(bytes.len())])?;
     match whole {
         SockaddrView::Unix(_) => SockaddrView::parse(bytes),
+        SockaddrView::Short(family) if !CHECKED.contains(&family.into()) => {
+            SockaddrView::parse(bytes)
+        }
         _ => Some(whole),
     }
 }
@@ -22,7 +36,8 @@ pub(super) fn socket_address(value: &[u8], dialect: Dialect, machine: &MachineNa
         return super::unknown("malformed-host", value);
     };
     let length = value.len() / 2;
-    bytes.resize(bytes.len().max(length).max(2), 0);
+    let least = if dialect.is_compat() { READ_BYTES } else { 2 };
+    bytes.resize(bytes.len().max(length).max(least), 0);
 
     let address = decoded(&bytes, length.max(2));
     let family = address.map_or(0, |address| address.family());
@@ -60,9 +75,9 @@ fn details(
         SockaddrView::Inet(_, port) | SockaddrView::Inet6(_, port, _) => {
             text(b"laddr=");
             address.write_host(out);
-            if let Some(scope) = address.scope() {
+            if let SockaddrView::Inet6(host, _, scope @ 1..) = address {
                 out.push(b'%');
-                out.extend(scope_name(scope, dialect, machine));
+                out.extend(scope_name(host, scope, dialect, machine));
             }
             out.extend_from_slice(format!(" lport={port}").as_bytes());
         }
@@ -86,8 +101,11 @@ fn details(
 
 /// The interface of an address: its number, since the log is of another time or host. ausearch asks this machine for its
 /// name.
-fn scope_name(scope: u32, dialect: Dialect, machine: &MachineNames) -> Vec<u8> {
-    let name = dialect.is_compat().then(|| (machine.interface)(scope));
+fn scope_name(host: Ipv6Addr, scope: u32, dialect: Dialect, machine: &MachineNames) -> Vec<u8> {
+    // As getnameinfo(3): of those that are sent on one link only.
+    let is_of_link = host.is_unicast_link_local() || host.segments()[0] & 0xff0f == 0xff02;
+    let asks = dialect.is_compat() && is_of_link;
+    let name = asks.then(|| (machine.interface)(scope));
     name.flatten().unwrap_or_else(|| scope.to_string().into())
 }
 
