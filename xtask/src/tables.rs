@@ -61,6 +61,20 @@ const SOURCES: [KernelSource; 4] = [
     },
 ];
 
+/// Machines that Tarsier does not run on. Their logs are read elsewhere: only names by number are needed.
+const READ_ONLY: [KernelSource; 2] = [
+    KernelSource {
+        module: "ppc64",
+        header: "powerpc64le-linux-gnu/asm/unistd_64.h",
+        renamed: &[(179, "pread"), (180, "pwrite")],
+    },
+    KernelSource {
+        module: "s390x",
+        header: "s390x-linux-gnu/asm/unistd_64.h",
+        renamed: &[(180, "pread"), (181, "pwrite")],
+    },
+];
+
 /// Apart from different spellings, these are calls that only the old ARM ABI had.
 const RENAMED_ARM: &[Renamed] = &[
     (13, "time"),
@@ -96,13 +110,16 @@ const FIRST_RECORD: u32 = RecordType::FIRST_USER_MSG.0 as u32;
 pub(crate) fn write(headers: &Path, source: &Path, out: &Path) -> Result<()> {
     fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
     for table in &SOURCES {
-        save(out, table.module, &syscalls(headers, table)?)?;
+        save(out, table.module, &syscalls(headers, table, true)?)?;
+    }
+    for table in &READ_ONLY {
+        save(out, table.module, &syscalls(headers, table, false)?)?;
     }
     save(out, "errno", &errnos(headers)?)?;
     save(out, "records", &records(headers)?)?;
     save(out, "uring", &uring_ops(headers, source)?)?;
     let modules: String = [
-        "aarch64", "arm", "errno", "i386", "records", "uring", "x86_64",
+        "aarch64", "arm", "errno", "i386", "ppc64", "records", "s390x", "uring", "x86_64",
     ]
     .iter()
     .map(|module| format!("pub(crate) mod {module};\n"))
@@ -135,7 +152,8 @@ fn defines<'a>(text: &'a str, prefix: &'a str) -> impl Iterator<Item = (&'a str,
     })
 }
 
-fn syscalls(headers: &Path, source: &KernelSource) -> Result<String> {
+/// The table of a machine's calls by number, and by name if anybody asks for numbers.
+fn syscalls(headers: &Path, source: &KernelSource, by_names: bool) -> Result<String> {
     let text = read(headers, source.header)?;
     let mut by_number = BTreeMap::new();
     let mut by_name = BTreeMap::new();
@@ -177,7 +195,9 @@ fn syscalls(headers: &Path, source: &KernelSource) -> Result<String> {
         "BY_NUMBER",
         by_number.into_iter(),
     );
-    table_by_name(&mut out, "By name, aliases included.", by_name.into_iter());
+    if by_names {
+        table_by_name(&mut out, "By name, aliases included.", by_name.into_iter());
+    }
 
     Ok(out)
 }

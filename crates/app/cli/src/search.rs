@@ -24,7 +24,7 @@ what to look for
   -o, --object TEXT         label of the object
   -p, --pid N               process
   -pp, --ppid N             its parent
-  -sc, --syscall NAME|N     system call
+  -sc, --syscall NAME|N     system call; by name on every machine, or that of --arch
   -se, --context TEXT       label of subject or object
   --session N               login session
   -su, --subject TEXT       label of the subject

@@ -308,6 +308,48 @@ fn logs_of_the_kernel_are_searched_as_by_ausearch() {
 }
 
 #[test]
+fn calls_of_other_machines_and_addresses_of_every_family_are_shown_as_by_ausearch() {
+    let Some(peer) = AuditPackage::find("calls and addresses beside ausearch") else {
+        return;
+    };
+    let mut text = String::new();
+    let mut serial = 0;
+    for arch in ["c0000015", "80000015", "80000016"] {
+        for number in 0..480 {
+            serial += 1;
+            text += &format!(
+                "type=SYSCALL msg=audit(1700000001.100:{serial}): arch={arch} syscall={number} success=yes exit=3 a0=1 \
+                 a1=2 a2=0 a3=0 items=0 ppid=1 pid=77 auid=1000 uid=0 gid=0 euid=0 suid=0 fsuid=0 egid=0 sgid=0 fsgid=0 \
+                 tty=pts0 ses=4 comm=\"cat\" exe=\"/bin/cat\" key=\"k\"\n"
+            );
+        }
+    }
+
+    // A link-local address with the scope of the loopback interface, whose bytes fit other families as well.
+    let rest = "0035000000002F80000000000000004100420001010000002F626300";
+    for family in 0..48 {
+        for digits in [0, 1, 2, 3, 4, 5, 8, 11, 12, 20, 27, 28, 29, 51, 52, 53, 56] {
+            // Of AX.25, ATM and X.25, ausearch prints what its memory has behind a short address.
+            if matches!(family, 3 | 8 | 9) && digits < rest.len() {
+                continue;
+            }
+            serial += 1;
+            let rest = &rest[..digits];
+            text += &format!(
+                "type=SOCKADDR msg=audit(1700000001.100:{serial}): saddr={family:02X}00{rest}\n"
+            );
+        }
+    }
+    let link_local = "0A00003500000000FE80000000000000000000000000000101000000";
+    text += &format!("type=SOCKADDR msg=audit(1700000002.100:1): saddr={link_local}\n");
+
+    let dir = TempDir::new().expect("a directory");
+    let log = write(&dir, "audit.log", text.as_bytes());
+    let options = ["-i", "--format csv", "-i -hn fe80::1", "-i -f /bc"];
+    compare_each(&peer, &log, "UTC", &options);
+}
+
+#[test]
 fn disordered_and_damaged_logs_are_searched_as_by_ausearch() {
     let dir = TempDir::new().expect("a directory");
     let rounds = if is_long() { 20 } else { 1 };

@@ -30,7 +30,10 @@ pub use errors::{audit_result, errno_name, errno_number, exit, numbers as errno}
 pub use field::{Field, FIELDS, OWN_FIELDS};
 pub use perm::{class_syscalls, perm_class, OpenFlags, PermClass, PermLists, PERM_LISTS};
 pub use record_types::{numbers as record_type, RecordType};
-pub use syscall::{syscall_name, syscall_number, syscalls, twin_of_x32, x32_twins, X32_BIT};
+pub use syscall::{
+    has_read_only_syscall, read_only_syscall_name, read_only_syscall_number, syscall_name,
+    syscall_number, syscalls, twin_of_x32, x32_twins, X32_BIT,
+};
 pub use uring::{
     uring_op_calls, uring_op_is_audited, uring_op_name, uring_op_number, uring_opcode, uring_ops,
 };

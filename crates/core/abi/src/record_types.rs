@@ -98,6 +98,8 @@ record_bounds! {
     LAST_USER_MSG 1199;
     /// First of records that an audit daemon writes about itself.
     FIRST_DAEMON 1200;
+    /// A daemon reads its settings anew; audit has no name for it.
+    DAEMON_RECONFIG 1204;
     /// Last of records that an audit daemon writes about itself.
     LAST_DAEMON 1299;
     /// First of records of system calls, their objects and changes of auditing.

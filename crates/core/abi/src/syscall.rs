@@ -1,7 +1,7 @@
 //! Names and numbers of system calls.
 
 use crate::calls::added_call;
-use crate::generated::{aarch64, arm, i386, x86_64};
+use crate::generated::{aarch64, arm, i386, ppc64, s390x, x86_64};
 use crate::{by_name, by_number, Arch};
 
 /// The name of call `number`, as audit's own tools print it (`pread`, not `pread64`). Calls of x32 have the names of
@@ -17,6 +17,36 @@ pub fn syscall_name(arch: Arch, number: u32) -> Option<&'static str> {
     let known = by_number(numbers(arch), number).or_else(|| by_number(numbers(arch), twin()?));
     let added = || added_call(arch).filter(|added| added.0 == number);
     known.or_else(|| added().map(|added| added.1))
+}
+
+/// Bit in AUDIT_ARCH of machines that store the low byte first (`__AUDIT_ARCH_LE`).
+const LOW_BYTE_FIRST: u32 = 0x4000_0000;
+
+/// Machines of 64 bits on which Tarsier does not run, by AUDIT_ARCH: with either order of bytes, PowerPC; and s390x.
+const READ_ONLY: [(u32, &[(u32, &str)]); 3] = [
+    (0x8000_0015, ppc64::BY_NUMBER),
+    (0x8000_0015 | LOW_BYTE_FIRST, ppc64::BY_NUMBER),
+    (0x8000_0016, s390x::BY_NUMBER),
+];
+
+/// The name of call `number` in a log of a machine that [`Arch`] does not have, as audit's own tools print it; `None` if
+/// there is no table or no name.
+pub fn read_only_syscall_name(audit_arch: u32, number: u32) -> Option<&'static str> {
+    let table = READ_ONLY.iter().find(|machine| machine.0 == audit_arch)?.1;
+    by_number(table, number)
+}
+
+/// Whether a machine that [`Arch`] does not have has a call of this name.
+pub fn has_read_only_syscall(name: &str) -> bool {
+    READ_ONLY
+        .iter()
+        .any(|machine| machine.1.iter().any(|row| row.1 == name))
+}
+
+/// The number of the call that audit or the kernel names `name` on a machine that [`Arch`] does not have.
+pub fn read_only_syscall_number(audit_arch: u32, name: &str) -> Option<u32> {
+    let table = READ_ONLY.iter().find(|machine| machine.0 == audit_arch)?.1;
+    table.iter().find(|row| row.1 == name).map(|row| row.0)
 }
 
 /// Bit of the numbers of x32 calls (arch/x86/include/uapi/asm/unistd.h).
@@ -74,6 +104,22 @@ fn numbers(arch: Arch) -> &'static [(u32, &'static str)] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn calls_of_machines_elsewhere_have_names() {
+        for (arch, number, name) in [
+            (0xc000_0015, 286, Some("openat")),
+            (0x8000_0015, 11, Some("execve")),
+            (0x8000_0016, 288, Some("openat")),
+            (0x8000_0016, 181, Some("pwrite")),
+            (0x8000_0016, 9999, None),
+            (0x8000_0017, 1, None),
+        ] {
+            assert_eq!(read_only_syscall_name(arch, number), name);
+            let back = name.and_then(|name| read_only_syscall_number(arch, name));
+            assert_eq!(back, name.map(|_| number));
+        }
+    }
 
     #[test]
     fn calls_of_x32_are_those_of_their_twins() {

@@ -464,7 +464,12 @@ impl Object<'_> {
                 put::field(self.out, "\",\"lport\":", port.into());
             }
             SockaddrView::Netlink(port) => put::field(self.out, ",\"nlnk-pid\":", port),
-            SockaddrView::Other(_) | SockaddrView::Short(_) => {}
+            SockaddrView::Other(_)
+            | SockaddrView::Short(_)
+            | SockaddrView::Unnamed
+            | SockaddrView::Ax25(_)
+            | SockaddrView::Atmpvc(_)
+            | SockaddrView::X25(_) => {}
         }
     }
 }

@@ -10,12 +10,20 @@ use crate::put;
 pub enum Sockaddr<'a> {
     /// AF_UNIX: the path without its final NUL; an abstract name keeps its leading NUL.
     Unix(&'a [u8]),
+    /// AF_UNIX without a name.
+    Unnamed,
     /// AF_INET
     Inet(Ipv4Addr, u16),
     /// AF_INET6: address, port, scope id
     Inet6(Ipv6Addr, u16, u32),
     /// AF_NETLINK: port id
     Netlink(u32),
+    /// AF_AX25: the call sign.
+    Ax25(&'a [u8]),
+    /// AF_ATMPVC: the interface.
+    Atmpvc(i16),
+    /// AF_X25: the address.
+    X25(&'a [u8]),
     /// Any other family, by number.
     Other(u16),
     /// Too short for its family.
@@ -24,8 +32,14 @@ pub enum Sockaddr<'a> {
 
 const AF_UNIX: u16 = 1;
 const AF_INET: u16 = 2;
+const AF_AX25: u16 = 3;
+const AF_ATMPVC: u16 = 8;
+const AF_X25: u16 = 9;
 const AF_INET6: u16 = 10;
 const AF_NETLINK: u16 = 16;
+
+/// Longest address of X.25.
+const X25_BYTES_MAX: usize = 15;
 
 impl<'a> Sockaddr<'a> {
     /// Decodes an address; `None` if it is too short for a family.
@@ -33,10 +47,19 @@ impl<'a> Sockaddr<'a> {
         let (family, rest) = bytes.split_first_chunk()?;
         let family = u16::from_ne_bytes(*family);
         let parsed = match family {
+            AF_UNIX if rest.is_empty() => Some(Sockaddr::Unnamed),
             AF_UNIX => unix(rest),
             AF_INET => inet(rest),
             AF_INET6 => inet6(rest),
             AF_NETLINK => netlink(rest),
+            AF_AX25 => rest.get(..7).map(Sockaddr::Ax25),
+            AF_ATMPVC => rest
+                .get(2..4)
+                .map(|number| Sockaddr::Atmpvc(i16::from_ne_bytes([number[0], number[1]]))),
+            AF_X25 => {
+                let address = &rest[..rest.len().min(X25_BYTES_MAX)];
+                Some(Sockaddr::X25(crate::wire::until_nul(address)))
+            }
             _ => return Some(Sockaddr::Other(family)),
         };
         Some(parsed.unwrap_or(Sockaddr::Short(family)))
@@ -45,12 +68,25 @@ impl<'a> Sockaddr<'a> {
     /// AF_* of the address.
     pub fn family(&self) -> u16 {
         match *self {
-            Sockaddr::Unix(_) => AF_UNIX,
+            Sockaddr::Unix(_) | Sockaddr::Unnamed => AF_UNIX,
             Sockaddr::Inet(..) => AF_INET,
             Sockaddr::Inet6(..) => AF_INET6,
             Sockaddr::Netlink(_) => AF_NETLINK,
+            Sockaddr::Ax25(_) => AF_AX25,
+            Sockaddr::Atmpvc(_) => AF_ATMPVC,
+            Sockaddr::X25(_) => AF_X25,
             Sockaddr::Other(family) | Sockaddr::Short(family) => family,
         }
+    }
+
+    /// Appends an address of the internet in figures, as the C library shows it, without its scope. False for others.
+    pub fn write_host(&self, out: &mut Vec<u8>) -> bool {
+        match *self {
+            Sockaddr::Inet(address, _) => ipv4(out, address),
+            Sockaddr::Inet6(address, ..) => ipv6(out, address, 0),
+            _ => return false,
+        }
+        true
     }
 }
 
@@ -182,8 +218,11 @@ pub(crate) fn interpret(out: &mut Vec<u8>, bytes: &[u8]) {
         }
         Sockaddr::Short(AF_NETLINK) => put::text(out, " len too short"),
         Sockaddr::Short(AF_INET6) => put::text(out, " sockaddr6 len too short"),
-        Sockaddr::Short(_) => put::text(out, " sockaddr len too short"),
-        Sockaddr::Other(_) => put::text(out, " (unsupported)"),
+        Sockaddr::Short(AF_AX25 | AF_ATMPVC | AF_X25) => put::text(out, " (unsupported)"),
+        Sockaddr::Short(_) | Sockaddr::Unnamed => put::text(out, " sockaddr len too short"),
+        Sockaddr::Other(_) | Sockaddr::Ax25(_) | Sockaddr::Atmpvc(_) | Sockaddr::X25(_) => {
+            put::text(out, " (unsupported)")
+        }
     }
 
     put::text(out, " }");

@@ -1,6 +1,7 @@
 //! What a path stands for: a file, a log with its rotated files, directories of hosts, an archive.
 
 use crate::decode::{decoded, peek};
+use crate::hosts::{hosts, BELOW};
 use crate::log::{is_tar, Log, TAR_BYTES};
 use crate::names::{is_log_of_archive, rotated, Rotated, LIVE};
 use crate::sniff::check;
@@ -10,8 +11,6 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where the logs of a host are below its root, as in a report of sos.
-const BELOW: [&str; 3] = ["var/log/audit", "log/audit", "audit"];
 /// Ends of names of what Tarsier keeps beside a log.
 const BESIDE: [&str; 4] = [".idx", ".seal", ".new", ".tmp"];
 /// Directories between a directory of hosts and the logs of one.
@@ -56,14 +55,20 @@ pub fn find(path: &Path) -> Result<LogSet, LogError> {
     }
 
     let mut found = LogSet::default();
-    in_directory(path, None, 0, &mut found)?;
+    in_directory(path, "", 0, &mut found)?;
     if found.logs.is_empty() {
-        Err(LogError::NoLogs {
+        return Err(LogError::NoLogs {
             path: path.to_owned(),
-        })
-    } else {
-        Ok(found)
+        });
     }
+
+    // So far, each log has its directory below `path`.
+    let below = found.logs.iter().map(|(_, below)| below.clone());
+    let below: Vec<String> = below.map(Option::unwrap_or_default).collect();
+    for ((_, host), its) in found.logs.iter_mut().zip(hosts(&below, true)) {
+        *host = its;
+    }
+    Ok(found)
 }
 
 /// The log `live` with its rotated files, oldest first.
@@ -97,21 +102,23 @@ fn names(directory: &Path) -> Result<Vec<String>, LogError> {
     Ok(names)
 }
 
+/// Adds the logs of a directory, each with its path `relative` to the directory that was asked for.
 fn in_directory(
     directory: &Path,
-    host: Option<&str>,
+    relative: &str,
     depth: usize,
     found: &mut LogSet,
 ) -> Result<(), LogError> {
     let names = names(directory)?;
-    if add_set(directory, LIVE, &names, host, found) {
+    if add_set(directory, LIVE, &names, Some(relative), found) {
+        leave_out_others(directory, &names, found);
         return Ok(());
     }
 
     for below in BELOW.map(|below| directory.join(below)) {
         if below.is_dir() && depth < DEPTH_MAX {
             let before = found.logs.len();
-            in_directory(&below, host, DEPTH_MAX, found)?;
+            in_directory(&below, relative, DEPTH_MAX, found)?;
             if found.logs.len() > before {
                 return Ok(());
             }
@@ -126,13 +133,12 @@ fn in_directory(
     for name in &names {
         let path = directory.join(name);
         if path.is_dir() {
-            let host = host.unwrap_or(name);
-            in_directory(&path, Some(host), depth + 1, found)?;
+            in_directory(&path, &format!("{relative}/{name}"), depth + 1, found)?;
             continue;
         }
         let log = Log::File(path.clone());
         match path.is_file().then(|| check(&log)) {
-            Some(Ok(_)) => found.logs.push((log, host.map(str::to_owned))),
+            Some(Ok(_)) => found.logs.push((log, Some(relative.to_owned()))),
             Some(Err(LogError::NoRecords { .. })) => found.left_out.push(LeftOut {
                 path,
                 why: "no audit records in it",
@@ -146,6 +152,20 @@ fn in_directory(
     }
 
     Ok(())
+}
+
+/// Names the files beside a log that have records, but no name by which they would be part of it.
+fn leave_out_others(directory: &Path, names: &[String], found: &mut LogSet) {
+    let others = names.iter().filter(|name| !name.starts_with(LIVE));
+    for path in others.map(|name| directory.join(name)) {
+        let has_records = |log: &Log| check(log).is_ok_and(|contents| contents.first.is_some());
+        if path.is_file() && has_records(&Log::File(path.clone())) {
+            found.left_out.push(LeftOut {
+                path,
+                why: "it has audit records, but no name of a rotated file: name it with -if",
+            });
+        }
+    }
 }
 
 /// Adds the log `live` of a directory with its rotated files. Returns whether there are any.
@@ -251,10 +271,9 @@ fn of_archive(path: &Path) -> Result<LogSet, LogError> {
         });
     }
 
-    let has_several = members.first().map(|first| &first.0) != members.last().map(|last| &last.0);
-    let logs = members.into_iter().map(|(directory, _, name)| {
-        let first = || directory.split('/').find(|part| !part.is_empty());
-        let host = has_several.then(first).flatten().map(str::to_owned);
+    let directories: Vec<String> = members.iter().map(|member| member.0.clone()).collect();
+    let named = members.into_iter().zip(hosts(&directories, false));
+    let logs = named.map(|((_, _, name), host)| {
         let archive = path.to_owned();
         (Log::Member { archive, name }, host)
     });

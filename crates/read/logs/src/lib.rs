@@ -6,6 +6,7 @@
 
 mod decode;
 mod find;
+mod hosts;
 mod log;
 mod names;
 mod sniff;
@@ -49,6 +50,11 @@ pub enum LogError {
 
 /// The system's text of an error, without its number.
 fn reason(error: &std::io::Error) -> String {
+    // The system has no such error: it comes from what undoes a compression.
+    if error.kind() == std::io::ErrorKind::UnexpectedEof {
+        return "the compressed text breaks off: the file is not whole".to_owned();
+    }
+
     let text = error.to_string();
     match text.find(" (os error ") {
         Some(end) => text[..end].to_owned(),

@@ -80,6 +80,7 @@ fn hint(start: &[u8]) -> &'static str {
             " (it is a binary journal: journalctl --file FILE -o export | tarsier search)"
         }
         [b'P', b'A', b'R', b'1', ..] => " (it is a Parquet table)",
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => " (it is text in UTF-16: convert it to UTF-8)",
         [b'{' | b'[', ..] => " (it is JSON of another kind)",
         _ => "",
     }

@@ -5,11 +5,12 @@
 
 use crate::event::Record;
 use crate::facts::{Facts, Labels, Wanted, AUID, EUID, NO_ID, NO_LOGIN, UID};
+use crate::interpret::decoded;
 use crate::number::{decode_whole, signed, unsigned};
 use crate::walk::{find_from, Malformed, Walk};
 use crate::Dialect;
+use record::SockaddrView;
 use std::borrow::Cow;
-use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Bytes at the beginning of PATH and CWD records that hold type and time only.
 const HEAD_BYTES: usize = 28;
@@ -265,6 +266,9 @@ pub(crate) fn packet<'e>(
     Ok(())
 }
 
+/// Families whose addresses have a host or a file.
+const HAS_FACTS: [i32; 3] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6];
+
 /// The remote address, or the file that a socket is bound to.
 pub(crate) fn sockaddr<'e>(
     facts: &mut Facts<'e>,
@@ -281,41 +285,35 @@ pub(crate) fn sockaddr<'e>(
     };
     let text = &walk.text[from..];
     facts.host = None;
-    let address = decode_whole(text).ok_or(Malformed)?;
+    let mut address = decode_whole(text).ok_or(Malformed)?;
+    address.resize(address.len().max(2), 0);
     let digits = text.iter().take_while(|byte| byte.is_ascii_hexdigit());
 
-    // A digit without a second is a byte that does not count.
-    let length = digits.count() / 2;
-    let family = [address[0], address.get(1).copied().unwrap_or(0)];
-    match i32::from(u16::from_ne_bytes(family)) {
-        libc::AF_INET => {
-            let bytes: [u8; 4] = address.get(4..8).and_then(fixed).ok_or(Malformed)?;
-            required(length >= 16)?;
-            set_host(facts, wanted, Ipv4Addr::from(bytes).to_string());
-        }
-        libc::AF_INET6 => {
-            let bytes: [u8; 16] = address.get(8..24).and_then(fixed).ok_or(Malformed)?;
-            required(length >= 28)?;
-            set_host(facts, wanted, shown(Ipv6Addr::from(bytes)));
-        }
-        libc::AF_UNIX => {
-            // A socket without a name has a family alone.
-            let has_no_name = length == 2;
-            required(has_no_name || length >= 4)?;
-            if wanted.files {
-                let name = match (dialect, has_no_name && address.len() == 2) {
-                    // Behind the bytes that it decoded in place, ausearch finds its last digit.
-                    (Dialect::Compat, true) => &text[3..4],
-                    (_, true) => return Err(Malformed),
-                    _ => &address[2..],
-                };
-                required(dialect == Dialect::Own || !name.starts_with(&[0, 0]))?;
-                let start = usize::from(name[0] == 0);
-                let name = name[start..].split(|byte| *byte == 0).next();
-                let files = facts.files.names.get_or_insert_with(Vec::new);
-                files.push(Cow::Owned(name.unwrap_or_default().to_vec()));
-                facts.files.note_main();
+    let whole = digits.count() / 2;
+    match decoded(&address, whole.max(2)) {
+        Some(inet @ (SockaddrView::Inet(..) | SockaddrView::Inet6(..))) => {
+            let mut host = Vec::new();
+            if wanted.host && inet.write_host(&mut host) {
+                facts.host = Some(Cow::Owned(host));
             }
+        }
+        Some(SockaddrView::Unix(name)) => {
+            // The kernel has no name that begins with two zeros: ausearch takes the record for malformed.
+            if !dialect.is_compat() || !address[2..].starts_with(&[0, 0]) {
+                add_socket(facts, wanted, name.strip_prefix(b"\0").unwrap_or(name));
+            } else if wanted.files {
+                return Err(Malformed);
+            }
+        }
+        Some(SockaddrView::Unnamed) if whole < 2 => return Err(Malformed),
+        Some(SockaddrView::Unnamed) => match &address[2..] {
+            // Behind the bytes that it decoded in place, ausearch finds its last digit.
+            [] if dialect.is_compat() => add_socket(facts, wanted, &text[3..4]),
+            [] if wanted.files => return Err(Malformed),
+            odd => add_socket(facts, wanted, odd),
+        },
+        Some(SockaddrView::Short(family)) if HAS_FACTS.contains(&family.into()) => {
+            return Err(Malformed);
         }
         _ => {}
     }
@@ -323,29 +321,13 @@ pub(crate) fn sockaddr<'e>(
     Ok(())
 }
 
-/// An address as getnameinfo(3) shows it: the end of one that begins with 96 zero bits, like one of IPv4.
-fn shown(address: Ipv6Addr) -> String {
-    match address.segments() {
-        [0, 0, 0, 0, 0, 0, high, low] if high != 0 => {
-            let end = Ipv4Addr::from(u32::from(high) << 16 | u32::from(low));
-            format!("::{end}")
-        }
-        _ => address.to_string(),
+/// Adds the file that a socket is bound to.
+fn add_socket(facts: &mut Facts<'_>, wanted: &Wanted, name: &[u8]) {
+    if wanted.files {
+        let files = facts.files.names.get_or_insert_with(Vec::new);
+        files.push(Cow::Owned(name.to_vec()));
+        facts.files.note_main();
     }
-}
-
-fn required(is_there: bool) -> Result<(), Malformed> {
-    is_there.then_some(()).ok_or(Malformed)
-}
-
-fn set_host(facts: &mut Facts<'_>, wanted: &Wanted, host: String) {
-    if wanted.host {
-        facts.host = Some(Cow::Owned(host.into_bytes()));
-    }
-}
-
-fn fixed<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
-    bytes.try_into().ok()
 }
 
 /// NETFILTER_CFG and EVENT_LISTENER: what SYSCALL has not said already.
@@ -425,7 +407,7 @@ mod tests {
         let rest = b"PATH msg=audit(1795229755.003:9): item=0 name=\"/a\" nametype=NORMAL";
         let whole = [b"type=", &rest[..]].concat();
         for (text, names) in [(&whole[..], None), (b"type", Some(&rest[..]))] {
-            let kind = 1302;
+            let kind = abi::record_type::PATH;
             let record = Record { kind, text, names };
             let (mut facts, mut wanted) = (Facts::default(), Wanted::default());
             wanted.files = true;
@@ -436,8 +418,20 @@ mod tests {
 
     #[test]
     fn addresses_of_ipv6_are_shown_as_by_the_c_library() {
-        for address in ["::64.0.0.1", "::1", "::", "::ffff:1.2.3.4", "fe80::1"] {
-            assert_eq!(shown(address.parse().expect("an address")), address);
+        for shown in ["::64.0.0.1", "::1", "::", "::ffff:1.2.3.4", "fe80::1"] {
+            let address: std::net::Ipv6Addr = shown.parse().expect("an address");
+            let text = format!("saddr=0A00003500000000{:032X}02000000", u128::from(address));
+            let (mut facts, mut wanted) = (Facts::default(), Wanted::default());
+            wanted.host = true;
+            let walk = Walk::new(text.as_bytes());
+            assert_eq!(sockaddr(&mut facts, walk, &wanted, Dialect::Own), Ok(()));
+            assert_eq!(facts.host.as_deref(), Some(shown.as_bytes()));
+
+            let short = Walk::new(&text.as_bytes()[..text.len() - 2]);
+            assert_eq!(
+                sockaddr(&mut facts, short, &wanted, Dialect::Own),
+                Err(Malformed)
+            );
         }
     }
 
@@ -455,5 +449,8 @@ mod tests {
         assert_eq!(name(Dialect::Compat, "01002F7"), None);
         assert_eq!(name(Dialect::Compat, "0100"), Some(b"0".to_vec()));
         assert_eq!(name(Dialect::Own, "0100"), None);
+        assert_eq!(name(Dialect::Compat, "01"), None);
+        assert_eq!(name(Dialect::Compat, "0100000041"), None);
+        assert_eq!(name(Dialect::Own, "010000410042"), Some(b"A".to_vec()));
     }
 }

@@ -46,6 +46,10 @@ pub(crate) fn without_separator(line: &[u8]) -> Option<(usize, usize)> {
         }
     }
 
+    if start == line.len() && ends_with_field(line) {
+        return None;
+    }
+
     // Words in upper case, from the last one on.
     while start > 0 {
         let end = if start == line.len() {
@@ -62,6 +66,17 @@ pub(crate) fn without_separator(line: &[u8]) -> Option<(usize, usize)> {
     }
 
     (start > 0 && start < line.len()).then(|| (start - 1, start))
+}
+
+/// Whether the last `=` of a line is that of a field, whose name is in lower case and stands behind a blank: the line has no
+/// interpretations then. Nearly all lines are told apart so.
+fn ends_with_field(line: &[u8]) -> bool {
+    let Some(equals) = memrchr(b'=', line) else {
+        return true;
+    };
+    let is_of_name = |byte: &&u8| byte.is_ascii_lowercase() || matches!(byte, b'_' | b'0'..=b'9');
+    let letters = line[..equals].iter().rev().take_while(is_of_name).count();
+    letters > 0 && line[..equals - letters].last() == Some(&b' ')
 }
 
 /// The end of the record in front of interpretations, if something stands between them that is no blank.

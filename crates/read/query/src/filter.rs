@@ -5,7 +5,7 @@ use crate::facts::{
     enriched_name, Facts, Labels, Number, TextOf, Wanted, AUID, EUID, NO_ID, NO_LOGIN, UID,
 };
 use crate::literal::{is_host_name, part_of_file, Literal};
-use crate::Dialect;
+use crate::{Dialect, Machine};
 use memchr::memmem::find;
 use std::collections::HashMap;
 
@@ -41,6 +41,8 @@ pub struct Filter {
     pub arch: Option<abi::Arch>,
     /// Number of the call.
     pub syscall: Option<i32>,
+    /// Name of a call, whatever its number is on the machine of the log.
+    pub call: Option<String>,
     /// Login session.
     pub session: Option<u32>,
     /// Result of the call.
@@ -297,7 +299,7 @@ fn wanted(filter: &Filter, dialect: Dialect) -> Wanted {
         gid: filter.gid.is_some_and(|id| id != NO_ID),
         egid: filter.egid.is_some_and(|id| id != NO_ID),
         session: filter.session.is_some_and(|id| id != NO_LOGIN),
-        arch: filter.arch.is_some() || filter.is_interpreted,
+        arch: filter.arch.is_some() || filter.call.is_some() || filter.is_interpreted,
         success: filter.success.is_some(),
         exit: filter.exit.is_some(),
         terminal: filter.terminal.is_some(),
@@ -368,11 +370,26 @@ fn is_call(filter: &Filter, facts: &Facts<'_>) -> bool {
             .arch
             .is_none_or(|arch| abi::Arch::from_audit_arch(facts.call.arch) == Some(arch))
         && is(filter.syscall, facts.call.syscall)
+        && filter
+            .call
+            .as_ref()
+            .is_none_or(|call| is_of_name(call, facts))
         && filter.session.is_none_or(|id| {
             id == NO_LOGIN || id == facts.ids.session || others.has(Number::Session, id)
         })
         && filter.exit.is_none_or(|exit| Some(exit) == facts.call.exit)
         && is(filter.success.map(i32::from), facts.call.success)
+}
+
+/// Whether the event is about the call that has this name, or another name of the same call, on its machine.
+fn is_of_name(name: &str, facts: &Facts<'_>) -> bool {
+    let (machine, number) = (Machine::of_elf(facts.call.arch), facts.call.syscall);
+    let numbered = match machine {
+        Machine::Known(arch) => abi::syscall_number(arch, name),
+        Machine::Other(arch) => abi::read_only_syscall_number(arch, name),
+        Machine::Unset | Machine::Uring => None,
+    };
+    numbered.is_some_and(|numbered| i32::try_from(numbered) == Ok(number))
 }
 
 fn is_kind(filter: &Filter, event: EventView<'_>) -> bool {

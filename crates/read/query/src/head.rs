@@ -107,6 +107,10 @@ fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 fn time(text: &[u8], timeout_s: u64) -> Option<(u64, u32, u64)> {
+    if let Some(usual) = usual_time(text) {
+        return Some(usual);
+    }
+
     let sec = unsigned(text, 10).ok()?;
     if sec
         > (i64::MAX as u64)
@@ -132,6 +136,27 @@ fn time(text: &[u8], timeout_s: u64) -> Option<(u64, u32, u64)> {
     Some((sec, msec, serial))
 }
 
+/// A time as the kernel writes it: `SEC.mmm:SERIAL` in decimal digits, none of them beyond what a head can have.
+fn usual_time(text: &[u8]) -> Option<(u64, u32, u64)> {
+    let mut rest = text;
+    let mut digits = |most: usize, end: Option<u8>| {
+        let (mut number, mut count) = (0_u64, 0);
+        while let Some(digit @ b'0'..=b'9') = rest.get(count) {
+            number = number
+                .wrapping_mul(10)
+                .wrapping_add(u64::from(digit - b'0'));
+            count += 1;
+        }
+        let is_ended = rest.get(count).copied() == end;
+        rest = rest.get(count + 1..).unwrap_or_default();
+        (is_ended && (1..=most).contains(&count)).then_some(number)
+    };
+
+    let sec = digits(12, Some(b'.'))?;
+    let msec = digits(3, Some(b':'))?;
+    Some((sec, msec as u32, digits(18, None)?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,8 +166,35 @@ mod tests {
         let line = b"node=h type=SYSCALL msg=audit(1795229629.588:9): arch=1\n";
         let head = head(line, 2, Dialect::Own).expect("a head");
         assert_eq!(head.node, Some(&b"h"[..]));
-        assert_eq!((head.kind, head.sec), (1300, 1_795_229_629));
+        assert_eq!(
+            (head.kind, head.sec),
+            (abi::record_type::SYSCALL, 1_795_229_629)
+        );
         assert_eq!((head.msec, head.serial), (588, 9));
+    }
+
+    #[test]
+    fn a_usual_time_is_what_it_would_be_without_haste() {
+        for (text, is_usual) in [
+            ("1795229629.588:9", true),
+            ("0.0:0", true),
+            ("999999999999.999:999999999999999999", true),
+            ("1795229629.0588:9", false),
+            ("1795229629.588:9x", false),
+            ("1795229629:9", false),
+            ("1795229629.588", false),
+            ("1.588:", false),
+            (" 1.588:9", false),
+            ("1.-1:9", false),
+            ("1.588:99999999999999999999", false),
+            ("", false),
+        ] {
+            let usual = usual_time(text.as_bytes());
+            assert_eq!(usual.is_some(), is_usual, "{text}");
+            // Blanks behind it keep the same text from the short way.
+            let long = time(format!("{text} ").as_bytes(), 2);
+            assert!(usual.is_none() || usual == long, "{text}: {long:?}");
+        }
     }
 
     #[test]

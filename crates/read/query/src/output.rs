@@ -2,6 +2,7 @@
 
 use crate::event::Event;
 use crate::{time, Dialect, Escape, SEPARATOR};
+use abi::record_type as kinds;
 
 /// Appends the lines of an event as the log has them.
 ///
@@ -33,7 +34,7 @@ pub fn write_default(event: &Event, escape: Escape, out: &mut Vec<u8>) {
     time::write_ctime(event.key().sec, out);
     let mut records = event.records().rev();
     if let Some(last) = records.next() {
-        let is_of_daemon = (1200..1300).contains(&last.kind);
+        let is_of_daemon = (kinds::FIRST_DAEMON..=kinds::LAST_DAEMON).contains(&last.kind);
         if is_of_daemon {
             out.extend_from_slice(last.text);
             out.push(b'\n');

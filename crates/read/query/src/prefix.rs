@@ -8,6 +8,9 @@ const MONTHS: [&[u8]; 12] = [
     b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
 ];
 
+/// What some programs write before the first line of a text in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// Whether a line that is no record may have one in it.
 pub(crate) fn may_have_record(line: &[u8]) -> bool {
     memmem::find(line, b"audit(").is_some() || line.starts_with(b"_AUDIT_")
@@ -16,8 +19,11 @@ pub(crate) fn may_have_record(line: &[u8]) -> bool {
 /// The record behind a prefix, and the host that the prefix names. The record may lack `msg=`, as in the kernel's log.
 pub(crate) fn record(line: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
     let window = &line[..line.len().min(PREFIX_BYTES_MAX)];
+    let is_begin = |at: usize| {
+        at == 0 || matches!(window[at - 1], b' ' | b':' | b'\t') || &window[..at] == BYTE_ORDER_MARK
+    };
     let is_record = |at: &usize| {
-        let is_word = *at == 0 || matches!(window[*at - 1], b' ' | b':' | b'\t' | b'"');
+        let is_word = is_begin(*at) || window[*at - 1] == b'"';
         let rest = &window[at + b"type=".len()..];
         let stamp = memchr::memchr(b' ', rest).map(|blank| &rest[blank + 1..]);
         let starts =
@@ -27,7 +33,7 @@ pub(crate) fn record(line: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
 
     let at = memmem::find_iter(window, b"type=").find(is_record)?;
     let node = memmem::rfind(&window[..at], b"node=");
-    let node = node.filter(|node| *node == 0 || matches!(window[*node - 1], b' ' | b':' | b'\t'));
+    let node = node.filter(|node| is_begin(*node));
     match node {
         Some(node) => Some((None, &line[node..])),
         None => Some((host(&window[..at]), &line[at..])),

@@ -2,8 +2,9 @@
 
 use crate::facts::{Facts, Wanted};
 use crate::number::unescape;
+use crate::usual::path_fields;
 use crate::walk::{find_from, Text};
-use crate::{kind, own, Dialect, Event, EventView};
+use crate::{kind, own, Dialect, Event, EventView, Machine};
 use abi::record_type as kinds;
 use std::borrow::Cow;
 
@@ -115,10 +116,13 @@ impl<'e> Row<'e> {
                     cwd = value(record.text, b" cwd=");
                     continue;
                 }
-                kinds::PATH => (
-                    value(record.text, b" name="),
-                    word(record.text, b" nametype=").unwrap_or_default(),
-                ),
+                kinds::PATH => match path_fields(record.text) {
+                    Some([name, _, _, role]) => (value_at(name.1), role.1),
+                    None => (
+                        value(record.text, b" name="),
+                        word(record.text, b" nametype=").unwrap_or_default(),
+                    ),
+                },
                 _ if kind::is_of_call(record.kind) => continue,
                 _ => {
                     for path in own::paths(&record) {
@@ -217,8 +221,8 @@ fn word<'e>(text: &'e [u8], field: &[u8]) -> Option<&'e [u8]> {
 
 /// Name of a system call, or its number if there is no name; `None` for no call.
 pub(crate) fn call_name(arch: u32, number: i32) -> Option<Cow<'static, str>> {
+    let name = crate::interpret::call_name(Machine::of_elf(arch), number, Dialect::Own);
     let number = u32::try_from(number).ok()?;
-    let name = abi::Arch::from_audit_arch(arch).and_then(|arch| abi::syscall_name(arch, number));
     Some(name.map_or_else(|| number.to_string().into(), Cow::Borrowed))
 }
 

@@ -7,7 +7,7 @@ use crate::fields::{Field, Fields};
 use crate::near::near;
 use crate::walk::Text;
 use abi::record_type as kinds;
-use memchr::memchr;
+use memchr::{memchr, memrchr};
 
 /// A SYSCALL record: the call, and who made it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,9 +77,11 @@ impl UsualCall {
         let exit = rest.value(b"exit=")?;
         let exit = std::str::from_utf8(exit).ok()?.parse().ok()?;
 
-        for name in [&b"a0="[..], b"a1=", b"a2=", b"a3=", b"items="] {
+        // Each with its own length, which the compiler knows: a call of memcmp would take longer than comparing does.
+        for name in [b"a0=", b"a1=", b"a2=", b"a3="] {
             rest.value(name)?;
         }
+        rest.value(b"items=")?;
 
         rest.0.starts_with(CALLER[0]).then_some(UsualCall {
             arch,
@@ -109,6 +111,17 @@ impl UsualCall {
         next_field(text, key)
             .is_none()
             .then_some(CallerPlaces { values, label, key })
+    }
+
+    /// Index of the blank before the key, which ends `text`, the text of the record. `None` if no single field does so.
+    pub(crate) fn key_at(&self, text: &[u8]) -> Option<usize> {
+        let blank = memrchr(b' ', text).filter(|blank| *blank > self.caller_at)?;
+        let value = text[blank + 1..].strip_prefix(b"key=")?;
+        match value {
+            [b'"', key @ .., b'"'] => memchr(b'"', key).is_none().then_some(blank),
+            [b'"' | b'\'', ..] => None,
+            _ => Some(blank),
+        }
     }
 
     /// The call of an event whose records are all of that call, the first of them SYSCALL.
@@ -147,6 +160,38 @@ pub(crate) fn owner_at(text: &[u8]) -> Option<usize> {
     text[at..].starts_with(b"dev=").then_some(at)
 }
 
+/// The fields of a PATH record that say which file it is and what became of it: `name`, `inode`, `mode` and `nametype`,
+/// with their values as the record has them. `None` if it is not in the kernel's form, or a value has a blank.
+pub(crate) fn path_fields(text: &[u8]) -> Option<[(&'static [u8], &[u8]); 4]> {
+    let mut at = body(text)?;
+    let mut value = |name: &[u8]| {
+        let place = behind(text, at, name)?;
+        let end = near(b' ', &text[place..]).map_or(text.len(), |length| place + length);
+        at = (end + 1).min(text.len());
+        // A quote that is not closed before the blank.
+        let is_whole = text[place] != b'"' || (end > place + 1 && text[end - 1] == b'"');
+        (end > place && is_whole).then(|| &text[place..end])
+    };
+
+    value(b"item=")?;
+    let (name, inode) = (value(b"name=")?, value(b"inode=")?);
+    value(b"dev=")?;
+    let mode = value(b"mode=")?;
+    for other in [&b"ouid="[..], b"ogid=", b"rdev="] {
+        value(other)?;
+    }
+    // Only of hosts with labels.
+    let _ = value(b"obj=");
+    let role = value(b"nametype=")?;
+
+    Some([
+        (b"name", name),
+        (b"inode", inode),
+        (b"mode", mode),
+        (b"nametype", role),
+    ])
+}
+
 /// Index behind `name`, if it stands at `at`, and does not begin a text with fields of its own.
 fn behind(text: &[u8], at: usize, name: &[u8]) -> Option<usize> {
     let rest = text[at..].strip_prefix(name)?;
@@ -164,8 +209,12 @@ struct RestOfRecord<'e>(&'e [u8]);
 
 impl<'e> RestOfRecord<'e> {
     /// The value of the field that comes next, which has a blank behind it.
-    fn value(&mut self, name: &[u8]) -> Option<&'e [u8]> {
-        let rest = self.0.strip_prefix(name)?;
+    #[inline]
+    fn value<const N: usize>(&mut self, name: &[u8; N]) -> Option<&'e [u8]> {
+        let (first, rest) = self.0.split_first_chunk::<N>()?;
+        if first != name {
+            return None;
+        }
         let end = near(b' ', rest)?;
         let value = &rest[..end];
         self.0 = &rest[end + 1..];
@@ -174,7 +223,8 @@ impl<'e> RestOfRecord<'e> {
         (first.is_ascii_alphanumeric() || *first == b'-').then_some(value)
     }
 
-    fn number(&mut self, name: &[u8], base: u32) -> Option<u32> {
+    #[inline]
+    fn number<const N: usize>(&mut self, name: &[u8; N], base: u32) -> Option<u32> {
         number_of(self.value(name)?, base)
     }
 }

@@ -4,17 +4,13 @@
 //! them from beginning to end.
 
 use super::options::ReportOptions;
-use crate::interrupt::is_interrupted;
 use crate::search_command::logs::{Defaults, Input};
-use crate::search_command::pieces::{pieces, plain_files, processors, Failed, Piece};
-use anyhow::{Context, Result};
-use query::report::runs::{Extent, Part, Reading};
+use crate::search_command::ordered::{each_piece, threads_for};
+use crate::search_command::pieces::plain_files;
+use anyhow::Result;
+use query::report::runs::{Part, Reading};
 use query::report::Summary;
 use query::Dialect;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
-/// Bytes of a part. A thread holds one at a time; the times of each are kept.
-const PART_BYTES: u64 = 4 << 20;
 
 /// A report, and the times of the log in seconds and milliseconds.
 pub(super) struct Parts {
@@ -48,81 +44,22 @@ pub(super) fn summary(
         range: options.range(),
     };
 
-    let pieces = pieces(&files, PART_BYTES);
-    let next = AtomicUsize::new(0);
-    let is_over = AtomicBool::new(false);
-    let work = || {
-        let done = count(&pieces, &next, &is_over, reading, options);
-        if done.is_err() {
-            is_over.store(true, Ordering::Relaxed);
-        }
-        done
+    let workers = (0..threads_for(&files)).map(|_| Summary::new(options.request.clone(), 0));
+    let mut workers: Vec<Summary> = workers.collect();
+    let look = |summary: &mut Summary, number: usize, text: &[u8], part: &mut Part| {
+        summary.set_part(number as u32);
+        let extent = part.events(text, reading, |event| summary.add(event))?;
+        Ok(((), extent))
+    };
+    let Some(extent) = each_piece(&files, reading, &mut workers, look, |()| Ok(()))? else {
+        return Ok(None);
     };
 
-    let threads = processors().min(pieces.len());
-    let results = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-        let mut results = vec![work()];
-        results.extend(others.into_iter().map(|thread| match thread.join() {
-            Ok(result) => result,
-            Err(panic) => std::panic::resume_unwind(panic),
-        }));
-        results
-    });
-
     let mut whole = Summary::new(options.request.clone(), 0);
-    let mut extents = Vec::new();
-    for result in results {
-        match result {
-            Ok((summary, its)) => {
-                whole.merge(summary);
-                extents.extend(its);
-            }
-            Err(Failed::NotOrdered) => return Ok(None),
-            Err(Failed::Io(error)) => return Err(error).context("cannot read the log"),
-        }
-    }
-
-    extents.sort_unstable_by_key(|(number, _)| *number);
-    let mut extent = Extent::default();
-    for (_, next) in extents {
-        if extent.append(next, dialect).is_err() {
-            return Ok(None);
-        }
-    }
-
+    workers.into_iter().for_each(|its| whole.merge(its));
     Ok(Some(Parts {
         summary: whole,
         first: extent.first_record.unwrap_or((0, 0)),
         last: extent.last_inside.unwrap_or((0, 0)),
     }))
-}
-
-type Counted = (Summary, Vec<(usize, Extent)>);
-
-/// Counts parts until there is none left.
-fn count(
-    pieces: &[Piece<'_>],
-    next: &AtomicUsize,
-    is_over: &AtomicBool,
-    reading: Reading,
-    options: &ReportOptions,
-) -> Result<Counted, Failed> {
-    let mut summary = Summary::new(options.request.clone(), 0);
-    let mut extents = Vec::new();
-    let mut part = Part::default();
-    let mut buffer = Vec::new();
-
-    while !is_over.load(Ordering::Relaxed) && !is_interrupted() {
-        let number = next.fetch_add(1, Ordering::Relaxed);
-        let Some(piece) = pieces.get(number) else {
-            break;
-        };
-        let text = piece.read(&mut buffer, reading)?;
-        summary.set_part(number as u32);
-        let extent = part.events(text, reading, |event| summary.add(event))?;
-        extents.push((number, extent));
-    }
-
-    Ok((summary, extents))
 }

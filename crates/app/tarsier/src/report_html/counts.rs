@@ -73,16 +73,18 @@ pub(super) fn in_order(
     };
 
     let mut counted = PageCounts::default();
-    let look = |digester: &mut Digester, text: &[u8], part: &mut Part| {
+    let look = |digester: &mut Digester, _, text: &[u8], part: &mut Part| {
         let mut piece = CountedPiece::begin(digester);
         let extent = part.events(text, reading, |event| piece.add(event, digester))?;
         Ok((piece.end(), extent))
     };
     let workers = (0..threads_for(&files)).map(|_| Digester::default());
-    let workers = workers.collect();
-    let is_done = each_piece(&files, reading, workers, look, |piece| counted.take(piece))?;
+    let mut workers: Vec<Digester> = workers.collect();
+    let read = each_piece(&files, reading, &mut workers, look, |piece| {
+        counted.take(piece)
+    })?;
 
-    Ok(is_done.then_some(counted))
+    Ok(read.map(|_| counted))
 }
 
 /// Counts logs of any form. The inner error is the message for the user.

@@ -20,6 +20,7 @@ use cli::VerifyArgs;
 use journal::seal::verify::End;
 use options::PageOptions;
 use page::{About, Seal};
+use query::report::NONE_FOUND;
 use query::time::{use_environment, Locale};
 use query::Dialect;
 use rustix::fs::{Mode, OFlags};
@@ -83,7 +84,16 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
         &options.html,
         &page::page(&counted.summary, &counted.overview.finish(), &about),
     )?;
-    Ok(progress.end().unwrap_or(0))
+    if let Some(status) = progress.end() {
+        return Ok(status);
+    }
+
+    // As the other reports: a page about nothing is no success.
+    if counted.summary.count().events == 0 {
+        report!("{}", NONE_FOUND.trim_end());
+        return Ok(FAILED);
+    }
+    Ok(0)
 }
 
 fn now_ms() -> u64 {

@@ -417,7 +417,7 @@ fn set_call(filter: &mut Filter, word: &mut Words<'_>, dialect: Dialect) -> Resu
                 filter.kinds.extend(kinds(text, dialect)?);
             }
         }
-        "-sc" | "--syscall" => syscall(filter, word)?,
+        "-sc" | "--syscall" => syscall(filter, word, dialect)?,
         "--arch" => arch(filter, word, dialect)?,
         _ => return Ok(false),
     }
@@ -484,13 +484,25 @@ fn valid_kinds(dialect: Dialect) -> String {
     format!("Valid message types are: ALL {names}")
 }
 
-fn syscall(filter: &mut Filter, word: &mut Words<'_>) -> Result<()> {
+fn syscall(filter: &mut Filter, word: &mut Words<'_>, dialect: Dialect) -> Result<()> {
     let text = word.value()?;
     if starts_with_digit(text) {
         let number = leading(text).ok_or_else(|| {
             format!("Syscall numeric conversion error ({OUT_OF_RANGE}) for {text}")
         })?;
         filter.syscall = Some(number as i32);
+        return Ok(());
+    }
+
+    // The same call has another number on another machine, and the log may be from any.
+    if dialect == Dialect::Own && filter.arch.is_none() {
+        let known = Arch::EVERY
+            .iter()
+            .any(|arch| abi::syscall_number(*arch, text).is_some());
+        if !known && !abi::has_read_only_syscall(text) {
+            return Err(format!("Syscall {text} not found").into());
+        }
+        filter.call = Some(text.to_owned());
         return Ok(());
     }
 

@@ -42,16 +42,17 @@ pub(super) fn read(results: &mut Results, input: &Input, reading: Reading) -> Re
 
     let mut order = InOrder::new(reading.timeout_s);
     let workers = workers.into_iter().map(|worker| (worker, Event::default()));
-    let look = |(worker, event): &mut (Worker, Event), text: &[u8], part: &mut Part| {
+    let mut workers: Vec<_> = workers.collect();
+    let look = |(worker, event): &mut (Worker, Event), _, text: &[u8], part: &mut Part| {
         let mut found = PieceEvents::default();
         let each = |view: EventView<'_>| worker.event(view, event, &mut found);
         let extent = part.events(text, reading, each)?;
         Ok((found, extent))
     };
-    let is_done = each_piece(&files, reading, workers.collect(), look, |found| {
+    let read = each_piece(&files, reading, &mut workers, look, |found| {
         Ok(order.add(found, results)?)
     })?;
-    if !is_done {
+    if read.is_none() {
         return Ok(Outcome::Again(order.count()));
     }
 
@@ -64,19 +65,19 @@ pub(crate) fn threads_for(files: &[(File, u64)]) -> usize {
     processors().min(pieces(files, PIECE_BYTES).len())
 }
 
-/// Gives the pieces of all files to threads. `look` makes something of the text of a piece, for which it has the state of
-/// its thread; `take` takes it, in the order of the log. False if the events of a piece cannot be told from those of
-/// others; all has to be read again then, from the beginning and otherwise.
+/// Gives the pieces of all files to threads. `look` makes something of the number and the text of a piece, for which it has
+/// the state of its thread; `take` takes it, in the order of the log. Returns the times of the log; `None` if the events of
+/// a piece cannot be told from those of others: all has to be read again then, from the beginning and otherwise.
 ///
 /// # Errors
 /// A log cannot be read, or the error of `take`.
 pub(crate) fn each_piece<W: Send, T: Send>(
     files: &[(File, u64)],
     reading: Reading,
-    workers: Vec<W>,
-    look: impl Fn(&mut W, &[u8], &mut Part) -> Result<(T, Extent), NotOrdered> + Sync,
+    workers: &mut [W],
+    look: impl Fn(&mut W, usize, &[u8], &mut Part) -> Result<(T, Extent), NotOrdered> + Sync,
     take: impl FnMut(T) -> Result<()>,
-) -> Result<bool> {
+) -> Result<Option<Extent>> {
     let pieces = pieces(files, PIECE_BYTES);
     let queue = Queue::new(&pieces, workers.len());
     std::thread::scope(|scope| {
@@ -98,7 +99,7 @@ fn gather<T>(
     queue: &Queue<'_, T>,
     reading: Reading,
     mut take: impl FnMut(T) -> Result<()>,
-) -> Result<bool> {
+) -> Result<Option<Extent>> {
     let mut extent = Extent::default();
     for number in 0..queue.pieces.len() {
         if is_interrupted() {
@@ -107,17 +108,17 @@ fn gather<T>(
         let (found, next) = match queue.take(number) {
             Some(Ok(searched)) => searched,
             Some(Err(Failed::Io(error))) => return Err(error).context("cannot read the log"),
-            Some(Err(Failed::NotOrdered)) | None => return Ok(false),
+            Some(Err(Failed::NotOrdered)) | None => return Ok(None),
         };
 
         // A piece is in order by itself; whether it belongs behind the others shows only here.
         if extent.append(next, reading.dialect).is_err() {
-            return Ok(false);
+            return Ok(None);
         }
         take(found)?;
     }
 
-    Ok(true)
+    Ok(Some(extent))
 }
 
 impl Sink for Results {
@@ -226,14 +227,14 @@ impl<T> Drop for Guard<'_, T> {
 /// Looks at pieces until there is none left.
 fn work<W, T>(
     queue: &Queue<'_, T>,
-    mut worker: W,
+    worker: &mut W,
     reading: Reading,
-    look: impl Fn(&mut W, &[u8], &mut Part) -> Result<(T, Extent), NotOrdered>,
+    look: impl Fn(&mut W, usize, &[u8], &mut Part) -> Result<(T, Extent), NotOrdered>,
 ) {
     let (mut part, mut buffer) = (Part::default(), Vec::new());
     while let Some((number, piece)) = queue.next() {
         let text = piece.read(&mut buffer, reading);
-        let found = text.and_then(|text| Ok(look(&mut worker, text, &mut part)?));
+        let found = text.and_then(|text| Ok(look(worker, number, text, &mut part)?));
         queue.put(number, found);
     }
 }

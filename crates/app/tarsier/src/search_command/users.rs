@@ -79,12 +79,21 @@ fn protocols() -> &'static HashMap<i32, Vec<u8>> {
     })
 }
 
+/// The name of a network interface.
+fn interface(number: u32) -> Option<Vec<u8>> {
+    use rustix::net::{netdevice, socket, AddressFamily, SocketType};
+    let any = socket(AddressFamily::UNIX, SocketType::DGRAM, None).ok()?;
+    let name = netdevice::index_to_name(&any, number).ok()?;
+    Some(name.into_bytes())
+}
+
 /// Names that this machine has for ids.
 pub(crate) fn names() -> MachineNames {
     MachineNames {
         user: user_name,
         group: group_name,
         protocol: |number| protocols().get(&number).cloned(),
+        interface,
         user_id: |name| user_id(std::str::from_utf8(name).ok()?),
     }
 }

@@ -155,6 +155,64 @@ fn directories_of_hosts_give_each_its_name() {
 }
 
 #[test]
+fn hosts_are_told_apart_by_where_their_directories_differ() {
+    let dir = TempDir::new().expect("a directory");
+    for (host, serial) in [("backup/db1", 1), ("backup/web1/var/log/audit", 2)] {
+        let directory = dir.path().join(host);
+        fs::create_dir_all(&directory).expect("made");
+        fs::write(directory.join("audit.log"), login(serial)).expect("written");
+    }
+    fs::write(dir.path().join("backup/db1/old.log"), login(3)).expect("written");
+    let archive = dir.path().join("all.tar");
+    let made = Command::new("tar")
+        .args(["-cf", archive.to_str().expect("text"), "./backup"])
+        .current_dir(dir.path())
+        .status();
+    assert!(made.is_ok_and(|status| status.success()), "tar(1)");
+
+    let directory = dir.path().join("backup");
+    let directory = directory.to_str().expect("text");
+    for input in [directory, archive.to_str().expect("text")] {
+        let raw = printed(&["-if", input, "-r"]);
+        let nodes: Vec<_> = raw
+            .lines()
+            .map(|line| &line[..line.find(' ').unwrap_or(0)])
+            .collect();
+        assert_eq!(nodes, ["node=db1", "node=web1"], "{input}");
+    }
+    let asked = output(&mut search(&["-if", directory, "-r"]));
+    let said = String::from_utf8_lossy(&asked.stderr).into_owned();
+    assert!(said.contains("old.log: it has audit records"), "{said}");
+}
+
+#[test]
+fn a_mark_of_utf_8_does_not_hide_the_first_record() {
+    let dir = TempDir::new().expect("a directory");
+    let path = dir.path().join("audit.log");
+    for node in ["", "node=web1 "] {
+        let text = ["\u{feff}", node, &login(1), node, &login(2)].concat();
+        fs::write(&path, text).expect("written");
+        assert_eq!(events_of(&path), [1, 2]);
+    }
+}
+
+#[test]
+fn a_page_about_nothing_is_no_success() {
+    let dir = TempDir::new().expect("a directory");
+    let (log, page) = (dir.path().join("audit.log"), dir.path().join("page.html"));
+    fs::write(&log, "").expect("written");
+    let args = [
+        "--html",
+        page.to_str().expect("text"),
+        "-if",
+        log.to_str().expect("text"),
+    ];
+    let made = output(&mut report(&args));
+    assert_eq!(made.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&made.stderr).contains("no events"));
+}
+
+#[test]
 fn archives_of_a_report_are_read_oldest_first() {
     let dir = TempDir::new().expect("a directory");
     let root = dir.path().join("sosreport-web1/var/log/audit");

@@ -11,7 +11,6 @@ use crate::usual::{caller_names, UsualCall};
 use crate::{kind, time, Dialect};
 use abi::record_type as kinds;
 use std::io::Write;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// Further columns.
@@ -116,10 +115,19 @@ impl Columns {
     ) -> Vec<&'static str> {
         self.begin(out);
         interpreter.begin_event();
-        let call = self.usual_call(event, interpreter);
+        if let Some(call) = self.usual_call(event, interpreter) {
+            let dialect = interpreter.dialect();
+            let records = event.records();
+            let records: Vec<_> = records
+                .map(|record| OnDemand::of_call(record, dialect))
+                .collect();
+            let untold = self.group(&records, event, Some(&call), interpreter, out);
+            return untold.into_iter().collect();
+        }
+
         super::groups(event, interpreter)
             .iter()
-            .filter_map(|group| self.group(group, event, call.as_ref(), interpreter, out))
+            .filter_map(|group| self.group(group, event, None, interpreter, out))
             .collect()
     }
 
@@ -130,8 +138,6 @@ impl Columns {
         }
         let call = UsualCall::of_event(event.view())?;
         let record = event.records().next()?;
-        let places = call.caller(record.text)?;
-
         let name = call_name(&call, record.names, interpreter);
         // Such a call stands for several others, by its first argument.
         if matches!(&name[..], b"socketcall" | b"ipc") {
@@ -140,15 +146,15 @@ impl Columns {
         Some(KnownCall {
             name,
             is_success: call.is_success,
-            caller: self.caller(event, call.caller_at..places.key(), interpreter)?,
+            caller: self.caller(event, &call, interpreter)?,
         })
     }
 
-    /// The cells about who made a call, which stands in its record at `at`, before the key of the rule.
+    /// The cells about who made a call, which stands in its record before the key of the rule.
     fn caller(
         &mut self,
         event: &Event,
-        at: Range<usize>,
+        call: &UsualCall,
         interpreter: &Interpreter,
     ) -> Option<Arc<CallerCells>> {
         let record = event.records().next()?;
@@ -156,14 +162,16 @@ impl Columns {
         let end = if self.extra.keys {
             record.text.len()
         } else {
-            at.end
+            call.key_at(record.text)?
         };
-        let key: MemoKey<'_> = [&record.text[at.start..end], names];
+        let key: MemoKey<'_> = [&record.text[call.caller_at..end], names];
         let slot = self.callers.place(key);
         if let Some(cells) = self.callers.get(slot, key) {
             return Some(Arc::clone(cells));
         }
 
+        // What is kept was in the usual form, so are the same bytes.
+        call.caller(record.text)?;
         let cells = Arc::new(CallerCells::of(event, record, interpreter)?);
         // What is forgotten can be found again.
         drop(self.callers.put(slot, key, Arc::clone(&cells)));
@@ -277,20 +285,20 @@ struct Line<'l, 'c, 'e> {
 impl Line<'_, '_, '_> {
     fn write(&mut self, normal: &Normal, call: Option<&KnownCall>, extra: Extra) {
         let action = normal.action.as_deref();
-        self.text(normal.kind.unwrap_or("unknown").as_bytes());
+        self.word(normal.kind.unwrap_or("unknown"));
         match call {
             Some(call) => {
                 let caller = &call.caller;
                 for cell in [&caller.session, &caller.subject, &caller.acting] {
                     self.out.extend_from_slice(cell);
                 }
-                self.text(caller.account.as_bytes());
+                self.word(caller.account);
             }
             None => {
                 self.field(normal.session);
                 self.subject(normal.subject.id);
                 self.field(normal.subject.acting);
-                self.text(normal.subject.account.unwrap_or_default().as_bytes());
+                self.word(normal.subject.account.unwrap_or_default());
             }
         }
 
@@ -326,7 +334,7 @@ impl Line<'_, '_, '_> {
             self.label(&normal.object.fields, b"obj");
         }
 
-        self.text(normal.object.thing.name().as_bytes());
+        self.word(normal.object.thing.name());
         self.cell(normal.how.as_deref().unwrap_or_default());
         if extra.keys {
             self.out.push(b',');
@@ -360,6 +368,12 @@ impl Line<'_, '_, '_> {
 
     fn text(&mut self, text: &[u8]) {
         self.cell(text);
+        self.out.push(b',');
+    }
+
+    /// A cell with a word that is not the log's, and needs no quotes.
+    fn word(&mut self, word: &'static str) {
+        self.out.extend_from_slice(word.as_bytes());
         self.out.push(b',');
     }
 

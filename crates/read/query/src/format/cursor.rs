@@ -4,7 +4,7 @@
 //! depends on what was looked for before.
 
 use super::on_demand::OnDemand;
-use crate::interpret::{field_type, Field, FieldType, Interpreter};
+use crate::interpret::{field_type, is_missing, Field, FieldType, Interpreter};
 use crate::number::signed_decimal;
 use crate::Dialect;
 
@@ -23,6 +23,8 @@ pub(crate) struct Cursor<'c, 'e> {
     fields: Vec<usize>,
     /// auparse finds nothing in events of second 0 of 1970.
     is_blind: bool,
+    /// To auparse, a text without digits is the number 0.
+    is_compat: bool,
 }
 
 impl<'c, 'e> Cursor<'c, 'e> {
@@ -32,6 +34,7 @@ impl<'c, 'e> Cursor<'c, 'e> {
             at: Some(0),
             fields: vec![0; records.len()],
             is_blind: sec == 0 && dialect.is_compat(),
+            is_compat: dialect.is_compat(),
         }
     }
 
@@ -166,9 +169,11 @@ impl<'c, 'e> Cursor<'c, 'e> {
 
     /// The value as a decimal number of 32 bits; `None` if it is out of range or there is none.
     pub(crate) fn number(&self) -> Option<i32> {
-        signed_decimal(self.value()?)
-            .ok()
-            .map(|number| number as i32)
+        let value = self.value()?;
+        if !self.is_compat && is_missing(value) {
+            return None;
+        }
+        signed_decimal(value).ok().map(|number| number as i32)
     }
 
     /// The meaning of the value.

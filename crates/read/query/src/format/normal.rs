@@ -125,6 +125,9 @@ impl<'c, 'e> Finder<'c, 'e> {
     /// Notes the kind of account that the cursor's field names. False if it names none.
     pub(super) fn account(&mut self) -> bool {
         let id = match self.cursor.field_type() {
+            FieldType::Uid if self.interpreter.dialect() == Dialect::Own => {
+                self.cursor.number().map(|id| id as u32)
+            }
             FieldType::Uid => Some(self.cursor.number().unwrap_or(-1) as u32),
             _ if self.cursor.name() == Some(b"acct") => self.interpreter.user_id(&self.meaning()),
             _ => None,

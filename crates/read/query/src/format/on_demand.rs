@@ -3,6 +3,7 @@
 use crate::event::Record;
 use crate::interpret::RecordFields;
 use crate::Dialect;
+use abi::record_type as kinds;
 use std::cell::OnceCell;
 use std::ops::Deref;
 
@@ -36,6 +37,18 @@ impl<'e> OnDemand<'e> {
 }
 
 impl<'e> OnDemand<'e> {
+    /// A record behind that of a call, of which nothing is asked but which files it is about.
+    pub(crate) fn of_call(record: Record<'e>, dialect: Dialect) -> OnDemand<'e> {
+        let path = (record.kind == kinds::PATH).then(|| RecordFields::of_path(&record));
+        OnDemand {
+            // The log's reader knows the type by the whole first word, as the fields would.
+            kind: record.kind,
+            record,
+            dialect,
+            fields: path.flatten().map_or_else(OnceCell::new, OnceCell::from),
+        }
+    }
+
     /// The type as the log has it.
     pub(crate) fn type_name(&self) -> &'e [u8] {
         self.record.type_name()

@@ -153,6 +153,23 @@ impl<'e> RecordFields<'e> {
         fields
     }
 
+    /// Takes apart what says which file a PATH record is about, and leaves the other fields out. `None` if the record is
+    /// not in the kernel's form.
+    pub(crate) fn of_path(record: &Record<'e>) -> Option<RecordFields<'e>> {
+        let fields = crate::usual::path_fields(record.text)?;
+        let field = |(name, value)| Field {
+            name,
+            value: Cow::Borrowed(trimmed(value)),
+        };
+        Some(RecordFields {
+            kind: record.kind,
+            syscall: -1,
+            fields: fields.map(field).into(),
+            names: record.names.and_then(Interpretations::read),
+            ..RecordFields::default()
+        })
+    }
+
     /// The value of the first field `name`.
     pub fn get(&self, name: &[u8]) -> Option<&[u8]> {
         self.fields
@@ -362,5 +379,49 @@ mod tests {
         let values: Vec<_> = (0..4).map(|nth| several.nth(b"uid", nth)).collect();
         let wanted = [Some(&b"\"a=b\""[..]), Some(b""), Some(b"d"), None];
         assert_eq!(values, wanted);
+    }
+
+    #[test]
+    fn the_fields_of_a_file_are_those_of_the_whole_record() {
+        const PATH: &str = "type=PATH msg=audit(1.2:3): item=0 name=\"/a\" inode=5 dev=fe:00 \
+                            mode=0100644 ouid=0 ogid=0 rdev=00:00 obj=a:b:c:s0 nametype=NORMAL \
+                            cap_fp=0 cap_frootid=0";
+        let mut usual = 0;
+        for (from, to) in [
+            ("", ""),
+            (" obj=a:b:c:s0", ""),
+            (" cap_fp=0 cap_frootid=0", ""),
+            ("\"/a\"", "2F612062"),
+            ("\"/a\"", "(null)"),
+            ("\"/a\"", "\"/a,\""),
+            ("\"/a\"", "\"/a b\""),
+            ("\"/a\"", "\"/a"),
+            ("\"/a\"", "\""),
+            ("\"/a\"", "'/a"),
+            ("\"/a\"", ""),
+            ("NORMAL", "NORMAL,"),
+            ("inode=5", "inode=5:"),
+            ("inode=5 ", ""),
+            ("item=0", "item=0 name=\"/b\""),
+            ("rdev=00:00", "rdev=00:00 x=y"),
+            ("type=PATH", "node=a type=PATH"),
+        ] {
+            let text = PATH.replacen(from, to, 1);
+            let record = Record {
+                kind: kinds::PATH,
+                text: text.as_bytes(),
+                names: None,
+            };
+            let whole = RecordFields::read(&record, Dialect::Own);
+            let Some(short) = RecordFields::of_path(&record) else {
+                continue;
+            };
+            usual += 1;
+            assert_eq!(short.kind, whole.kind);
+            for field in &short.fields {
+                assert_eq!(Some(&*field.value), whole.get(field.name), "{text}");
+            }
+        }
+        assert_eq!(usual, 9);
     }
 }

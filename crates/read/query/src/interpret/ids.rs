@@ -64,6 +64,11 @@ impl IdNames {
         id
     }
 
+    /// Names of this machine for what is no id.
+    pub(super) fn machine(&self) -> &MachineNames {
+        &self.machine
+    }
+
     pub(super) fn uid(&self, value: &[u8], base: u32) -> Meaning {
         Ok(self.user(unsigned(value, base)? as u32))
     }
@@ -142,7 +147,7 @@ fn is_in_compat(arch: Arch, number: u32) -> bool {
 }
 
 /// The name of a call or of an operation of io_uring. Each dialect has the tables of its time.
-pub(super) fn call_name(machine: Machine, number: i32, dialect: Dialect) -> Option<&'static str> {
+pub(crate) fn call_name(machine: Machine, number: i32, dialect: Dialect) -> Option<&'static str> {
     let number = u32::try_from(number).ok()?;
     match machine {
         Machine::Known(arch) => {
@@ -152,8 +157,74 @@ pub(super) fn call_name(machine: Machine, number: i32, dialect: Dialect) -> Opti
             abi::syscall_name(arch, number)
         }
         Machine::Uring => abi::uring_op_name(number),
-        Machine::Other | Machine::Unset => None,
+        Machine::Other(arch) => {
+            let name = abi::read_only_syscall_name(arch, number);
+            if dialect.is_compat() {
+                other_of_compat(arch, number, name)
+            } else {
+                name
+            }
+        }
+        Machine::Unset => None,
     }
+}
+
+/// Calls of PowerPC and s390x that the tables of audit 4.0 lack.
+const LACKING_PPC: &[u32] = &[0, 256, 258, 259, 260, 261];
+const LACKING_S390X: &[u32] = &[
+    7, 110, 220, 268, 269, 270, 287, 310, 378, 392, 393, 394, 395, 396, 397, 398, 399, 400, 401,
+    402, 447,
+];
+/// Calls of PowerPC that audit 4.0 names otherwise. Its table is also that of programs of 32 bits.
+#[rustfmt::skip]
+const RENAMED_PPC: &[(u32, &str)] = &[
+    (192, "mmap2"),
+    (193, "truncate64"),
+    (194, "ftruncate64"),
+    (195, "stat64"),
+    (196, "lstat64"),
+    (197, "fstat64"),
+    (204, "fcntl64"),
+    (226, "sendfile64"),
+    (254, "fadvise64_64"),
+    (291, "fstatat64"),
+    (306, "timerfd"),
+    (319, "perf_counter_open"),
+    (403, "clock_gettime64"),
+    (404, "clock_settime64"),
+    (405, "clock_adjtime64"),
+    (406, "clock_getres_time64"),
+    (407, "clock_nanosleep_time64"),
+    (408, "timer_gettime64"),
+    (409, "timer_settime64"),
+    (410, "timerfd_gettime64"),
+    (411, "timerfd_settime64"),
+    (412, "utimensat_time64"),
+    (413, "pselect6_time64"),
+    (414, "ppoll_time64"),
+    (416, "io_pgetevents_time64"),
+    (417, "recvmmsg_time64"),
+    (418, "mq_timedsend_time64"),
+    (419, "mq_timedreceive_time64"),
+    (420, "semtimedop_time64"),
+    (421, "rt_sigtimedwait_time64"),
+    (422, "futex_time64"),
+    (423, "sched_rr_get_interval_time64"),
+];
+
+/// The name that audit 4.0 has for a call of a machine without [`Arch`], whose true name is `name`.
+fn other_of_compat(arch: u32, number: u32, name: Option<&'static str>) -> Option<&'static str> {
+    let is_s390x = other_machine(arch) == Some("s390x");
+    let (lacking, renamed) = if is_s390x {
+        (LACKING_S390X, &[][..])
+    } else {
+        (LACKING_PPC, RENAMED_PPC)
+    };
+    if number > CALL_MAX || lacking.contains(&number) {
+        return None;
+    }
+    let other = renamed.iter().find(|row| row.0 == number);
+    other.map(|row| row.1).or(name)
 }
 
 pub(super) fn syscall(context: &Context<'_>, value: &[u8], dialect: Dialect) -> Vec<u8> {

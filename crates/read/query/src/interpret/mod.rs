@@ -24,8 +24,10 @@ mod paths;
 mod plain;
 mod terminal;
 
+pub(crate) use address::decoded;
 pub use escape::Escape;
 pub use fields::{Field, Interpretations, RecordFields};
+pub(crate) use ids::call_name;
 pub use kinds::{field_type, FieldType};
 pub(crate) use paths::escaped;
 pub(crate) use terminal::keystrokes;
@@ -46,17 +48,20 @@ pub struct MachineNames {
     pub group: fn(u32) -> Option<Vec<u8>>,
     /// Name of an internet protocol.
     pub protocol: fn(i32) -> Option<Vec<u8>>,
+    /// Name of a network interface.
+    pub interface: fn(u32) -> Option<Vec<u8>>,
     /// Id of a user by name.
     pub user_id: fn(&[u8]) -> Option<u32>,
 }
 
 impl MachineNames {
-    /// A machine without users, groups and protocols.
+    /// A machine without users, groups, protocols and interfaces.
     pub fn none() -> MachineNames {
         MachineNames {
             user: |_| None,
             group: |_| None,
             protocol: |_| None,
+            interface: |_| None,
             user_id: |_| None,
         }
     }
@@ -72,8 +77,8 @@ pub enum Machine {
     Known(Arch),
     /// Operations of io_uring.
     Uring,
-    /// An architecture without tables.
-    Other,
+    /// An architecture, by its `arch=`, on which Tarsier does not run.
+    Other(u32),
 }
 
 impl Machine {
@@ -81,7 +86,7 @@ impl Machine {
     pub fn of_elf(number: u32) -> Machine {
         match Arch::from_audit_arch(number) {
             Some(arch) => Machine::Known(arch),
-            None if ids::other_machine(number).is_some() => Machine::Other,
+            None if ids::other_machine(number).is_some() => Machine::Other(number),
             None => Machine::Unset,
         }
     }
@@ -216,6 +221,11 @@ impl Interpreter {
     fn meaning(&self, field: FieldType, context: &Context<'_>, value: &[u8]) -> Vec<u8> {
         use FieldType::*;
 
+        // To C, a text without digits is the number 0: root, read(2), or no error.
+        if self.dialect == Dialect::Own && is_missing(value) {
+            return value.to_vec();
+        }
+
         let converted = match field {
             Uid => self.names.uid(value, 10),
             Gid => self.names.gid(value, 10),
@@ -259,7 +269,11 @@ impl Interpreter {
             Syscall => Ok(ids::syscall(context, value, self.dialect)),
             Escaped | EscapedFile => Ok(self.paths.path(context, value, self.dialect)),
             EscapedKey => Ok(paths::escaped(value, self.dialect)),
-            Sockaddr => Ok(address::socket_address(value, self.dialect)),
+            Sockaddr => Ok(address::socket_address(
+                value,
+                self.dialect,
+                self.names.machine(),
+            )),
             TtyData => Ok(terminal::keystrokes(value)),
             Session if value == b"4294967295" => Ok(b"unset".to_vec()),
             Proctitle => Ok(paths::proctitle(value, self.dialect)),
@@ -287,6 +301,14 @@ impl Interpreter {
             _ => Ok(value.to_vec()),
         }
     }
+}
+
+/// Whether a value says that the record has none.
+pub(crate) fn is_missing(value: &[u8]) -> bool {
+    matches!(
+        value,
+        b"?" | b"(null)" | b"(none)" | b"n/a" | b"unset" | b"unknown"
+    )
 }
 
 fn conversion_error(value: &[u8], has_blank: bool) -> Vec<u8> {

@@ -43,7 +43,7 @@ const AUDIT_KINDS: [i32; 12] = [
     kinds::DAEMON_END,
     kinds::DAEMON_ABORT,
     kinds::DAEMON_CONFIG,
-    1204,
+    kinds::DAEMON_RECONFIG,
     kinds::DAEMON_ERR,
     kinds::CONFIG_CHANGE,
     kinds::FEATURE_CHANGE,

@@ -4,9 +4,9 @@ use super::Request;
 use crate::event::EventView;
 use crate::facts::Facts;
 use crate::filter::UserName;
+use crate::interpret::call_name;
 use crate::number::unescape;
-use crate::Dialect;
-use abi::Arch;
+use crate::{Dialect, Machine};
 use std::collections::HashMap;
 
 /// Gives names to numbers if `-i` asks for it.
@@ -70,10 +70,11 @@ impl Names {
             return name.to_vec();
         }
 
-        let Some(arch) = Arch::from_audit_arch(facts.call.arch) else {
+        let machine = Machine::of_elf(facts.call.arch);
+        if machine == Machine::Unset {
             return b"?".to_vec();
-        };
-        match abi::syscall_name(arch, facts.call.syscall as u32) {
+        }
+        match call_name(machine, facts.call.syscall, self.dialect) {
             Some(name) => name.as_bytes().to_vec(),
             None => number(),
         }

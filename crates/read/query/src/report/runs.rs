@@ -6,6 +6,7 @@
 use crate::enriched::without_separator;
 use crate::event::{EventView, RecordSpan};
 use crate::head::{head, Head, NoHead};
+use crate::near::near;
 use crate::prefix::may_have_record;
 use crate::{kind, Dialect, TimeRange};
 use abi::record_type as kinds;
@@ -372,7 +373,7 @@ fn same_event<'l>(open: &Open<'_>, line: &'l [u8]) -> Option<&'l [u8]> {
         return None;
     }
     let rest = line.strip_prefix(b"type=")?;
-    let end = memchr(b' ', rest)?;
+    let end = near(b' ', rest)?;
     rest[end + 1..]
         .starts_with(open.stamp)
         .then_some(&rest[..end])
