@@ -21,11 +21,12 @@ const HOST_SKIPS: [Skip; 3] = [
     ("x32-", "the kernel has no x32"),
     ("int80-", "no 32-bit entry here"),
 ];
-const GUEST_SKIPS: [Skip; 11] = [
+const GUEST_SKIPS: [Skip; 12] = [
     ("chain-document", "no binfmt_misc: "),
     ("x32-", "the kernel has no x32"),
-    // Since Linux 6.7.
+    // Since Linux 6.7, bind since 6.11.
     ("ring-setsockopt", "the kernel has no operation"),
+    ("ring-bind-dir", "the kernel has no operation"),
     ("ring-getsockopt", "the kernel has no operation"),
     ("exe-btrfs", "no btrfs: "),
     ("path-btrfs", "no btrfs: "),

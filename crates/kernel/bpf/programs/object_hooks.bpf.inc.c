@@ -487,8 +487,9 @@ static __always_inline void note_address(struct object_note *note, __u64 address
 {
 	if (len > sizeof(note->address))
 		len = sizeof(note->address);
-	if (!bpf_probe_read_kernel(note->address, len, (void *)address))
-		note->address_len = len;
+	if (bpf_probe_read_kernel(note->address, len, (void *)address))
+		len = 0;
+	note->address_len = len;
 }
 
 /* A socket address that the kernel has copied from user space. */
@@ -506,7 +507,10 @@ AT_END(move_addr_to_kernel, )
 	return 0;
 }
 
-/* The address of an io_uring operation, which may have been copied at its submission. */
+/*
+ * The address of an io_uring operation, which may have been copied at its submission: the functions have the socket, the
+ * address and its length.
+ */
 #define ADDRESS_HOOK(function)                                                                  \
 	AT_ENTRY(function, )                                                                    \
 	{                                                                                       \
@@ -514,7 +518,7 @@ AT_END(move_addr_to_kernel, )
 			note_of_operation(bpf_get_current_task_btf(), OBJECTS_ADDRESS);         \
                                                                                                 \
 		if (note)                                                                       \
-			note_address(note, argument(ctx, 2, probed), argument(ctx, 1, probed)); \
+			note_address(note, argument(ctx, 1, probed), argument(ctx, 2, probed)); \
 		return 0;                                                                       \
 	}
 
