@@ -244,7 +244,7 @@ fn what_others_change_while_our_rules_are_shown_is_a_change_afterwards() {
     };
     let [ours, theirs, later] = [rule(1), rule(2), rule(3)];
     admin.add_rule(&theirs).unwrap();
-    ownership.show_rules(&[ours.clone()]).unwrap();
+    ownership.show_rules(std::slice::from_ref(&ours)).unwrap();
     assert_eq!(
         ownership.list_change().unwrap().added(),
         Vec::<&Vec<u8>>::new()

@@ -187,7 +187,7 @@ pub(super) fn link(
             items.item(new, NameType::Create, inode)
         }
     } else if let (Some(new), Some(0)) = (&new, event.exit()) {
-        let inode = items.view.inode(&new.path, false);
+        let inode = items.view.made(&new.path);
         items.item(new, NameType::Create, inode);
     } else if let Some(new) = new.filter(|new| refused::has_tried_to_make(event, new)) {
         items.not_made(&new);

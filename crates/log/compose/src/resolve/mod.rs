@@ -228,7 +228,7 @@ impl Resolver {
                 match objects::entry(event, wire::TARSIER_OBJECT_CREATE, 0) {
                     Some(inode) => items.item(&found, NameType::Create, inode),
                     None if succeeded => {
-                        let inode = items.view.inode(&found.path, false);
+                        let inode = items.view.made(&found.path);
                         items.item(&found, NameType::Create, inode);
                     }
                     None if refused::has_tried_to_make(event, &found) => items.not_made(&found),

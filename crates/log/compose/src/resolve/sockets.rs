@@ -120,7 +120,7 @@ fn add_one(
         AddressUse::Bound => {
             items.parent(&arg);
             if succeeded {
-                let inode = items.view.inode(&arg.path, false);
+                let inode = items.view.made(&arg.path);
                 items.item(&arg, NameType::Create, inode);
             }
         }
