@@ -52,7 +52,7 @@ fn guide_rules() -> String {
 }
 
 /// utime and stime of a process with all its threads, in ticks.
-fn ticks(pid: u32) -> u64 {
+pub(crate) fn ticks(pid: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it lives");
     let (_, after_comm) = stat.rsplit_once(") ").expect("a comm");
     let fields: Vec<&str> = after_comm.split(' ').collect();

@@ -1,5 +1,6 @@
 //! A process that makes numbered calls all the time, and the search for them in a log.
 
+use crate::at_rest;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::Path;
@@ -51,6 +52,14 @@ impl Caller {
         let mut lines = BufReader::new(out).lines();
         assert!(lines.any(|line| line.is_ok_and(|line| line == "ready")));
         Caller { child, lines }
+    }
+
+    /// Waits until it has had a processor for this many ticks (of 10 ms) more.
+    pub(crate) fn work(&self, ticks: u64) {
+        let end = at_rest::ticks(self.child.id()) + ticks;
+        while at_rest::ticks(self.child.id()) < end {
+            std::thread::sleep(REST);
+        }
     }
 
     /// Ends it. Returns the number of calls it has made.
