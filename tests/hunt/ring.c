@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random operations of io_uring, each in a process of its own: their records have no arguments to tell them apart. */
+#include "../one_operation.h"
 #include "hunt.h"
-#include <linux/io_uring.h>
 #include <linux/openat2.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 
 struct operation {
@@ -27,22 +26,11 @@ static const struct operation operations[] = {
 /* Submits one operation and waits for its result. */
 static int submit(const struct io_uring_sqe *operation)
 {
-	struct io_uring_params params = { 0 };
-	int fd = syscall(SYS_io_uring_setup, 1, &params);
-	size_t size = params.cq_off.cqes + params.cq_entries * sizeof(struct io_uring_cqe) + 4096;
-	char *rings = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd,
-			   IORING_OFF_SQ_RING);
-	struct io_uring_sqe *entry = mmap(NULL, sizeof(*entry), PROT_READ | PROT_WRITE,
-					  MAP_SHARED | MAP_POPULATE, fd, IORING_OFF_SQES);
+	struct one_ring ring;
 
-	if (fd < 0 || rings == MAP_FAILED || entry == MAP_FAILED)
+	if (!one_ring_make(&ring, operation))
 		return -ENOSYS;
-	*entry = *operation;
-	((unsigned *)(rings + params.sq_off.array))[0] = 0;
-	__atomic_store_n((unsigned *)(rings + params.sq_off.tail), 1, __ATOMIC_RELEASE);
-	if (syscall(SYS_io_uring_enter, fd, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0) < 0)
-		return -errno;
-	return ((struct io_uring_cqe *)(rings + params.cq_off.cqes))->res;
+	return one_ring_submit(&ring, 1) < 0 ? -errno : one_ring_result(&ring);
 }
 
 void make_operation(void)

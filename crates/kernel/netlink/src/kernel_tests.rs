@@ -228,12 +228,13 @@ fn what_others_change_while_our_rules_are_shown_is_a_change_afterwards() {
     let mut ownership = take_over(&dir.path().join("audit-state"), false).unwrap();
     let mut admin = AuditSocket::open().unwrap();
     let rule = |number: u32| {
-        const NEVER_EXCLUDE: [u32; 2] = [5, 0];
+        const EXCLUDE: u32 = 5;
+        const NEVER: u32 = 0;
         const UID: u32 = 1;
         const EQUAL: u32 = 0x4000_0000;
 
         let mut words = vec![0; message::RULE_BYTES_MIN / 4];
-        words[..3].copy_from_slice(&[NEVER_EXCLUDE[0], NEVER_EXCLUDE[1], 1]);
+        words[..3].copy_from_slice(&[EXCLUDE, NEVER, 1]);
         words[67] = UID;
         words[67 + 64] = 4_000_000 + number;
         words[67 + 128] = EQUAL;

@@ -114,7 +114,8 @@ impl Ownership {
                 loaded.push(rule.clone());
             }
         }
-        shown.others = known.iter().filter(|rule| !rules.contains(rule)).count();
+        let ours: HashSet<&Vec<u8>> = rules.iter().collect();
+        shown.others = known.iter().filter(|rule| !ours.contains(rule)).count();
 
         self.loaded = loaded;
         self.save()?;

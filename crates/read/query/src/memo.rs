@@ -22,7 +22,7 @@ impl MemoPlace {
         first..first + WAYS
     }
 
-    /// What is compared before the key is; never that of an empty slot.
+    /// The tag, which is compared before the key is; never that of an empty slot.
     fn tag(self) -> u32 {
         (self.0 >> 32) as u32 | 1
     }

@@ -113,7 +113,7 @@ enum Split {
     Single,
     /// The first segment of the upper part.
     Cut(usize),
-    /// Those that differ from most are tested one after the other.
+    /// The segments with another target than most are tested one after the other.
     Sequence,
 }
 

@@ -66,7 +66,7 @@ struct Lengths {
     /// Profiles whose filter is longer here, and by how much at most.
     longer: usize,
     most_longer: usize,
-    /// Of those that decide otherwise: number, length here and of the library.
+    /// Profiles that decide otherwise: their number, the length of their filters here and of the library's.
     others: [usize; 3],
 }
 
