@@ -19,7 +19,7 @@ type Object = (u32, u64);
 /// may be written anew.
 #[derive(Default)]
 pub(super) struct Interpreters {
-    known: HashMap<(Object, Object), Option<Vec<u8>>>,
+    known: HashMap<(Object, Object), Vec<u8>>,
 }
 
 impl Interpreters {
@@ -35,17 +35,17 @@ impl Interpreters {
         let object = |inode: Inode| (inode.dev, inode.ino);
         let key = (object(image), object(loader));
         if let Some(known) = self.known.get(&key) {
-            return known.clone();
+            return Some(known.clone());
         }
 
         let name = loader_in(view, image, path);
-        let name = name.filter(|name| view.inode(name, true).map(object) == Some(key.1));
+        let name = name.filter(|name| view.inode(name, true).map(object) == Some(key.1))?;
         if self.known.len() >= REMEMBERED_MAX {
             self.known.clear();
         }
 
         self.known.insert(key, name.clone());
-        name
+        Some(name)
     }
 }
 
@@ -56,7 +56,7 @@ pub(super) fn loader_in(view: &mut View, image: Inode, path: &[u8]) -> Option<Ve
         dev: image.dev,
         ino: image.ino,
     };
-    elf_interpreter(&view.head(path, Some(of), HEAD_BYTES)?)
+    elf_interpreter(&view.image_head(path, of, HEAD_BYTES)?)
 }
 
 /// The interpreter in the first line of the script `of` at `path` (load_script(), fs/binfmt_script.c); `None` if the
@@ -116,16 +116,60 @@ pub fn elf_interpreter(head: &[u8]) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::static_system::{StaticFile, StaticSystem};
     use std::io::Read;
+    use std::sync::Arc;
 
-    #[test]
-    fn the_loader_of_a_dynamic_program_is_found() {
+    fn own_head() -> Vec<u8> {
         let mut head = Vec::new();
         let file = std::fs::File::open("/proc/self/exe").expect("own executable");
         file.take(HEAD_BYTES.into())
             .read_to_end(&mut head)
             .expect("readable");
+        head
+    }
+
+    fn inode(ino: u64) -> Inode {
+        Inode {
+            ino,
+            ..Inode::default()
+        }
+    }
+
+    #[test]
+    fn an_image_without_a_path_is_read_at_its_process_until_that_ends() {
+        let head = own_head();
         let loader = elf_interpreter(&head).expect("tests are linked dynamically");
+        let loader_path = String::from_utf8(loader.clone()).expect("UTF-8");
+        let file = |ino, contents| StaticFile {
+            inode: inode(ino),
+            contents,
+            ..StaticFile::default()
+        };
+        let name = |exe: Option<u64>| {
+            let mut system = StaticSystem::default();
+            system
+                .files
+                .insert("/proc/self/ns/mnt", file(9, Vec::new()));
+            system
+                .files
+                .insert(loader_path.clone().leak(), file(7, Vec::new()));
+            system.files.insert("/gone", file(8, head.clone()));
+            if let Some(ino) = exe {
+                system.files.insert("/proc/42/exe", file(ino, head.clone()));
+            }
+            let mut view = View::new(Arc::new(system));
+            view.set(9, 42, b"");
+            Interpreters::default().name_of(&mut view, inode(7), inode(5), b"/gone")
+        };
+        assert_eq!(name(Some(5)), Some(loader));
+        assert_eq!(name(Some(6)), None, "it has executed another one since");
+        assert_eq!(name(None), None);
+    }
+
+    #[test]
+    fn the_loader_of_a_dynamic_program_is_found() {
+        let loader = elf_interpreter(&own_head()).expect("tests are linked dynamically");
         assert!(
             loader.starts_with(b"/lib"),
             "{}",
@@ -135,11 +179,7 @@ mod tests {
 
     #[test]
     fn a_cut_or_wrong_image_has_no_loader() {
-        let mut head = Vec::new();
-        let file = std::fs::File::open("/proc/self/exe").expect("own executable");
-        file.take(HEAD_BYTES.into())
-            .read_to_end(&mut head)
-            .expect("readable");
+        let mut head = own_head();
         for len in 0..64 {
             assert_eq!(elf_interpreter(&head[..len]), None);
         }

@@ -6,7 +6,7 @@ use plan::ObjectId;
 use record::record::{FileCaps, Inode};
 use record::Digests;
 use std::borrow::Cow;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::sync::Arc;
 
 /// The file system as one process sees it: `prefix` leads from here to the root directory of the process; `None` if it
@@ -169,8 +169,13 @@ impl View {
     /// The object that the call has made at the absolute path `path`. Where rules name objects, its path decides; to those
     /// that ask for its owner or kind, it is unknown if the look-up is refused.
     pub(super) fn made(&mut self, path: &[u8]) -> Option<Inode> {
+        self.spare(|view| view.inode(path, false))
+    }
+
+    /// Looks something up that no rule needs: a refusal leaves the record without it, and the event as sure as it was.
+    fn spare<T>(&mut self, look: impl FnOnce(&mut View) -> T) -> T {
         let before = self.system.refusals();
-        let found = self.inode(path, false);
+        let found = look(self);
         self.spared += self.system.refusals().saturating_sub(before);
         found
     }
@@ -212,13 +217,15 @@ impl View {
 
     /// `path` without symbolic links; `None` if it cannot be resolved now. `is_proven`: what it leads to is known without it.
     pub(super) fn real_path(&mut self, path: &[u8], is_proven: bool) -> Option<Vec<u8>> {
-        let before = self.system.refusals();
-        let located = self.locate(path);
-        let found = located.and_then(|(system, path)| system.real_path(path));
+        let look = |view: &mut View| {
+            let located = view.locate(path);
+            located.and_then(|(system, path)| system.real_path(path))
+        };
         if is_proven {
-            self.spared += self.system.refusals().saturating_sub(before);
+            self.spare(look)
+        } else {
+            look(self)
         }
-        found
     }
 
     /// File capabilities of the object at `path` (capabilities(7), "File capability extended attribute versioning");
@@ -241,6 +248,23 @@ impl View {
     ) -> Option<Vec<u8>> {
         let (system, path) = self.locate(path)?;
         system.head(path, of, bytes_max)
+    }
+
+    /// The first `bytes_max` bytes of the image `of`, which the process has executed at `path`. Where no path leads to it
+    /// any more, or none ever did (memfd_create(2)), the process has it as long as it runs it.
+    pub(super) fn image_head(
+        &mut self,
+        path: &[u8],
+        of: ObjectId,
+        bytes_max: u32,
+    ) -> Option<Vec<u8>> {
+        self.spare(|view| {
+            let at_path = view.head(path, Some(of), bytes_max);
+            at_path.or_else(|| {
+                let exe = CString::new(format!("/proc/{}/exe", view.pid)).ok()?;
+                view.system.head(&exe, Some(of), bytes_max)
+            })
+        })
     }
 
     /// The digests of the file that was executed at `path`. If `path` cannot be reached, only the process is asked.
