@@ -13,7 +13,7 @@ const RULES: &str = "-a always,exit -F path=/etc/passwd -F perm=wa -F gid=61341 
                      -a always,exit -F path=/etc/hosts -F perm=rwxa -F gid=61341 -k hosts\n";
 
 /// Work as of a package manager, a build and an archive: directories of hundreds of files that are made, linked, replaced
-/// and removed.
+/// and removed, also where there is nothing to do, and the call fails.
 const WORK: &str = "set -e
     cd \"$1\"
     mkdir -p tree/a tree/b
@@ -28,6 +28,10 @@ const WORK: &str = "set -e
         cp tree/a/$i tree/a/$i.new
         mv -f tree/a/$i.new tree/a/$i
         ln -sf ../a/$i tree/b/$i
+        ln -sf ../a/$i tree/b/$i
+        mkdir -p tree/b
+        rm -f tree/b/no tree/no/no
+        mkdir tree/b 2>&- || ln -s $i tree/b/$i 2>&- || mv tree/no no 2>&- || mv tree/a/$i no/no 2>&- || chmod 600 no/no 2>&- || true
         chmod 600 tree/b/$i
         : >tree/b/../a/$i
         rm links/a/$i

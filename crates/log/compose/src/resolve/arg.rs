@@ -233,13 +233,17 @@ impl<'a> Arg<'a> {
 
     /// Absolute path of the directory in which the last name is looked up.
     pub(super) fn directory(&self) -> Vec<u8> {
-        match text::last_component(self.text) {
-            b"." | b".." => {
-                let mut path = Vec::new();
-                text::join(&mut path, &self.base, text::parent_text(self.text));
-                path
-            }
-            _ => text::split(&self.path).0.to_vec(),
+        if self.ends_in_dots() {
+            let mut path = Vec::new();
+            text::join(&mut path, &self.base, text::parent_text(self.text));
+            path
+        } else {
+            text::split(&self.path).0.to_vec()
         }
+    }
+
+    /// Whether the last name is `.` or `..`, so that `path` has another last name, or none.
+    pub(super) fn ends_in_dots(&self) -> bool {
+        matches!(text::last_component(self.text), b"." | b"..")
     }
 }

@@ -2,7 +2,7 @@
 
 use super::arg::Arg;
 use super::calls::{call, LookupOutcome};
-use super::items::{Item, Items};
+use super::items::Items;
 use super::kernel::Kernel;
 use super::{found, objects, reached, refused};
 use abi::exit::{EACCES, EINVAL, ENOENT, EPERM};
@@ -208,11 +208,7 @@ fn leads_nowhere(items: &mut Items, event: &Event<'_>, old_arg: PathArg, old: &A
 /// Item of what a link leads to: an object, or the text of a symbolic link.
 fn link_source(items: &mut Items, event: &Event<'_>, old_arg: PathArg, old: Arg<'_>) {
     if old_arg.use_ == NameUse::SymlinkTarget {
-        items.push(Item {
-            name: Some(old.text.to_vec()),
-            nametype: NameType::Unknown,
-            ..Item::default()
-        });
+        items.named(&old);
     } else if event.object(wire::TARSIER_OBJECT_TARGET, 0).is_some() {
         reached::by_path(items, event, old_arg, old);
     } else {

@@ -9,7 +9,7 @@ use super::text;
 use crate::identify::object;
 use abi::exit::ENOENT;
 use plan::PathArg;
-use record::record::{FileCaps, Inode, NameType};
+use record::record::{Inode, NameType};
 use record::wire::{self, DirPart, Event};
 
 /// Adds the items of a call that executes a program.
@@ -134,16 +134,13 @@ impl Executed<'_> {
         self.items.push(Item {
             name: Some(name.to_vec()),
             path: path.to_vec(),
-            with_dots: Vec::new(),
-            is_real: false,
             inode,
-            behind: None,
             nametype: match inode {
                 Some(_) => NameType::Normal,
                 None => NameType::Unknown,
             },
             existed: inode.is_some(),
-            caps: FileCaps::NONE,
+            ..Item::default()
         });
     }
 
@@ -190,17 +187,15 @@ impl Executed<'_> {
         self.items.push(Item {
             name: Some(name),
             path: path.clone(),
-            with_dots: Vec::new(),
             is_real: runs,
             inode: if runs {
                 Inode::from_wire(&file.inode)
             } else {
                 script.and_then(|script| Inode::from_wire(&script.inode))
             },
-            behind: None,
             nametype: NameType::Normal,
             existed: true,
-            caps: FileCaps::NONE,
+            ..Item::default()
         });
 
         path

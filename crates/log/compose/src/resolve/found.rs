@@ -5,7 +5,7 @@ use super::calls::{call, mounts_on_first, mounts_on_second, moves_directory};
 use super::items::is_link;
 use super::text;
 use super::view::View;
-use abi::exit::EACCES;
+use abi::exit::{EACCES, ENOENT};
 use abi::{NewDirectory, Verb};
 use plan::NameUse;
 use record::record::Inode;
@@ -164,6 +164,13 @@ fn tell_one(view: &mut View, event: &Event<'_>, arg: &Arg<'_>, found: &tarsier_f
 
     if known(wire::TARSIER_FOUND_ABOVE) {
         view.know_above(&arg.path);
+    }
+
+    // Only the call's own result proves it: of another, the way may be gone since.
+    if known(wire::TARSIER_FOUND_MISSING) && event.exit() == Some(ENOENT) {
+        view.know(&arg.directory(), true, None);
+        view.know(&arg.path, false, None);
+        view.know(&arg.path, true, None);
     }
 
     // A rename that leaves the old name as it is has looked both names up, so that they are in the cache.

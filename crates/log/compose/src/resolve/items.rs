@@ -28,6 +28,8 @@ pub struct Item {
     pub nametype: NameType,
     /// Whether the name led to an object, even one that is not known.
     pub existed: bool,
+    /// Whether the kernel has read the name and looked nothing up by it.
+    pub is_text: bool,
     /// File capabilities of the object: the `cap_*` fields.
     pub caps: FileCaps,
 }
@@ -125,14 +127,12 @@ impl Items {
 
         self.list.push(Item {
             name: Some(name),
-            path: text::split(&arg.path).0.to_vec(),
-            with_dots: Vec::new(),
-            is_real: arg.is_real,
+            path: arg.directory(),
+            is_real: arg.is_real && !arg.ends_in_dots(),
             inode,
-            behind: None,
             nametype: NameType::Parent,
             existed: inode.is_some(),
-            caps: FileCaps::NONE,
+            ..Item::default()
         });
     }
 
@@ -145,10 +145,9 @@ impl Items {
             with_dots: arg.with_dots(),
             is_real: arg.is_real,
             inode,
-            behind: None,
             nametype,
             existed: inode.is_some() || matches!(nametype, NameType::Delete | NameType::Create),
-            caps: FileCaps::NONE,
+            ..Item::default()
         });
     }
 
@@ -200,6 +199,7 @@ impl Items {
         self.list.push(Item {
             name: Some(arg.text.to_vec()),
             nametype: NameType::Unknown,
+            is_text: true,
             ..Item::default()
         });
     }
@@ -325,6 +325,16 @@ mod tests {
         assert_eq!(items.list()[0].name.as_deref(), Some(&b"/srv/"[..]));
         items.parent(&arg(b"/srv/a/x", true));
         assert_eq!(last(&items).1, NameType::Unknown);
+    }
+
+    #[test]
+    fn the_directory_of_dots_is_the_one_before_them() {
+        let mut items = items();
+        items.parent(&arg(b"..", false));
+        items.parent(&arg(b"/srv/x/..", false));
+        let paths: Vec<&[u8]> = items.list().iter().map(|item| &item.path[..]).collect();
+        assert_eq!(paths, [&b"/srv"[..], b"/srv/x"]);
+        assert_eq!(last(&items), (None, NameType::Parent, false));
     }
 
     #[test]

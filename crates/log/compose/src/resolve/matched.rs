@@ -127,10 +127,12 @@ impl Matched<'_> {
         let (object, place) = evidence.proofs(item, self.view);
         let is_proven = object > Proven::Later && place > Proven::Later;
         let may_have_led = !item.existed && evidence.may_have_led(item, self.view);
+        // No rule is about a path that has led to nothing.
+        let is_nothing = item.inode.or(item.behind).is_none() && !item.existed && !may_have_led;
         let real = match item.is_real {
             _ if item.path.is_empty() => Some(Vec::new()),
             true => Some([self.root, &item.path].concat()),
-            false => self.canonical(item, is_proven),
+            false => self.canonical(item, is_proven || is_nothing),
         };
 
         Name {

@@ -77,6 +77,7 @@ impl<'e, 'f> Evidence<'e, 'f> {
     pub(super) fn may_have_led(&self, item: &Item, view: &View) -> bool {
         let is_nothing = |follow| view.known(&item.path, follow) == Some(None);
         item.inode.or(item.behind).is_none()
+            && !item.is_text
             && self.has_failed_at_end(item.name.as_deref().unwrap_or_default())
             && !is_nothing(true)
             && !is_nothing(false)
@@ -292,8 +293,9 @@ fn is_cut(object: &ObjectPart<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::static_system::StaticSystem;
     use crate::test_frame::TestFrame;
-    use abi::exit::{EACCES, ENOENT};
+    use abi::exit::{EACCES, EEXIST, ENOENT};
     use zerocopy::IntoBytes;
 
     /// Whether a call on the path `/d/x` that fails so may have found something, of which the programs have found this.
@@ -327,6 +329,24 @@ mod tests {
         assert!(!may_have_found("unlink", 0, EACCES, entry));
         assert!(may_have_found("chown", 0, EACCES, entry), "it is a link");
         assert!(!may_have_found("lchown", 0, EACCES, entry));
+    }
+
+    #[test]
+    fn the_text_of_a_symbolic_link_has_led_to_nothing() {
+        let view = View::new(std::sync::Arc::new(StaticSystem::default()));
+        let mut frame = TestFrame::of_named_call("symlink");
+        frame.header.exit = EEXIST;
+        let bytes = frame.bytes();
+        let event = Event::parse(&bytes).expect("a frame");
+        let shape = &abi::call("symlink").shape;
+        let may_have_led = |is_text| {
+            let item = Item {
+                is_text,
+                ..Item::default()
+            };
+            Evidence::of(&event, shape).may_have_led(&item, &view)
+        };
+        assert_eq!((may_have_led(true), may_have_led(false)), (false, true));
     }
 
     #[test]

@@ -65,11 +65,9 @@ pub(super) fn by_descriptor(items: &mut Items, event: &Event<'_>) {
         name: None,
         is_real: target.is_some() && !path.is_empty(),
         path,
-        with_dots: Vec::new(),
         inode,
-        behind: None,
         nametype: NameType::Normal,
         existed: true,
-        caps: FileCaps::NONE,
+        ..Item::default()
     });
 }
