@@ -176,6 +176,7 @@ const LONG: [PlanLine; 12] = [
             "optimise-icount",
             "changes",
             "floods",
+            "kernel-list",
         ],
     },
     WITHOUT_LOOPS,
