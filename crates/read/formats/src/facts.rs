@@ -46,12 +46,8 @@ impl<'a> Facts<'a> {
         }
 
         // The other end, and the process that acts.
-        let mut peer = peer::of(parsed);
         let host = parsed.node.as_deref().unwrap_or(event.host);
-        if let Some(name) = peer::remote_name(parsed, host, peer.from.contains_key("ip")) {
-            peer.from.insert("hostname".into(), name.into());
-        }
-
+        let peer = peer::of(parsed, host);
         derived.insert(
             "socket".into(),
             peer.socket.map_or(Value::Null, Value::from),

@@ -132,6 +132,10 @@ fn names_file(record: &Object) -> bool {
 
 /// Puts a path, and its parts where it is absolute.
 fn put_path(path: &str, out: &mut Object) {
+    let path = match path.trim_end_matches('/') {
+        "" => path,
+        short => short,
+    };
     if let Some((directory, name)) = path.rsplit_once('/').filter(|(_, name)| !name.is_empty()) {
         let directory = if directory.is_empty() { "/" } else { directory };
         if path.starts_with('/') {

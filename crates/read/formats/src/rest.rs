@@ -60,7 +60,7 @@ pub(crate) fn rest(parsed: &Parsed, placed: &Placed) -> Object {
                         "argv" | "proctitle" | "cwd" => {
                             is_first && placed.process.contains(&name.as_str())
                         }
-                        "key" => parsed.subject("key") == Some(value),
+                        "key" => value.is_array() && parsed.subject("key") == Some(value),
                         "msg" => record.contains_key("msg_fields"),
                         name => {
                             placed.subject.contains(&name) && parsed.subject(name) == Some(value)

@@ -207,8 +207,7 @@ pub(super) fn words(facts: &Facts<'_>) -> Words {
     // Without a word of Auditbeat for the record or call, ours.
     if of_record.is_none() && (!is_call || of_call.is_none()) {
         words.action = facts.action();
-        add(&mut words.categories, facts.act.row().category);
-        words.types = facts.act.row().types.to_vec();
+        add_ours(&mut words, facts.act);
     }
 
     for row in [of_record, of_call].into_iter().flatten() {
@@ -226,8 +225,17 @@ pub(super) fn words(facts: &Facts<'_>) -> Words {
     if words.action.is_empty() {
         words.action = facts.action();
     }
+    // Auditbeat says nothing more of refusals, terminals, labels: no rule compares that.
+    if words.categories.is_empty() {
+        add_ours(&mut words, facts.act);
+    }
 
     words
+}
+
+fn add_ours(words: &mut Words, act: Act) {
+    add(&mut words.categories, act.row().category);
+    words.types = act.row().types.to_vec();
 }
 
 fn add(list: &mut Vec<&'static str>, words: &'static str) {

@@ -12,7 +12,7 @@ use super::facts::Facts;
 use super::parsed::{Object, Reader};
 use super::rest::rest;
 use super::row::{apply, merge, put, Row};
-use super::LogEvent;
+use super::{which, LogEvent};
 use serde_json::{json, Value};
 
 /// Places whose values `related.*` collects, so that one term finds an event by any of its users or addresses.
@@ -95,11 +95,20 @@ fn document(
     put(&mut out, "event.outcome", outcome.into());
 
     // What the act is about comes first: a place that it fills stays filled.
+    let is_login = facts.act.is_login();
     for table in tables(facts.act) {
         apply(table, facts, &mut out);
     }
-    if !facts.act.is_login() {
+    if let Some(table) = socket_table(facts) {
+        apply(table, facts, &mut out);
+    }
+    if asks_for_another(facts) {
+        apply(fields::ASKING, facts, &mut out);
+    } else if !is_login {
         apply(fields::USER, facts, &mut out);
+    }
+    if !is_login {
+        apply(fields::FILESYSTEM, facts, &mut out);
     }
     if facts.find("process.child").is_none() {
         apply(fields::LINEAGE, facts, &mut out);
@@ -109,7 +118,12 @@ fn document(
     }
 
     // Then everything that has no place of its own.
-    let mut others = rest(facts.parsed, &fields::PLACED);
+    let placed = if is_login {
+        &fields::PLACED_OF_LOGIN
+    } else {
+        &fields::PLACED
+    };
+    let mut others = rest(facts.parsed, placed);
     if let Some(paths) = others.remove("paths") {
         put(&mut out, "auditd.paths", paths);
     }
@@ -117,6 +131,23 @@ fn document(
     merge(&mut out, "auditd.data", others);
     relate(&mut out);
     Value::Object(out)
+}
+
+/// The table for the address of the event's call, if the event is about something else: what a policy has decided on it.
+fn socket_table(facts: &Facts<'_>) -> Option<&'static [Row]> {
+    facts.find("socket.type")?;
+    match which::by_call(facts.parsed) {
+        Act::Connect | Act::Send => Some(fields::TO_PEER),
+        Act::Accept | Act::Receive => Some(fields::FROM_PEER),
+        Act::Bind => Some(fields::OWN_SOCKET),
+        _ => None,
+    }
+}
+
+/// Whether a program decides on what somebody else has asked it for: systemd, `uid=` inside of `msg='…'`.
+fn asks_for_another(facts: &Facts<'_>) -> bool {
+    let is_decision = matches!(facts.act, Act::Denied | Act::Permitted);
+    is_decision && facts.find("msg.uid").is_some()
 }
 
 /// Fills `related.*`.
@@ -166,6 +197,8 @@ fn tables(act: Act) -> &'static [&'static [Row]] {
         Connect | Send => &[fields::TO_PEER],
         Accept | Receive => &[fields::FROM_PEER],
         Bind => &[fields::OWN_SOCKET],
+        Denied | Permitted => &[fields::FILE, fields::PORTS],
+        Packet => &[fields::PACKET],
         Rename | Link => &[fields::FILE, fields::ORIGIN],
         Load | Unload => &[fields::MODULE, fields::FILE],
         _ => &[fields::FILE],

@@ -133,6 +133,8 @@ pub(super) fn candidates(facts: &Facts<'_>) -> Vec<(&'static Class, u32)> {
     let fallback = match facts.act {
         // A session changes its own role: no account is named.
         Role => Some((CONFIG, 1)),
+        // A program's keys and sessions are nothing of the kernel.
+        CryptoKey | CryptoSession | CryptoSessionEnd => None,
         _ => FALLBACKS
             .iter()
             .find(|fallback| fallback.0 == row.class)

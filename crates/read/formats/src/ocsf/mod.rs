@@ -79,6 +79,10 @@ fn whole(facts: &Facts<'_>, class: &Class, activity: u32) -> Value {
     }
 
     apply(objects::EVENT, facts, &mut out);
+    // A class is the same on a host whose name nobody said.
+    if class.needs.contains(&"device") && facts.text("event.host").is_none() {
+        put(&mut out, "device.name", "(unknown)".into());
+    }
     put(
         &mut out,
         "metadata.product.version",
@@ -123,7 +127,7 @@ fn identities(name: &str) -> &'static [&'static str] {
         "container" => &["uid"],
         "actor" => &["process", "user", "session"],
         "session" => &["uid", "terminal"],
-        "device" => &["hostname"],
+        "device" => &["hostname", "name"],
         "src_endpoint" | "dst_endpoint" => &["ip", "name", "hostname"],
         _ => &[],
     }
