@@ -5,7 +5,7 @@
 
 use super::act::Act;
 use super::parsed::{text_of, Object, Parsed};
-use serde_json::Value;
+use super::value::Value;
 
 /// Account and group of an event, each with `id` and `name` as far as they are known.
 #[derive(Default)]

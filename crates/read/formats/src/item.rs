@@ -2,8 +2,8 @@
 
 use super::act::Act;
 use super::parsed::{base, known_kind, text_of, Object, Parsed};
+use super::value::Value;
 use abi::{NameUse, NONE};
-use serde_json::Value;
 
 /// The objects of an event.
 #[derive(Default)]
@@ -62,7 +62,7 @@ fn refused(parsed: &Parsed) -> Option<Object> {
     let record = parsed.records.iter().find(|record| names_file(record))?;
     let path = ["path", "file", "name"]
         .iter()
-        .find_map(|field| record.get(*field));
+        .find_map(|field| record.get(field));
     let path = text_of(path.filter(|path| !path.is_null())?);
     let mut out = Object::new();
     if path.starts_with('/') {

@@ -1,7 +1,7 @@
 //! Addresses of an event: of a call's socket, and those that records name as source and destination.
 
 use super::parsed::{kind_of, text_of, Object, Parsed};
-use serde_json::Value;
+use super::value::Value;
 use std::net::IpAddr;
 
 /// The addresses.
@@ -105,7 +105,7 @@ fn end(fields: &Object, address: &str, ports: &[&str]) -> Option<Object> {
     let mut end = Object::new();
     end.insert("ip".into(), ip.to_string().into());
     end.insert("address".into(), text.into());
-    if let Some(port) = ports.iter().find_map(|name| fields.get(*name)) {
+    if let Some(port) = ports.iter().find_map(|name| fields.get(name)) {
         end.insert("port".into(), port.clone());
     }
     Some(end)

@@ -12,26 +12,23 @@ use super::facts::Facts;
 use super::parsed::{Object, Reader};
 use super::rest::rest;
 use super::row::{apply, merge, put, Row};
+use super::value::Value;
 use super::{which, LogEvent};
-use serde_json::{json, Value};
 
 /// Places whose values `related.*` collects, so that one term finds an event by any of its users or addresses.
 const RELATED: [(&str, &[&str]); 3] = [
     (
         "related.user",
         &[
-            "/user/name",
-            "/user/id",
-            "/user/audit/name",
-            "/user/effective/name",
-            "/user/target/name",
+            "user.name",
+            "user.id",
+            "user.audit.name",
+            "user.effective.name",
+            "user.target.name",
         ],
     ),
-    ("related.ip", &["/source/ip", "/destination/ip"]),
-    (
-        "related.hash",
-        &["/file/hash/sha256", "/process/hash/sha256"],
-    ),
+    ("related.ip", &["source.ip", "destination.ip"]),
+    ("related.hash", &["file.hash.sha256", "process.hash.sha256"]),
 ];
 
 /// Fields of a document that are given room at once.
@@ -80,10 +77,10 @@ fn document(
     apply(fields::EVENT, facts, &mut out);
     put(&mut out, "event.dataset", dataset.into());
     if !categories.is_empty() {
-        put(&mut out, "event.category", json!(categories));
+        put(&mut out, "event.category", categories.into());
     }
     if !types.is_empty() {
-        put(&mut out, "event.type", json!(types));
+        put(&mut out, "event.type", types.into());
     }
 
     put(&mut out, "event.action", action.into());
@@ -150,16 +147,22 @@ fn asks_for_another(facts: &Facts<'_>) -> bool {
     is_decision && facts.find("msg.uid").is_some()
 }
 
+/// The value at a place with dots.
+fn at<'d>(document: &'d Object, place: &str) -> Option<&'d Value> {
+    let mut names = place.split('.');
+    let first = document.get(names.next()?);
+    names.fold(first, |value, name| value?.get(name))
+}
+
 /// Fills `related.*`.
 fn relate(out: &mut Object) {
-    let document = Value::Object(std::mem::take(out));
     let mut related = Vec::new();
     for (place, sources) in RELATED {
         let mut values: Vec<&Value> = sources
             .iter()
-            .filter_map(|source| document.pointer(source))
+            .filter_map(|source| at(out, source))
             .collect();
-        values.retain(|value| value.is_string());
+        values.retain(|value| value.as_str().is_some());
         let mut once: Vec<Value> = Vec::new();
         for value in values {
             if !once.contains(value) {
@@ -167,10 +170,6 @@ fn relate(out: &mut Object) {
             }
         }
         related.push((place, once));
-    }
-
-    if let Value::Object(whole) = document {
-        *out = whole;
     }
 
     for (place, values) in related {
