@@ -287,7 +287,8 @@ fn class(kind: RecordType, name: &[u8]) -> Class {
         b"arch" => Class::Arch,
         b"syscall" => Class::Syscall,
         b"uring_op" => Class::UringOp,
-        b"key" => Class::Keys,
+        // A rule's key; that of an AVC is the number of shared memory or a semaphore.
+        b"key" if kind != RecordType::AVC => Class::Keys,
         b"proctitle" => Class::CommandLine,
         b"saddr" if kind == RecordType::SOCKADDR => Class::Sockaddr,
         b"comm" | b"exe" | b"name" | b"cwd" | b"ocomm" | b"path" | b"dir" | b"data" | b"cmd"

@@ -5,7 +5,7 @@
 
 use super::act::Act;
 use super::parsed::{text_of, Object, Parsed};
-use serde_json::Value;
+use super::value::Value;
 
 /// Account and group of an event, each with `id` and `name` as far as they are known.
 #[derive(Default)]
@@ -86,6 +86,10 @@ impl Source<'_> {
 
     /// The member that a group gets or loses: `id=` beside `grp=` is the user's.
     fn member(&self) -> Option<Object> {
+        if let Some(name) = self.named_member() {
+            return named(None, Some(name.into()));
+        }
+
         let is_of_user = self.field("grp").is_some() || self.field("gid").is_some();
         let id = is_of_user.then(|| self.field("id")).flatten();
         let name = id.as_ref().and_then(|_| self.name("ID"));
@@ -118,8 +122,19 @@ impl Source<'_> {
     fn parsed_member(&self) -> bool {
         let op = self.field("op").map(|op| text_of(&op).replace('-', " "));
         op.is_some_and(|op| {
-            op.contains("user to") || op.contains("user from") || op.contains("member")
+            let is_of_group = op.starts_with("members of group");
+            op.contains("user to")
+                || op.contains("user from")
+                || op.contains("member") && !is_of_group
         })
+    }
+
+    /// The member that gpasswd names in its sentence: `user bob added by root to group wheel`. `acct=` is the group then.
+    fn named_member(&self) -> Option<String> {
+        let op = self.field("op").map(|op| text_of(&op))?;
+        let mut words = op.split(' ');
+        let (what, name, done) = (words.next()?, words.next()?, words.next()?);
+        (what == "user" && matches!(done, "added" | "removed")).then(|| name.to_owned())
     }
 }
 

@@ -193,6 +193,7 @@ impl Act {
                 | SessionStart
                 | SessionEnd
                 | Credentials
+                | LoginId
                 | LoginAnomaly
         )
     }

@@ -2,7 +2,7 @@
 
 use super::parsed::{field, kind_of, text_of, Object, Parsed};
 use super::rest::is_unset;
-use serde_json::Value;
+use super::value::Value;
 
 /// A setting that a record says was changed, or set.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub(crate) fn of(parsed: &Parsed) -> Vec<Change> {
 fn pairs(record: &Object, changes: &mut Vec<Change>) {
     let known = |value: &&Value| !is_unset(value);
     let get = |name: &str| record.get(name).filter(known).map(text_of);
-    for (name, old) in record {
+    for (name, old) in record.iter() {
         let short = name
             .strip_prefix("old_")
             .or_else(|| name.strip_prefix("old-"));
@@ -67,7 +67,7 @@ fn pairs(record: &Object, changes: &mut Vec<Change>) {
                 Some(new) => (label(record), Some(new)),
                 // CONFIG_CHANGE: `audit_enabled=0 old=1`.
                 None => match only_other(record) {
-                    Some((name, value)) => (Some(name.clone()), Some(text_of(value))),
+                    Some((name, value)) => (Some(name.to_owned()), Some(text_of(value))),
                     None => (None, None),
                 },
             },
@@ -89,10 +89,10 @@ fn label(record: &Object) -> Option<String> {
         .map(text_of)
 }
 
-fn only_other(record: &Object) -> Option<(&String, &Value)> {
+fn only_other(record: &Object) -> Option<(&str, &Value)> {
     let mut others = record
         .iter()
-        .filter(|(name, _)| !name.starts_with("old") && !NO_SETTINGS.contains(&name.as_str()));
+        .filter(|(name, _)| !name.starts_with("old") && !NO_SETTINGS.contains(name));
     let other = others.next()?;
     others.next().is_none().then_some(other)
 }

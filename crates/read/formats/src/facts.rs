@@ -4,9 +4,9 @@ use super::account::{self, Named};
 use super::act::Act;
 use super::item::{self, Items};
 use super::parsed::{field, kind_of, text_of, Object, Parsed};
+use super::value::{object, Value};
 use super::which::{act, call};
 use super::{lineage, peer, verdict, LogEvent};
-use serde_json::{json, Value};
 
 /// An event with what follows from its records.
 pub(crate) struct Facts<'a> {
@@ -26,7 +26,13 @@ impl<'a> Facts<'a> {
         derived.insert("event".into(), about(event, parsed, outcome).into());
         if let Some((name, is_uring)) = call(parsed) {
             let via = is_uring.then_some("io_uring");
-            derived.insert("call".into(), json!({"name": name, "via": via}));
+            derived.insert(
+                "call".into(),
+                object([
+                    ("name", name.into()),
+                    ("via", via.map_or(Value::Null, Value::from)),
+                ]),
+            );
         }
 
         // What was acted on.
@@ -46,12 +52,8 @@ impl<'a> Facts<'a> {
         }
 
         // The other end, and the process that acts.
-        let mut peer = peer::of(parsed);
         let host = parsed.node.as_deref().unwrap_or(event.host);
-        if let Some(name) = peer::remote_name(parsed, host, peer.from.contains_key("ip")) {
-            peer.from.insert("hostname".into(), name.into());
-        }
-
+        let peer = peer::of(parsed, host);
         derived.insert(
             "socket".into(),
             peer.socket.map_or(Value::Null, Value::from),
@@ -219,7 +221,7 @@ fn about(event: &LogEvent<'_>, parsed: &Parsed, outcome: Option<bool>) -> Object
 fn texts(object: &Object) -> Object {
     let known = object.iter().filter(|(_, value)| !value.is_null());
     known
-        .map(|(name, value)| (name.clone(), text_of(value).into()))
+        .map(|(name, value)| (name.to_owned(), text_of(value).into()))
         .collect()
 }
 
@@ -263,7 +265,10 @@ fn process(parsed: &Parsed, act: Act) -> Object {
     }
 
     lineage::put(parsed, &mut process);
-    let digest = parsed.beside.get("hashes").and_then(|hashes| hashes.get(0));
+    let digest = parsed
+        .beside
+        .get("hashes")
+        .and_then(|hashes| hashes.as_array()?.first());
     if let Some(sha256) = digest.and_then(|digest| digest.get("sha256")) {
         process.insert("sha256".into(), sha256.clone());
     }

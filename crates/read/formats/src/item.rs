@@ -2,8 +2,8 @@
 
 use super::act::Act;
 use super::parsed::{base, known_kind, text_of, Object, Parsed};
+use super::value::Value;
 use abi::{NameUse, NONE};
-use serde_json::Value;
 
 /// The objects of an event.
 #[derive(Default)]
@@ -62,7 +62,7 @@ fn refused(parsed: &Parsed) -> Option<Object> {
     let record = parsed.records.iter().find(|record| names_file(record))?;
     let path = ["path", "file", "name"]
         .iter()
-        .find_map(|field| record.get(*field));
+        .find_map(|field| record.get(field));
     let path = text_of(path.filter(|path| !path.is_null())?);
     let mut out = Object::new();
     if path.starts_with('/') {
@@ -132,6 +132,10 @@ fn names_file(record: &Object) -> bool {
 
 /// Puts a path, and its parts where it is absolute.
 fn put_path(path: &str, out: &mut Object) {
+    let path = match path.trim_end_matches('/') {
+        "" => path,
+        short => short,
+    };
     if let Some((directory, name)) = path.rsplit_once('/').filter(|(_, name)| !name.is_empty()) {
         let directory = if directory.is_empty() { "/" } else { directory };
         if path.starts_with('/') {

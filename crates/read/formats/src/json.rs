@@ -2,8 +2,9 @@
 
 use super::direct::Direct;
 use super::parsed::{Object, Reader};
+use super::value::Value;
 use super::{Format, LogEvent, Refused};
-use serde_json::{Number, Value};
+use serde_json::Number;
 
 /// One object per event, as `log_format = JSON` writes it, whatever the log's own format is. ENRICHED's names of
 /// users are in `names`; lines that are no records are in `unread`.
@@ -151,7 +152,7 @@ mod tests {
             serial: 9,
         };
         assert!(direct.event(line, stamp, &mut out));
-        let object: Value = serde_json::from_slice(&out).expect("JSON");
+        let object: serde_json::Value = serde_json::from_slice(&out).expect("JSON");
         assert_eq!(object["node"], "n\"1");
         assert_eq!(object["names"]["AUID"], "root");
         assert_eq!(object["workload"]["container"]["id"], "ab");

@@ -19,6 +19,7 @@ mod peer;
 mod raw;
 mod rest;
 mod row;
+mod value;
 mod verdict;
 mod which;
 

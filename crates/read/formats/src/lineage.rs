@@ -4,8 +4,8 @@
 //! `ANCESTORS="PID:PATH,…"`, and `SCRIPT=` for the script that the program interprets.
 
 use super::parsed::{text_of, Object, Parsed};
+use super::value::{object, Value};
 use record::text;
-use serde_json::{json, Value};
 
 /// Puts what is known into `process`: `entity`, `script`, `ancestors`, and `parent_…` for `entity`, `exe`, `args`,
 /// `args_count` and `command_line`.
@@ -80,14 +80,17 @@ fn enriched(parsed: &Parsed) -> Vec<Value> {
         let (pid, path) = text.split_once(':')?;
         let pid: u32 = pid.parse().ok()?;
         Some(match path {
-            "?" => json!({"pid": pid}),
-            "kernel" => json!({"pid": pid, "kernel": true}),
-            _ if path.starts_with('/') => json!({"pid": pid, "exe": path}),
+            "?" => object([("pid", pid.into())]),
+            "kernel" => object([("pid", pid.into()), ("kernel", true.into())]),
+            _ if path.starts_with('/') => object([("pid", pid.into()), ("exe", path.into())]),
             // Special bytes are in hex, which does not begin with a slash.
             _ => {
                 let mut bytes = Vec::new();
                 text::unhex(&mut bytes, path.as_bytes());
-                json!({"pid": pid, "exe": String::from_utf8_lossy(&bytes)})
+                object([
+                    ("pid", pid.into()),
+                    ("exe", String::from_utf8_lossy(&bytes).into_owned().into()),
+                ])
             }
         })
     };

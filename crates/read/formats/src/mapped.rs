@@ -1,8 +1,8 @@
 //! Formats that map each event to one JSON object.
 
 use super::parsed::Reader;
+use super::value::Value;
 use super::{Format, LogEvent, Refused};
-use serde_json::Value;
 
 /// Makes the object of an event.
 type Map = fn(&mut Reader, &LogEvent<'_>) -> Value;

@@ -3,16 +3,14 @@
 //! RAW and ENRICHED lines go through the encoder of `log_format = JSON`, so that hex is decoded, numbers are numbers, and
 //! calls have names; a JSON log is read as it is. `crates/log/record/docs/json.md` describes the records.
 
+pub(crate) use super::value::Object;
+use super::value::Value;
 use record::text::{self, fields};
 use record::{Encoder, Format, NoNames};
-use serde_json::{Map, Value};
 
 /// Prefix of a name that ENRICHED gives a second time on a line: it belongs to a field inside of `msg='…'`, since the
 /// kernel's own fields come first.
 pub(super) const MSG: &[u8] = b"MSG_";
-
-/// A JSON object.
-pub(crate) type Object = Map<String, Value>;
 
 /// Reads events. Keep it and reuse it, for its buffers.
 pub(crate) struct Reader {
@@ -87,7 +85,7 @@ impl Reader {
 
 /// Takes the signs of a sentence from fields that a program wrote as one: `(hostname=a, addr=b, terminal=c res=failed)`.
 fn without_sentence(fields: &mut Object) {
-    if !fields.keys().any(|name| name.starts_with('(')) {
+    if !fields.iter().any(|(name, _)| name.starts_with('(')) {
         return;
     }
 
@@ -98,7 +96,7 @@ fn without_sentence(fields: &mut Object) {
         if let (true, Value::String(text)) = (is_inside, &mut value) {
             text.truncate(text.trim_end_matches([')', ',']).len());
         }
-        plain.entry(short.unwrap_or(&name)).or_insert(value);
+        plain.or_insert_with(short.unwrap_or(&name).to_owned(), || value);
     }
     *fields = plain;
 }
@@ -117,7 +115,9 @@ impl Parsed {
         }
 
         if let Some(Value::Object(names)) = event.get_mut("names") {
-            self.names.append(names);
+            for (name, value) in std::mem::take(names) {
+                self.names.insert(name, value);
+            }
         }
 
         for name in ["process", "hashes", "labels", "match"] {
@@ -194,10 +194,11 @@ impl Parsed {
             let value = Value::String(String::from_utf8_lossy(&value).into_owned());
             match name.as_str() {
                 _ if is_path => {
-                    own.insert(name, value);
+                    own.insert(name.into(), value);
                 }
                 "UNIT" | "USER_UNIT" => {
-                    self.workload.insert(name.to_ascii_lowercase(), value);
+                    self.workload
+                        .insert(name.to_ascii_lowercase().into(), value);
                 }
                 "CONTAINER" => self.nested("container", "id", value),
                 "POD" => self.nested("pod", "uid", value),
@@ -208,7 +209,7 @@ impl Parsed {
                         name.clone()
                     };
                     before.push(name);
-                    self.names.entry(place).or_insert(value);
+                    self.names.or_insert_with(place, || value);
                 }
             }
         }
@@ -221,7 +222,7 @@ impl Parsed {
     fn nested(&mut self, object: &str, name: &str, value: Value) {
         let inner = Object::from_iter([(name.to_owned(), value)]);
         self.workload
-            .insert(object.to_owned(), Value::Object(inner));
+            .insert(object.to_owned().into(), Value::Object(inner));
     }
 
     /// The first record of this type.

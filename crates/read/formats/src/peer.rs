@@ -1,7 +1,7 @@
 //! Addresses of an event: of a call's socket, and those that records name as source and destination.
 
 use super::parsed::{kind_of, text_of, Object, Parsed};
-use serde_json::Value;
+use super::value::Value;
 use std::net::IpAddr;
 
 /// The addresses.
@@ -31,12 +31,36 @@ const TO: Ends = &[
 ];
 
 /// Addresses of an event.
-pub(crate) fn of(parsed: &Parsed) -> Peer {
-    Peer {
+///
+/// `host`: this host's name, which programs write where no other host is concerned.
+pub(crate) fn of(parsed: &Parsed, host: &str) -> Peer {
+    let mut peer = Peer {
         socket: socket(parsed),
         from: named(parsed, FROM),
         to: named(parsed, TO),
+    };
+    if let Some(name) = remote_name(parsed, host, peer.from.contains_key("ip")) {
+        // Some write the address twice, some only as a name.
+        if name.parse::<IpAddr>().is_err() {
+            peer.from.insert("hostname".into(), name.into());
+        } else if !peer.from.contains_key("ip") {
+            peer.from.insert("ip".into(), name.as_str().into());
+            peer.from.insert("address".into(), name.into());
+        }
     }
+
+    // IKE daemons name the other end by the same field, whoever has begun.
+    let has_begun = |record: &Object| {
+        let direction = record
+            .get("msg_fields")
+            .and_then(|inner| inner.get("direction"));
+        direction.is_some_and(|direction| direction == "initiator")
+    };
+    if parsed.records.iter().any(has_begun) {
+        std::mem::swap(&mut peer.from, &mut peer.to);
+    }
+
+    peer
 }
 
 /// The first address that a record or the text of a program names so. `UNKNOWN` and `?` are no addresses.
@@ -59,7 +83,7 @@ fn named(parsed: &Parsed, names: Ends) -> Object {
 
 /// The name of the host that an account comes from. Programs without one write that of this host, `host`, and unless an
 /// address stands beside it (`has_address`), nothing else tells them apart: then it has to be another than a known one.
-pub(crate) fn remote_name(parsed: &Parsed, host: &str, has_address: bool) -> Option<String> {
+fn remote_name(parsed: &Parsed, host: &str, has_address: bool) -> Option<String> {
     let inner = |record: &Object| record.get("msg_fields")?.get("hostname").map(text_of);
     let name = parsed.records.iter().find_map(inner)?;
     let label = |name: &str| {
@@ -81,7 +105,7 @@ fn end(fields: &Object, address: &str, ports: &[&str]) -> Option<Object> {
     let mut end = Object::new();
     end.insert("ip".into(), ip.to_string().into());
     end.insert("address".into(), text.into());
-    if let Some(port) = ports.iter().find_map(|name| fields.get(*name)) {
+    if let Some(port) = ports.iter().find_map(|name| fields.get(name)) {
         end.insert("port".into(), port.clone());
     }
     Some(end)

@@ -2,7 +2,7 @@
 
 use super::parsed::{kind_of, text_of, Object, Parsed};
 use super::row::says_nothing;
-use serde_json::Value;
+use super::value::Value;
 
 /// Longest name of a field, and most fields, that get a name of their own in a document. A store makes a column of each,
 /// and programs may send any name; further ones stand in `other` as `NAME=VALUE`.
@@ -50,17 +50,15 @@ pub(crate) fn rest(parsed: &Parsed, placed: &Placed) -> Object {
         match kind {
             "PATH" => paths.push(Value::from(texts(record))),
             "SOCKADDR" => {
-                for (name, value) in record {
+                for (name, value) in record.iter() {
                     rest.put(kind, &socket_name(name), value);
                 }
             }
             _ => {
-                for (name, value) in record {
-                    let is_placed = match name.as_str() {
-                        "argv" | "proctitle" | "cwd" => {
-                            is_first && placed.process.contains(&name.as_str())
-                        }
-                        "key" => parsed.subject("key") == Some(value),
+                for (name, value) in record.iter() {
+                    let is_placed = match name {
+                        "argv" | "proctitle" | "cwd" => is_first && placed.process.contains(&name),
+                        "key" => value.as_array().is_some() && parsed.subject("key") == Some(value),
                         "msg" => record.contains_key("msg_fields"),
                         name => {
                             placed.subject.contains(&name) && parsed.subject(name) == Some(value)
@@ -71,13 +69,13 @@ pub(crate) fn rest(parsed: &Parsed, placed: &Placed) -> Object {
                     }
                 }
                 if let Some(Value::Object(inner)) = record.get("msg_fields") {
-                    for (name, value) in inner {
+                    for (name, value) in inner.iter() {
                         let is_second =
                             record.contains_key(name) && record.get(name) != Some(value);
                         let place = if is_second {
                             format!("msg_{name}")
                         } else {
-                            name.clone()
+                            name.to_owned()
                         };
                         rest.put(kind, &place, value);
                     }
@@ -86,11 +84,8 @@ pub(crate) fn rest(parsed: &Parsed, placed: &Placed) -> Object {
         }
     }
 
-    for (name, value) in &parsed.names {
-        if !placed.names.contains(&name.as_str())
-            && !DECODED.contains(&name.as_str())
-            && !is_of_set(value)
-        {
+    for (name, value) in parsed.names.iter() {
+        if !placed.names.contains(&name) && !DECODED.contains(&name) && !is_of_set(value) {
             rest.put(
                 "NAMES",
                 &format!("{}_name", name.to_ascii_lowercase()),
@@ -136,7 +131,7 @@ impl Rest {
 
         match self.fields.get(&place) {
             None => {
-                self.fields.insert(place, text.into());
+                self.fields.insert(place.into(), text.into());
             }
             Some(there) if has(there, &text) => {}
             Some(_) => {
@@ -153,7 +148,7 @@ impl Rest {
     fn again(&mut self, place: String, text: String) {
         match self.fields.get_mut(&place) {
             None => {
-                self.fields.insert(place, text.into());
+                self.fields.insert(place.into(), text.into());
             }
             Some(there) if has(there, &text) => {}
             Some(Value::Array(list)) => list.push(text.into()),

@@ -2,7 +2,7 @@
 
 use super::facts::Facts;
 use super::parsed::{base, text_of, Object};
-use serde_json::Value;
+use super::value::Value;
 use std::net::IpAddr;
 
 /// Conversion of a value. A value that does not fit is left out: the original lines have it.
@@ -70,10 +70,10 @@ pub(crate) fn apply(rows: &[Row], facts: &Facts<'_>, out: &mut Object) {
 }
 
 /// Puts a value at a place with dots, unless something is there already.
-pub(crate) fn put(out: &mut Object, to: &str, value: Value) {
+pub(crate) fn put(out: &mut Object, to: &'static str, value: Value) {
     match to.split_once('.') {
         None => {
-            out.entry(to).or_insert(value);
+            out.or_insert_with(to, || value);
         }
         Some((first, rest)) => {
             // Most objects are there already.
@@ -91,17 +91,17 @@ pub(crate) fn put(out: &mut Object, to: &str, value: Value) {
 }
 
 /// Puts values into the object at a place with dots, each unless something has its name already.
-pub(crate) fn merge(out: &mut Object, to: &str, values: Object) {
+pub(crate) fn merge(out: &mut Object, to: &'static str, values: Object) {
     let mut object = out;
     for name in to.split('.') {
-        let inner = object.entry(name).or_insert_with(|| Object::new().into());
+        let inner = object.or_insert_with(name, || Object::new().into());
         let Value::Object(inner) = inner else {
             return;
         };
         object = inner;
     }
     for (name, value) in values {
-        object.entry(name).or_insert(value);
+        object.or_insert_with(name, || value);
     }
 }
 

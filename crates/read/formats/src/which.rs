@@ -136,8 +136,7 @@ fn by_record(record: &Object) -> Option<Act> {
                 _ => Integrity,
             })
         }
-        "USER_ACCT" if op.contains("display") || op.starts_with("list") => Some(LookAtAccount),
-        "USER_ACCT" => Some(Authorize),
+        "USER_ACCT" => Some(of_user_acct(&op, record)),
         "ADD_USER" | "DEL_USER" | "USER_MGMT" | "USER_CHAUTHTOK" | "ACCT_LOCK" | "ACCT_UNLOCK"
         | "ADD_GROUP" | "DEL_GROUP" | "GRP_MGMT" | "GRP_CHAUTHTOK" => {
             Some(of_account(kind, &op, record))
@@ -149,7 +148,8 @@ fn by_record(record: &Object) -> Option<Act> {
             _ => Software,
         }),
         "VIRT_CONTROL" => Some(match op.as_str() {
-            "start" | "create" | "init" => VmStart,
+            "start" | "init" => VmStart,
+            "create" => VmCreate,
             "stop" | "destroy" | "shutdown" | "kill" => VmStop,
             _ => VmChange,
         }),
@@ -158,6 +158,23 @@ fn by_record(record: &Object) -> Option<Act> {
             _ => CryptoSession,
         }),
         _ => by_family(kind),
+    }
+}
+
+/// PAM's check of an account, or what shadow and pam_faillock write under the same type, in sentences: `user bob added by
+/// root to group wheel`, `faillock reset`.
+fn of_user_acct(op: &str, record: &Object) -> Act {
+    let words = field(record, "words").map(text_of).unwrap_or_default();
+    let sentence = if op.is_empty() { &words } else { op };
+    let has = |word: &str| sentence.contains(word);
+    if has("display") || sentence.starts_with("list") {
+        LookAtAccount
+    } else if has("group") {
+        of_account("GRP_MGMT", sentence, record)
+    } else if has("faillock") || has("passw") {
+        of_account("USER_MGMT", sentence, record)
+    } else {
+        Authorize
     }
 }
 
@@ -187,7 +204,7 @@ fn of_account(kind: &str, op: &str, record: &Object) -> Act {
     let op = op.to_ascii_lowercase().replace(['-', '_'], " ");
     let has = |word: &str| op.contains(word);
     let adds = op.starts_with("add") || has(" add");
-    let removes = op.starts_with("delet") || op.starts_with("remov");
+    let removes = op.starts_with("delet") || op.starts_with("remov") || has(" removed");
     let is_of_group = kind.contains("GRP") || kind.contains("GROUP");
 
     let is_member = [
@@ -246,7 +263,7 @@ fn of_account(kind: &str, op: &str, record: &Object) -> Act {
 }
 
 /// The act of the event's call.
-fn by_call(parsed: &Parsed) -> Act {
+pub(crate) fn by_call(parsed: &Parsed) -> Act {
     let has = |kind| parsed.record(kind).is_some();
     let Some((name, _)) = call(parsed) else {
         return match () {

@@ -314,7 +314,8 @@ impl<'f, 'e> Reader<'f, 'e> {
                 let acct = field.text();
                 self.facts.acct = self.facts.acct.take().or(acct);
             }
-            KEY if wanted.keys => {
+            // In an AVC, it is the number of shared memory or a semaphore.
+            KEY if wanted.keys && self.record.kind != kinds::AVC => {
                 let _ = add_keys(&mut self.facts.keys, Walk::new(self.record.text), field.at);
             }
             ARCH | SYSCALL | SUCCESS | EXIT => self.of_call(field),

@@ -5,8 +5,8 @@
 
 use super::options::ReportOptions;
 use crate::search_command::logs::{Defaults, Input};
-use crate::search_command::ordered::{each_piece, threads_for};
-use crate::search_command::pieces::plain_files;
+use crate::search_command::ordered::each_piece;
+use crate::search_command::texts::{texts, threads_for, Text};
 use anyhow::Result;
 use query::report::runs::{Part, Reading};
 use query::report::Summary;
@@ -29,13 +29,13 @@ pub(super) fn summary(
     defaults: &Defaults,
 ) -> Result<Option<Parts>> {
     let dialect = options.request.dialect;
-    let Some(files) = plain_files(input)? else {
+    let Some(texts) = texts(input, dialect)? else {
         return Ok(None);
     };
 
-    let has_empty = files.iter().any(|(_, bytes)| *bytes == 0);
+    let has_empty = texts.iter().any(|text| matches!(text, Text::Plain(_, 0)));
     // An event may go on in the next file, which only the machine knows.
-    if has_empty || (dialect != Dialect::Own && files.len() > 1) {
+    if has_empty || (dialect != Dialect::Own && texts.len() > 1) {
         return Ok(None);
     }
     let reading = Reading {
@@ -44,14 +44,14 @@ pub(super) fn summary(
         range: options.range(),
     };
 
-    let workers = (0..threads_for(&files)).map(|_| Summary::new(options.request.clone(), 0));
+    let workers = (0..threads_for(&texts)).map(|_| Summary::new(options.request.clone(), 0));
     let mut workers: Vec<Summary> = workers.collect();
     let look = |summary: &mut Summary, number: usize, text: &[u8], part: &mut Part| {
         summary.set_part(number as u32);
         let extent = part.events(text, reading, |event| summary.add(event))?;
         Ok(((), extent))
     };
-    let Some(extent) = each_piece(&files, reading, &mut workers, look, |()| Ok(()))? else {
+    let Some(extent) = each_piece(&texts, reading, &mut workers, look, |()| Ok(()))? else {
         return Ok(None);
     };
 

@@ -2,9 +2,9 @@
 
 use super::options::PageOptions;
 use crate::search_command::logs::{Defaults, Input, ReadEnd};
-use crate::search_command::ordered::{each_piece, threads_for};
-use crate::search_command::pieces::plain_files;
+use crate::search_command::ordered::each_piece;
 use crate::search_command::pipeline;
+use crate::search_command::texts::{texts, threads_for};
 use anyhow::Result;
 use query::overview::Overview;
 use query::report::runs::{Part, Reading};
@@ -63,7 +63,7 @@ pub(super) fn in_order(
     options: &PageOptions,
     defaults: &Defaults,
 ) -> Result<Option<PageCounts>> {
-    let Some(files) = plain_files(input)? else {
+    let Some(texts) = texts(input, Dialect::Own)? else {
         return Ok(None);
     };
     let reading = Reading {
@@ -78,9 +78,9 @@ pub(super) fn in_order(
         let extent = part.events(text, reading, |event| piece.add(event, digester))?;
         Ok((piece.end(), extent))
     };
-    let workers = (0..threads_for(&files)).map(|_| Digester::default());
+    let workers = (0..threads_for(&texts)).map(|_| Digester::default());
     let mut workers: Vec<Digester> = workers.collect();
-    let read = each_piece(&files, reading, &mut workers, look, |piece| {
+    let read = each_piece(&texts, reading, &mut workers, look, |piece| {
         counted.take(piece)
     })?;
 

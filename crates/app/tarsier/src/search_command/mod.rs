@@ -15,6 +15,7 @@ pub(crate) mod pipeline;
 mod printer;
 mod results;
 mod scan;
+pub(crate) mod texts;
 pub(crate) mod users;
 
 use crate::dialect;

@@ -1,20 +1,18 @@
-//! Searches plain files whose records stand together, as nearly all do, with all processors and without the state machine.
+//! Searches logs whose records stand together, as those of nearly all do, with all processors and without the state machine.
 
 use super::logs::Input;
-use super::pieces::{pieces, plain_files, processors, Failed, Piece};
+use super::pieces::Failed;
 use super::results::{Results, Worker};
+use super::texts::{texts, threads_for, Feeder, Next, Text};
 use crate::interrupt::is_interrupted;
 use anyhow::{Context, Result};
 use cli::messages::report;
 use query::report::runs::{Extent, NotOrdered, Part, Reading};
 use query::{Event, EventView, InOrder, PieceEvents, Sink};
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Bytes of a piece, few enough for a processor's second cache.
-const PIECE_BYTES: u64 = 1 << 19;
 /// Pieces for each thread that are read before the output of the first of them is written.
 const AHEAD: usize = 4;
 
@@ -31,10 +29,10 @@ pub(super) enum Outcome {
 /// # Errors
 /// A log cannot be read, or the output not written.
 pub(super) fn read(results: &mut Results, input: &Input, reading: Reading) -> Result<Outcome> {
-    let Some(files) = plain_files(input)? else {
+    let Some(texts) = texts(input, reading.dialect)? else {
         return Ok(Outcome::Again(0));
     };
-    let threads = threads_for(&files);
+    let threads = threads_for(&texts);
     let workers = (0..threads).map(|_| results.worker());
     let Some(workers) = workers.collect::<Option<Vec<Worker>>>() else {
         return Ok(Outcome::Again(0));
@@ -49,7 +47,7 @@ pub(super) fn read(results: &mut Results, input: &Input, reading: Reading) -> Re
         let extent = part.events(text, reading, each)?;
         Ok((found, extent))
     };
-    let read = each_piece(&files, reading, &mut workers, look, |found| {
+    let read = each_piece(&texts, reading, &mut workers, look, |found| {
         Ok(order.add(found, results)?)
     })?;
     if read.is_none() {
@@ -60,26 +58,20 @@ pub(super) fn read(results: &mut Results, input: &Input, reading: Reading) -> Re
     Ok(Outcome::Done)
 }
 
-/// Number of threads that look at the pieces of files.
-pub(crate) fn threads_for(files: &[(File, u64)]) -> usize {
-    processors().min(pieces(files, PIECE_BYTES).len())
-}
-
-/// Gives the pieces of all files to threads. `look` makes something of the number and the text of a piece, for which it has
+/// Gives the pieces of all logs to threads. `look` makes something of the number and the text of a piece, for which it has
 /// the state of its thread; `take` takes it, in the order of the log. Returns the times of the log; `None` if the events of
 /// a piece cannot be told from those of others: all has to be read again then, from the beginning and otherwise.
 ///
 /// # Errors
 /// A log cannot be read, or the error of `take`.
 pub(crate) fn each_piece<W: Send, T: Send>(
-    files: &[(File, u64)],
+    texts: &[Text],
     reading: Reading,
     workers: &mut [W],
     look: impl Fn(&mut W, usize, &[u8], &mut Part) -> Result<(T, Extent), NotOrdered> + Sync,
     take: impl FnMut(T) -> Result<()>,
 ) -> Result<Option<Extent>> {
-    let pieces = pieces(files, PIECE_BYTES);
-    let queue = Queue::new(&pieces, workers.len());
+    let queue = Queue::new(texts, workers.len());
     std::thread::scope(|scope| {
         let (queue, look) = (&queue, &look);
         // Whatever ends this function ends the threads.
@@ -101,14 +93,17 @@ fn gather<T>(
     mut take: impl FnMut(T) -> Result<()>,
 ) -> Result<Option<Extent>> {
     let mut extent = Extent::default();
-    for number in 0..queue.pieces.len() {
+    for number in 0.. {
         if is_interrupted() {
             break;
         }
         let (found, next) = match queue.take(number) {
-            Some(Ok(searched)) => searched,
-            Some(Err(Failed::Io(error))) => return Err(error).context("cannot read the log"),
-            Some(Err(Failed::NotOrdered)) | None => return Ok(None),
+            Taken::Searched(Ok(searched)) => searched,
+            Taken::Searched(Err(Failed::Io(error))) => {
+                return Err(error).context("cannot read the log");
+            }
+            Taken::Searched(Err(Failed::NotOrdered)) | Taken::Nothing => return Ok(None),
+            Taken::End => break,
         };
 
         // A piece is in order by itself; whether it belongs behind the others shows only here.
@@ -134,9 +129,19 @@ impl Sink for Results {
 /// What was made of a piece, and its times.
 type Searched<T> = Result<(T, Extent), Failed>;
 
+/// What was made of a piece, if there is one.
+enum Taken<T> {
+    Searched(Searched<T>),
+    /// There was none behind the last one.
+    End,
+    /// The search was given up.
+    Nothing,
+}
+
 /// The pieces of the logs, and what was found in some of them.
 struct Queue<'p, T> {
-    pieces: &'p [Piece<'p>],
+    /// Whoever takes a piece of a compressed log reads it, while others wait. Locked before `state`.
+    feeder: Mutex<Feeder<'p>>,
     state: Mutex<State<T>>,
     changed: Condvar,
     /// Pieces that are read before the output of the first of them is written.
@@ -146,6 +151,8 @@ struct Queue<'p, T> {
 struct State<T> {
     /// Number of the piece that is searched next.
     next: usize,
+    /// Number of all pieces, once it is known.
+    count: Option<usize>,
     /// Number of pieces whose output was taken.
     taken: usize,
     done: BTreeMap<usize, Searched<T>>,
@@ -153,11 +160,12 @@ struct State<T> {
 }
 
 impl<'p, T> Queue<'p, T> {
-    fn new(pieces: &'p [Piece<'p>], threads: usize) -> Queue<'p, T> {
+    fn new(texts: &'p [Text], threads: usize) -> Queue<'p, T> {
         Queue {
-            pieces,
+            feeder: Mutex::new(Feeder::new(texts)),
             state: Mutex::new(State {
                 next: 0,
+                count: None,
                 taken: 0,
                 done: BTreeMap::new(),
                 is_over: false,
@@ -168,7 +176,12 @@ impl<'p, T> Queue<'p, T> {
     }
 
     /// The next piece to search, and its number.
-    fn next(&self) -> Option<(usize, Piece<'p>)> {
+    fn next(
+        &self,
+        buffer: &mut Vec<u8>,
+        reading: Reading,
+    ) -> Option<(usize, Result<Next<'p>, Failed>)> {
+        let mut feeder = self.feeder.lock().unwrap_or_else(PoisonError::into_inner);
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
 
         // Results that wait for their turn take memory: whoever is far ahead waits.
@@ -178,12 +191,19 @@ impl<'p, T> Queue<'p, T> {
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
 
         let number = state.next;
-        if state.is_over {
+        if state.is_over || state.count.is_some() {
             return None;
         }
-        let piece = self.pieces.get(number)?;
         state.next += 1;
-        Some((number, *piece))
+        drop(state);
+
+        let next = feeder.next(buffer, reading);
+        if next.is_none() {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.count = Some(number);
+            self.changed.notify_all();
+        }
+        next.map(|next| (number, next))
     }
 
     fn put(&self, number: usize, searched: Searched<T>) {
@@ -192,15 +212,22 @@ impl<'p, T> Queue<'p, T> {
         self.changed.notify_all();
     }
 
-    /// Waits for the result of a piece, and takes it. `None`: the search is over.
-    fn take(&self, number: usize) -> Option<Searched<T>> {
+    /// Waits for the result of a piece, and takes it.
+    fn take(&self, number: usize) -> Taken<T> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let must_wait = |state: &mut State<T>| !state.is_over && !state.done.contains_key(&number);
+        let must_wait = |state: &mut State<T>| {
+            !state.is_over && state.count != Some(number) && !state.done.contains_key(&number)
+        };
         let waited = self.changed.wait_while(state, must_wait);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
+
         state.taken = number + 1;
         self.changed.notify_all();
-        state.done.remove(&number)
+        match state.done.remove(&number) {
+            Some(searched) => Taken::Searched(searched),
+            None if state.count == Some(number) => Taken::End,
+            None => Taken::Nothing,
+        }
     }
 
     fn end(&self) {
@@ -216,7 +243,7 @@ struct Guard<'q, T>(&'q Queue<'q, T>);
 impl<T> Drop for Guard<'_, T> {
     fn drop(&mut self) {
         let state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_done = state.next >= self.0.pieces.len();
+        let is_done = state.count.is_some();
         drop(state);
         if std::thread::panicking() || !is_done {
             self.0.end();
@@ -232,8 +259,11 @@ fn work<W, T>(
     look: impl Fn(&mut W, usize, &[u8], &mut Part) -> Result<(T, Extent), NotOrdered>,
 ) {
     let (mut part, mut buffer) = (Part::default(), Vec::new());
-    while let Some((number, piece)) = queue.next() {
-        let text = piece.read(&mut buffer, reading);
+    while let Some((number, next)) = queue.next(&mut buffer, reading) {
+        let text = next.and_then(|next| match next {
+            Next::Piece(piece) => piece.read(&mut buffer, reading),
+            Next::Read => Ok(&buffer[..]),
+        });
         let found = text.and_then(|text| Ok(look(worker, number, text, &mut part)?));
         queue.put(number, found);
     }

@@ -16,7 +16,7 @@ const THREADS_MAX: usize = 1024;
 
 /// A piece of a file, between two places that [`boundary`] moves.
 #[derive(Clone, Copy)]
-pub(crate) struct Piece<'f> {
+pub(super) struct Piece<'f> {
     file: &'f File,
     file_bytes: u64,
     start: u64,
@@ -24,7 +24,7 @@ pub(crate) struct Piece<'f> {
 }
 
 /// Reason why the events of a piece cannot be told.
-pub(crate) enum Failed {
+pub(super) enum Failed {
     NotOrdered,
     Io(io::Error),
 }
@@ -73,19 +73,15 @@ pub(crate) fn plain_file(path: &Path) -> Result<Option<(File, u64)>> {
     Ok(Some((file, metadata.len())))
 }
 
-/// Pieces of about `piece_bytes`.
-pub(crate) fn pieces(files: &[(File, u64)], piece_bytes: u64) -> Vec<Piece<'_>> {
-    files
-        .iter()
-        .flat_map(|each| {
-            (0..each.1.div_ceil(piece_bytes)).map(move |number| Piece {
-                file: &each.0,
-                file_bytes: each.1,
-                start: number * piece_bytes,
-                end: ((number + 1) * piece_bytes).min(each.1),
-            })
-        })
-        .collect()
+/// Pieces of about `piece_bytes` of a file.
+pub(super) fn pieces_of(file: &File, file_bytes: u64, piece_bytes: u64) -> Vec<Piece<'_>> {
+    let piece = |number: u64| Piece {
+        file,
+        file_bytes,
+        start: number * piece_bytes,
+        end: ((number + 1) * piece_bytes).min(file_bytes),
+    };
+    (0..file_bytes.div_ceil(piece_bytes)).map(piece).collect()
 }
 
 impl Piece<'_> {
@@ -93,7 +89,7 @@ impl Piece<'_> {
     ///
     /// # Errors
     /// The file cannot be read, or it cannot be told where an event begins.
-    pub(crate) fn read<'b>(
+    pub(super) fn read<'b>(
         &self,
         buffer: &'b mut Vec<u8>,
         reading: Reading,

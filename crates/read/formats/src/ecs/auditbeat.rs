@@ -7,7 +7,7 @@ use super::super::act::Act;
 use super::super::facts::Facts;
 use super::super::parsed::Object;
 use super::super::row::put;
-use serde_json::{json, Value};
+use super::super::value::Value;
 
 /// `event.dataset` and `data_stream.dataset`.
 pub(super) const DATASET: &str = "auditd_manager.auditd";
@@ -207,8 +207,7 @@ pub(super) fn words(facts: &Facts<'_>) -> Words {
     // Without a word of Auditbeat for the record or call, ours.
     if of_record.is_none() && (!is_call || of_call.is_none()) {
         words.action = facts.action();
-        add(&mut words.categories, facts.act.row().category);
-        words.types = facts.act.row().types.to_vec();
+        add_ours(&mut words, facts.act);
     }
 
     for row in [of_record, of_call].into_iter().flatten() {
@@ -226,8 +225,17 @@ pub(super) fn words(facts: &Facts<'_>) -> Words {
     if words.action.is_empty() {
         words.action = facts.action();
     }
+    // Auditbeat says nothing more of refusals, terminals, labels: no rule compares that.
+    if words.categories.is_empty() {
+        add_ours(&mut words, facts.act);
+    }
 
     words
+}
+
+fn add_ours(words: &mut Words, act: Act) {
+    add(&mut words.categories, act.row().category);
+    words.types = act.row().types.to_vec();
 }
 
 fn add(list: &mut Vec<&'static str>, words: &'static str) {
@@ -241,16 +249,18 @@ fn add(list: &mut Vec<&'static str>, words: &'static str) {
 /// Fills in what Auditbeat has in places of its own.
 pub(super) fn finish(facts: &Facts<'_>, words: &Words, out: &mut Object) {
     for (place, value) in [
-        ("type", "logs"),
-        ("dataset", DATASET),
-        ("namespace", "default"),
+        ("data_stream.type", "logs"),
+        ("data_stream.dataset", DATASET),
+        ("data_stream.namespace", "default"),
     ] {
-        put(out, &format!("data_stream.{place}"), value.into());
+        put(out, place, value.into());
     }
 
     put(out, "service.type", "auditd".into());
     if words.is_alert {
-        out["event"]["kind"] = "alert".into();
+        if let Some(Value::Object(event)) = out.get_mut("event") {
+            event.insert("kind".into(), "alert".into());
+        }
     }
 
     socket(facts, out);
@@ -290,7 +300,7 @@ fn socket(facts: &Facts<'_>, out: &mut Object) {
         data.retain(|name, value| {
             let field = name.strip_prefix("socket_");
             if let Some(field) = field {
-                socket.insert(field.to_owned(), value.take());
+                socket.insert(field.to_owned().into(), value.take());
             }
             field.is_none()
         });
@@ -306,26 +316,26 @@ fn socket(facts: &Facts<'_>, out: &mut Object) {
 /// For a login, Auditbeat's user is the login id, and the account the effective one.
 fn login(out: &mut Object) {
     let user = out.remove("user").unwrap_or_default();
-    let mut of_auditbeat = json!({"effective": {"id": user.get("id"), "name": user.get("name")}});
-    let audit = user.get("audit").cloned().unwrap_or_default();
-    let ids = [("id", audit.get("id")), ("name", audit.get("name"))];
-    for (name, value) in ids {
-        if let Some(value) = value {
-            of_auditbeat[name] = value.clone();
-        }
+    let ids = |of: &Value| -> Object {
+        let known = ["id", "name"].into_iter();
+        known
+            .filter_map(|name| Some((name, of.get(name)?.clone())))
+            .collect()
+    };
+    let mut of_auditbeat = Object::new();
+    let effective = ids(&user);
+    if !effective.is_empty() {
+        of_auditbeat.insert("effective".into(), effective.into());
     }
 
-    if let Value::Object(user) = &mut of_auditbeat {
-        if !audit.is_null() {
-            user.insert("audit".into(), audit);
+    if let Some(audit) = user.get("audit") {
+        for (name, value) in ids(audit) {
+            of_auditbeat.insert(name, value);
         }
-        if let Some(Value::Object(effective)) = user.get_mut("effective") {
-            effective.retain(|_, value| !value.is_null());
-        }
-        user.retain(|_, value| value.as_object().is_none_or(|object| !object.is_empty()));
-        if !user.is_empty() {
-            out.insert("user".into(), of_auditbeat);
-        }
+        of_auditbeat.insert("audit".into(), audit.clone());
+    }
+    if !of_auditbeat.is_empty() {
+        out.insert("user".into(), of_auditbeat.into());
     }
 }
 

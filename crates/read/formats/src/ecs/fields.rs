@@ -20,7 +20,7 @@ pub(super) const EVENT: &[Row] = &[
 ];
 
 /// Fields that every event may have, after the tables for its act.
-pub(super) const EVERY: &[&[Row]] = &[SUBJECT, PROCESS, PEERS, WORKLOAD, HOST, AUDITD];
+pub(super) const EVERY: &[&[Row]] = &[AUDIT_ID, PROCESS, PEERS, WORKLOAD, HOST, AUDITD];
 
 /// The user that acts. If an account proves who it is, `user` is that account ([`LOGIN`]), and these are the program's.
 #[rustfmt::skip]
@@ -35,18 +35,32 @@ pub(super) const USER: &[Row] = &[
     row("names.EGID", "user.effective.group.name", Name),
 ];
 
-/// The ids of the acting task that no account has.
+/// The login id, which is never that of another.
 #[rustfmt::skip]
-const SUBJECT: &[Row] = &[
+const AUDIT_ID: &[Row] = &[
     row("*.auid", "user.audit.id", Id),
     row("names.AUID", "user.audit.name", Name),
+];
+
+/// Ids of the user that acts on files.
+#[rustfmt::skip]
+pub(super) const FILESYSTEM: &[Row] = &[
     row("*.fsuid", "user.filesystem.id", Id),
     row("names.FSUID", "user.filesystem.name", Name),
     row("*.fsgid", "user.filesystem.group.id", Id),
     row("names.FSGID", "user.filesystem.group.name", Name),
 ];
 
-/// Fields of the subject that [`SUBJECT`] and [`PROCESS`] take.
+/// Fields of the subject that have places if `user` is an account: not those of [`FILESYSTEM`].
+pub(super) const PLACED_OF_LOGIN: Placed = Placed {
+    subject: &[
+        "auid", "uid", "euid", "suid", "gid", "egid", "sgid", "pid", "ppid", "comm", "exe", "ses",
+    ],
+    names: &["AUID", "UID", "EUID", "SUID", "GID", "EGID", "SGID"],
+    process: PLACED.process,
+};
+
+/// Fields of the subject that have places.
 pub(super) const PLACED: Placed = Placed {
     subject: &[
         "auid", "uid", "euid", "suid", "fsuid", "gid", "egid", "sgid", "fsgid", "pid", "ppid",
@@ -219,6 +233,23 @@ pub(super) const OWN_SOCKET: &[Row] = &[
     row("socket.ip", "source.ip", Ip),
     row("socket.port", "source.port", Port),
     row("socket.type", "network.type", Text),
+];
+
+/// Ports that SELinux names without an address.
+pub(super) const PORTS: &[Row] = &[
+    row("AVC.src", "source.port", Port),
+    row("AVC.dest", "destination.port", Port),
+];
+
+/// A packet.
+pub(super) const PACKET: &[Row] = &[row("NETFILTER_PKT.proto", "network.iana_number", Text)];
+
+/// Who has asked the program that decides. `uid=` outside of `msg='…'` is the program's.
+#[rustfmt::skip]
+pub(super) const ASKING: &[Row] = &[
+    row("msg.uid", "user.id", Id),
+    row("names.MSG_UID", "user.name", Name),
+    row("msg.gid", "user.group.id", Id),
 ];
 
 /// An account proves who it is: it is the user, not the program that lets it in.

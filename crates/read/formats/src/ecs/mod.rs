@@ -12,26 +12,23 @@ use super::facts::Facts;
 use super::parsed::{Object, Reader};
 use super::rest::rest;
 use super::row::{apply, merge, put, Row};
-use super::LogEvent;
-use serde_json::{json, Value};
+use super::value::Value;
+use super::{which, LogEvent};
 
 /// Places whose values `related.*` collects, so that one term finds an event by any of its users or addresses.
 const RELATED: [(&str, &[&str]); 3] = [
     (
         "related.user",
         &[
-            "/user/name",
-            "/user/id",
-            "/user/audit/name",
-            "/user/effective/name",
-            "/user/target/name",
+            "user.name",
+            "user.id",
+            "user.audit.name",
+            "user.effective.name",
+            "user.target.name",
         ],
     ),
-    ("related.ip", &["/source/ip", "/destination/ip"]),
-    (
-        "related.hash",
-        &["/file/hash/sha256", "/process/hash/sha256"],
-    ),
+    ("related.ip", &["source.ip", "destination.ip"]),
+    ("related.hash", &["file.hash.sha256", "process.hash.sha256"]),
 ];
 
 /// Fields of a document that are given room at once.
@@ -80,10 +77,10 @@ fn document(
     apply(fields::EVENT, facts, &mut out);
     put(&mut out, "event.dataset", dataset.into());
     if !categories.is_empty() {
-        put(&mut out, "event.category", json!(categories));
+        put(&mut out, "event.category", categories.into());
     }
     if !types.is_empty() {
-        put(&mut out, "event.type", json!(types));
+        put(&mut out, "event.type", types.into());
     }
 
     put(&mut out, "event.action", action.into());
@@ -95,11 +92,20 @@ fn document(
     put(&mut out, "event.outcome", outcome.into());
 
     // What the act is about comes first: a place that it fills stays filled.
+    let is_login = facts.act.is_login();
     for table in tables(facts.act) {
         apply(table, facts, &mut out);
     }
-    if !facts.act.is_login() {
+    if let Some(table) = socket_table(facts) {
+        apply(table, facts, &mut out);
+    }
+    if asks_for_another(facts) {
+        apply(fields::ASKING, facts, &mut out);
+    } else if !is_login {
         apply(fields::USER, facts, &mut out);
+    }
+    if !is_login {
+        apply(fields::FILESYSTEM, facts, &mut out);
     }
     if facts.find("process.child").is_none() {
         apply(fields::LINEAGE, facts, &mut out);
@@ -109,7 +115,12 @@ fn document(
     }
 
     // Then everything that has no place of its own.
-    let mut others = rest(facts.parsed, &fields::PLACED);
+    let placed = if is_login {
+        &fields::PLACED_OF_LOGIN
+    } else {
+        &fields::PLACED
+    };
+    let mut others = rest(facts.parsed, placed);
     if let Some(paths) = others.remove("paths") {
         put(&mut out, "auditd.paths", paths);
     }
@@ -119,16 +130,39 @@ fn document(
     Value::Object(out)
 }
 
+/// The table for the address of the event's call, if the event is about something else: what a policy has decided on it.
+fn socket_table(facts: &Facts<'_>) -> Option<&'static [Row]> {
+    facts.find("socket.type")?;
+    match which::by_call(facts.parsed) {
+        Act::Connect | Act::Send => Some(fields::TO_PEER),
+        Act::Accept | Act::Receive => Some(fields::FROM_PEER),
+        Act::Bind => Some(fields::OWN_SOCKET),
+        _ => None,
+    }
+}
+
+/// Whether a program decides on what somebody else has asked it for: systemd, `uid=` inside of `msg='…'`.
+fn asks_for_another(facts: &Facts<'_>) -> bool {
+    let is_decision = matches!(facts.act, Act::Denied | Act::Permitted);
+    is_decision && facts.find("msg.uid").is_some()
+}
+
+/// The value at a place with dots.
+fn at<'d>(document: &'d Object, place: &str) -> Option<&'d Value> {
+    let mut names = place.split('.');
+    let first = document.get(names.next()?);
+    names.fold(first, |value, name| value?.get(name))
+}
+
 /// Fills `related.*`.
 fn relate(out: &mut Object) {
-    let document = Value::Object(std::mem::take(out));
     let mut related = Vec::new();
     for (place, sources) in RELATED {
         let mut values: Vec<&Value> = sources
             .iter()
-            .filter_map(|source| document.pointer(source))
+            .filter_map(|source| at(out, source))
             .collect();
-        values.retain(|value| value.is_string());
+        values.retain(|value| value.as_str().is_some());
         let mut once: Vec<Value> = Vec::new();
         for value in values {
             if !once.contains(value) {
@@ -136,10 +170,6 @@ fn relate(out: &mut Object) {
             }
         }
         related.push((place, once));
-    }
-
-    if let Value::Object(whole) = document {
-        *out = whole;
     }
 
     for (place, values) in related {
@@ -166,6 +196,8 @@ fn tables(act: Act) -> &'static [&'static [Row]] {
         Connect | Send => &[fields::TO_PEER],
         Accept | Receive => &[fields::FROM_PEER],
         Bind => &[fields::OWN_SOCKET],
+        Denied | Permitted => &[fields::FILE, fields::PORTS],
+        Packet => &[fields::PACKET],
         Rename | Link => &[fields::FILE, fields::ORIGIN],
         Load | Unload => &[fields::MODULE, fields::FILE],
         _ => &[fields::FILE],

@@ -5,8 +5,8 @@ use super::super::changes;
 use super::super::facts::Facts;
 use super::super::parsed::Object;
 use super::super::row::{put, Row};
+use super::super::value::{object, Value};
 use super::objects;
-use serde_json::{json, Value};
 
 /// A class of OCSF.
 pub(super) struct Class {
@@ -133,6 +133,8 @@ pub(super) fn candidates(facts: &Facts<'_>) -> Vec<(&'static Class, u32)> {
     let fallback = match facts.act {
         // A session changes its own role: no account is named.
         Role => Some((CONFIG, 1)),
+        // A program's keys and sessions are nothing of the kernel.
+        CryptoKey | CryptoSession | CryptoSessionEnd => None,
         _ => FALLBACKS
             .iter()
             .find(|fallback| fallback.0 == row.class)
@@ -186,8 +188,12 @@ fn files(facts: &Facts<'_>, out: &mut Object) {
             "sha512" => (4, "SHA-512"),
             other => (OTHER, other),
         };
-        let hash = json!({"algorithm_id": number, "algorithm": caption, "value": digest});
-        put(out, "file.hashes", json!([hash]));
+        let hash = object([
+            ("algorithm_id", number.into()),
+            ("algorithm", caption.into()),
+            ("value", digest.into()),
+        ]);
+        put(out, "file.hashes", vec![hash].into());
     }
 
     if facts.act == Delete && facts.outcome == Some(true) {
@@ -280,10 +286,9 @@ fn process(facts: &Facts<'_>, out: &mut Object) {
 
 /// The user that a class requires, where the record says only that it is unknown.
 fn authentication(_: &Facts<'_>, out: &mut Object) {
-    let has_user = ["uid", "name"].iter().any(|name| {
-        out.get("user")
-            .is_some_and(|user| user.get(*name).is_some())
-    });
+    let has_user = ["uid", "name"]
+        .iter()
+        .any(|name| out.get("user").is_some_and(|user| user.get(name).is_some()));
     if !has_user {
         put(out, "user.name", "(unknown)".into());
         put(out, "user.type_id", 0.into());
@@ -293,13 +298,13 @@ fn authentication(_: &Facts<'_>, out: &mut Object) {
 
 fn finding(facts: &Facts<'_>, out: &mut Object) {
     put(out, "finding_info.title", facts.action().into());
-    put(out, "finding_info.types", json!([facts.kind()]));
+    put(out, "finding_info.types", vec![facts.kind()].into());
     // The class has a status of its own: that of the work on the finding.
     out.insert("status_id".into(), 1.into());
     out.insert("status".into(), "New".into());
     super::apply(objects::ACCOUNT, facts, out);
     if let Some(user) = out.remove("user") {
-        put(out, "evidences", json!([{ "user": user }]));
+        put(out, "evidences", vec![object([("user", user)])].into());
     }
     out.remove("src_endpoint");
 }
@@ -307,8 +312,12 @@ fn finding(facts: &Facts<'_>, out: &mut Object) {
 /// The settings before and after.
 fn settings(facts: &Facts<'_>, out: &mut Object) {
     let (mut before, mut after) = (Vec::new(), Vec::new());
-    let state =
-        |name: &str, value: &str| json!({"state_id": OTHER, "state": format!("{name}={value}")});
+    let state = |name: &str, value: &str| {
+        object([
+            ("state_id", OTHER.into()),
+            ("state", format!("{name}={value}").into()),
+        ])
+    };
     for change in changes::of(facts.parsed) {
         after.push(state(&change.name, &change.new));
         if let Some(old) = &change.old {

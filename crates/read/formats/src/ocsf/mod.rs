@@ -11,9 +11,9 @@ use super::facts::Facts;
 use super::parsed::{Object, Reader};
 use super::rest::rest;
 use super::row::{apply, merge, put};
+use super::value::Value;
 use super::LogEvent;
 use classes::Class;
-use serde_json::{json, Value};
 
 /// The event as OCSF 1.8 describes it.
 pub(super) fn map(reader: &mut Reader, event: &LogEvent<'_>) -> Value {
@@ -44,16 +44,16 @@ fn has(document: &Value, needed: &str) -> bool {
 fn whole(facts: &Facts<'_>, class: &Class, activity: u32) -> Value {
     let mut out = Object::new();
     let names = [
-        ("activity_id", json!(activity)),
+        ("activity_id", activity.into()),
         (
             "activity_name",
             activity_name(facts, class, activity).into(),
         ),
-        ("category_uid", json!(class.category.0)),
+        ("category_uid", class.category.0.into()),
         ("category_name", class.category.1.into()),
-        ("class_uid", json!(class.uid)),
+        ("class_uid", class.uid.into()),
         ("class_name", class.name.into()),
-        ("type_uid", json!(class.uid * 100 + activity)),
+        ("type_uid", (class.uid * 100 + activity).into()),
     ];
 
     for (name, value) in names {
@@ -79,12 +79,20 @@ fn whole(facts: &Facts<'_>, class: &Class, activity: u32) -> Value {
     }
 
     apply(objects::EVENT, facts, &mut out);
+    // A class is the same on a host whose name nobody said.
+    if class.needs.contains(&"device") && facts.text("event.host").is_none() {
+        put(&mut out, "device.name", "(unknown)".into());
+    }
     put(
         &mut out,
         "metadata.product.version",
         env!("CARGO_PKG_VERSION").into(),
     );
-    put(&mut out, "metadata.profiles", json!(objects::PROFILES));
+    put(
+        &mut out,
+        "metadata.profiles",
+        objects::PROFILES.as_slice().into(),
+    );
     put(&mut out, "device.type_id", 0.into());
 
     put(&mut out, "device.os.type_id", 200.into());
@@ -123,7 +131,7 @@ fn identities(name: &str) -> &'static [&'static str] {
         "container" => &["uid"],
         "actor" => &["process", "user", "session"],
         "session" => &["uid", "terminal"],
-        "device" => &["hostname"],
+        "device" => &["hostname", "name"],
         "src_endpoint" | "dst_endpoint" => &["ip", "name", "hostname"],
         _ => &[],
     }
@@ -138,8 +146,8 @@ fn prune(object: &mut Object) {
         };
         prune(inner);
         let wanted = identities(name);
-        if !wanted.is_empty() && !wanted.iter().any(|wanted| inner.contains_key(*wanted)) {
-            empty.push(name.clone());
+        if !wanted.is_empty() && !wanted.iter().any(|wanted| inner.contains_key(wanted)) {
+            empty.push(name.to_owned());
         }
     }
 

@@ -33,6 +33,11 @@ impl Sample {
 
     /// The event in the format of this name.
     pub(crate) fn map(&self, name: &str) -> Value {
+        self.map_on("web1", name)
+    }
+
+    /// The event in the format of this name, from a host of which only `host` is known.
+    pub(crate) fn map_on(&self, host: &str, name: &str) -> Value {
         let event = LogEvent {
             lines: &self.lines,
             place: Some(Place {
@@ -40,7 +45,7 @@ impl Sample {
                 file: 1,
                 start: 520,
             }),
-            host: "web1",
+            host,
             stamp: self.stamp,
         };
         let mut out = Vec::new();

@@ -63,6 +63,17 @@ fn every_event_of_the_corpora_is_valid_ecs_and_ocsf() {
 }
 
 #[test]
+fn a_host_without_a_name_has_the_same_classes() {
+    let facts = OcsfFacts::read();
+    for sample in events::of("tests/formats/records") {
+        let (named, unnamed) = (sample.map("ocsf"), sample.map_on("", "ocsf"));
+        let text = sample.text();
+        assert_eq!(named["class_uid"], unnamed["class_uid"], "{text}");
+        assert_eq!(facts.errors(&unnamed), Vec::<String>::new(), "{text}");
+    }
+}
+
+#[test]
 fn an_event_has_its_lines_whatever_they_are() {
     for text in [
         "type=NO_SUCH_TYPE msg=audit(1795229630.644:45): secret=1 words",

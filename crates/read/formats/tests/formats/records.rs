@@ -335,6 +335,10 @@ fn nothing_fills_a_hole_of_somebody_else() {
                     (found, inside) if found == inside => true,
                     (Some(_), None) => field == "name" && is_named,
                     (None, Some(_)) => is_group,
+                    // gpasswd's sentence names the member, and `acct=` the group.
+                    (Some(found), Some(_)) => {
+                        is_group && text.contains(&format!("op=user {found} "))
+                    }
                     _ => false,
                 };
                 assert!(
