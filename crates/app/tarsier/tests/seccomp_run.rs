@@ -13,6 +13,15 @@ fn seccomp() -> Command {
     command
 }
 
+/// `tarsier seccomp` without capabilities: it may not load BPF programs, and traces.
+fn unprivileged() -> Command {
+    let mut command = Command::new("setpriv");
+    let nothing = ["--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"];
+    command.args(nothing).arg(env!("CARGO_BIN_EXE_tarsier"));
+    command.arg("seccomp");
+    command
+}
+
 fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
@@ -74,10 +83,33 @@ fn calls_under_timer() {
     println!("errnos {}", counts.join(" "));
 }
 
+/// Waits in epoll_wait(2) while signals come that it ignores, and prints what it returns.
+fn wait_among_ignored_signals() {
+    // SAFETY: descriptors and memory of the right kinds that live long enough; the child makes
+    // system calls only.
+    unsafe {
+        libc::signal(libc::SIGUSR1, libc::SIG_IGN);
+        let epoll = libc::epoll_create1(0);
+        let (parent, thread) = (libc::getpid(), libc::gettid());
+        if libc::fork() == 0 {
+            for signal in [libc::SIGUSR1, libc::SIGWINCH].repeat(5) {
+                libc::usleep(10_000);
+                libc::syscall(libc::SYS_tgkill, parent, thread, signal);
+            }
+            libc::_exit(0);
+        }
+        let mut event: libc::epoll_event = std::mem::zeroed();
+        let result = libc::epoll_wait(epoll, &raw mut event, 1, 300);
+        println!("epoll_wait {result}");
+    }
+}
+
 #[test]
 fn it_is_a_child() {
-    if std::env::var(CHILD).as_deref() == Ok("timer") {
-        calls_under_timer();
+    match std::env::var(CHILD).as_deref() {
+        Ok("timer") => calls_under_timer(),
+        Ok("ignored") => wait_among_ignored_signals(),
+        _ => {}
     }
 }
 
@@ -86,6 +118,28 @@ fn denied_calls_under_signals_have_the_errno_of_the_profile_and_are_counted_once
     let Some(_lock) = testkit::may_load_programs() else {
         return;
     };
+    deny_under_signals(seccomp);
+}
+
+#[test]
+fn traced_calls_under_signals_have_the_errno_of_the_profile_and_are_counted_once() {
+    if can_trace() {
+        deny_under_signals(unprivileged);
+    }
+}
+
+/// Whether programs can be traced here; otherwise says why not.
+fn can_trace() -> bool {
+    let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
+    let is_allowed = matches!(scope.trim(), "" | "0" | "1");
+    if !cfg!(target_arch = "x86_64") || !is_allowed {
+        println!("skipped: traced programs: this is not x86-64, or Yama forbids tracing");
+        return false;
+    }
+    true
+}
+
+fn deny_under_signals(start: fn() -> Command) {
     let directory = TempDir::new().expect("a directory");
     for (rule, wanted, verdict) in [
         ("deny uname", "errnos 1:20000", "ERRNO(1 EPERM)"),
@@ -95,7 +149,7 @@ fn denied_calls_under_signals_have_the_errno_of_the_profile_and_are_counted_once
         let profile = directory.path().join("p.list");
         std::fs::write(&profile, format!("default allow\n{rule}\n")).expect("written");
         for log in [false, true] {
-            let mut command = seccomp();
+            let mut command = start();
             command
                 .arg("run")
                 .args(log.then_some("--log"))
@@ -125,6 +179,35 @@ fn every_way_to_deny_is_reported_and_ends_as_without_a_report() {
     let Some(_lock) = testkit::may_load_programs() else {
         return;
     };
+    deny_in_every_way(seccomp);
+}
+
+#[test]
+fn every_way_to_deny_a_traced_program_is_reported_and_ends_as_without_a_report() {
+    if can_trace() {
+        deny_in_every_way(unprivileged);
+    }
+}
+
+#[test]
+fn a_traced_program_is_not_interrupted_by_signals_that_it_ignores() {
+    if !can_trace() {
+        return;
+    }
+    let directory = TempDir::new().expect("a directory");
+    let profile = directory.path().join("p.list");
+    std::fs::write(&profile, "default allow\ndeny uname\n").expect("written");
+    for log in [None, Some("--log")] {
+        let mut command = unprivileged();
+        command.arg("run").args(log).arg("--profile").arg(&profile);
+        let output = command.arg("--").args(child("ignored")).output();
+        let output = output.expect("it runs");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(text.contains("epoll_wait 0"), "{log:?}: {output:?}");
+    }
+}
+
+fn deny_in_every_way(start: fn() -> Command) {
     let directory = TempDir::new().expect("a directory");
     for (action, verdict) in [
         ("SCMP_ACT_ERRNO", "denied: ERRNO(1 EPERM)"),
@@ -142,7 +225,7 @@ fn every_way_to_deny_is_reported_and_ends_as_without_a_report() {
         std::fs::write(&profile, text).expect("written");
         let run = |log: bool| {
             let made = directory.path().join("made");
-            let mut command = seccomp();
+            let mut command = start();
             command
                 .arg("run")
                 .args(log.then_some("--log"))

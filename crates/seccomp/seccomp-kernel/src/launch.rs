@@ -5,7 +5,7 @@
 
 use crate::error::{system, SeccompKernelError};
 use rustix::event::{PollFd, PollFlags};
-use rustix::process::{Pid, PidfdFlags};
+use rustix::process::{Pid, PidfdFlags, WaitStatus};
 use seccomp::policy::Flags;
 use seccomp::Filter;
 use std::ffi::{c_char, CString, OsString};
@@ -343,6 +343,11 @@ impl<'a> Launch<'a> {
         self.reaped = true;
     }
 
+    /// The child.
+    pub(crate) fn pid(&self) -> Pid {
+        self.pid
+    }
+
     /// The child; readable when it has ended.
     pub fn pidfd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
@@ -416,6 +421,15 @@ impl<'a> Launch<'a> {
             }
         };
 
+        self.ended(status)
+    }
+
+    /// The status of the program, as [`Launch::wait`] gives it, where somebody else has waited for
+    /// its end.
+    ///
+    /// # Errors
+    /// The child did not become the program: what failed.
+    pub fn ended(&mut self, status: WaitStatus) -> Result<u8, SeccompKernelError> {
         self.reaped = true;
         let (step, errno) = (&self.shared().step, &self.shared().errno);
         match step.load(Ordering::SeqCst) {

@@ -8,6 +8,8 @@ mod error;
 mod follow;
 pub mod launch;
 pub mod listener;
+mod registers;
 pub mod signals;
+pub mod tracer;
 
 pub use error::SeccompKernelError;

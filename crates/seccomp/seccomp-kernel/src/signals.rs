@@ -14,8 +14,11 @@ pub const TAKEN: [i32; 6] = [
     libc::SIGUSR2,
 ];
 
-/// A descriptor for the signals of [`TAKEN`], which have no other effect while it exists.
-pub struct Signals(OwnedFd);
+/// A descriptor for signals, which have no other effect while it exists.
+pub struct Signals {
+    fd: OwnedFd,
+    set: libc::sigset_t,
+}
 
 /// A signal that was sent to this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,13 +31,21 @@ pub struct Signal {
 }
 
 impl Signals {
-    /// Blocks the signals in this thread, which must be the only one. Programs that are started
-    /// later inherit that: start them before.
+    /// Takes the signals of [`TAKEN`].
+    ///
+    /// # Errors
+    /// As of [`Signals::take_with`].
+    pub fn take() -> Result<Signals, SeccompKernelError> {
+        Signals::take_with(&[])
+    }
+
+    /// Takes others, too. Blocks the signals in this thread, which must be the only one. Programs
+    /// that are started later inherit that: start them before.
     ///
     /// # Errors
     /// signalfd(2) fails.
-    pub fn take() -> Result<Signals, SeccompKernelError> {
-        let set = set();
+    pub fn take_with(others: &[i32]) -> Result<Signals, SeccompKernelError> {
+        let set = set(others);
         // SAFETY: the set is initialised, and lives until the calls are over.
         let fd = unsafe {
             libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
@@ -44,12 +55,13 @@ impl Signals {
             return Err(system("signalfd")(io::Error::last_os_error()));
         }
         // SAFETY: the kernel has just made the descriptor for us.
-        Ok(Signals(unsafe { OwnedFd::from_raw_fd(fd) }))
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        Ok(Signals { fd, set })
     }
 
     /// Readable when a signal has come.
     pub fn fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.fd.as_fd()
     }
 
     /// A signal that has come; `None` if there is none.
@@ -59,7 +71,7 @@ impl Signals {
         // SAFETY: the memory is as large as the length says.
         let got = unsafe {
             libc::read(
-                self.0.as_raw_fd(),
+                self.fd.as_raw_fd(),
                 (&raw mut info).cast(),
                 size_of::<libc::signalfd_siginfo>(),
             )
@@ -75,19 +87,18 @@ impl Signals {
 impl Drop for Signals {
     fn drop(&mut self) {
         while self.next().is_some() {}
-        let set = set();
         // SAFETY: the set is initialised, and lives until the call is over.
-        unsafe { libc::sigprocmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut()) };
+        unsafe { libc::sigprocmask(libc::SIG_UNBLOCK, &raw const self.set, std::ptr::null_mut()) };
     }
 }
 
-fn set() -> libc::sigset_t {
+fn set(others: &[i32]) -> libc::sigset_t {
     // SAFETY: sigemptyset initialises the set, and the numbers are signals.
     unsafe {
         let mut set = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
-        for signal in TAKEN {
-            libc::sigaddset(&raw mut set, signal);
+        for signal in TAKEN.iter().chain(others) {
+            libc::sigaddset(&raw mut set, *signal);
         }
         set
     }

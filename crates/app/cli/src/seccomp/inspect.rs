@@ -116,7 +116,7 @@ pub struct ExplainArgs {
     /// Argument N (0 to 5), in decimal or 0x; those that are not given are 0
     #[arg(long = "arg", value_name = "N=VALUE")]
     pub args: Vec<String>,
-    /// Architecture of the call: x86_64, x32, i386, aarch64, arm [default: this machine's own]
+    /// Architecture of the call: x86_64, x32, i386, aarch64, arm [default: that of --arch]
     #[arg(long, value_name = "ARCH")]
     pub call_arch: Option<String>,
     /// Address of the instruction after the call

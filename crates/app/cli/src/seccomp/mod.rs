@@ -104,11 +104,14 @@ makes a SECCOMP record of every denial, which appears in the log.
 
 --log also prints denials (and calls that SCMP_ACT_LOG allows), with their arguments and the rule \
 that caused them, and at the end how many there were. As root, BPF programs observe them, and \
-nothing changes for the program. Otherwise Tarsier answers denied calls itself, through \
-SECCOMP_RET_USER_NOTIF: a signal may then interrupt them, a call for which the profile kills ends \
-the process with SIGKILL, SECCOMP records have code=0x7fc00000, traps (SIGSYS) are not reported, \
-and if Tarsier is killed, denied calls fail with ENOSYS. Tarsier passes signals on, and runs until \
-the last process of COMMAND ends.
+nothing changes for the program. Otherwise Tarsier traces the program: it sees the errnos and \
+signals of the profile, but no program in it can trace another (debuggers, strace), SECCOMP records \
+have code=0x30000, times that calls wait for begin anew at a signal that the program ignores, and \
+if Tarsier is killed, the program ends, too. Where tracing is forbidden (Yama, another tracer) or \
+this is not x86-64, Tarsier answers denied calls through SECCOMP_RET_USER_NOTIF: a signal may then \
+interrupt them (EINTR), a call for which the profile kills ends the process with SIGKILL, SECCOMP \
+records have code=0x7fc00000, traps (SIGSYS) are not reported, and if Tarsier is killed, denied \
+calls fail with ENOSYS. Tarsier passes signals on, and runs until the last process of COMMAND ends.
 
 The exit status is that of COMMAND; 127 if it cannot be run.";
 

@@ -85,12 +85,15 @@ fn by_profile(
 }
 
 fn call(args: &ExplainArgs) -> Result<SeccompData> {
-    let abi = match &args.call_arch {
+    // A profile that is read for a machine is asked about calls of that machine.
+    let (option, name) = match (&args.call_arch, &args.source.with.arch) {
+        (Some(name), _) => ("--call-arch", Some(name)),
+        (None, name) => ("--arch", name.as_ref()),
+    };
+    let abi = match name {
         None => Abi::native(),
         Some(name) => Abi::from_name(name).with_context(|| {
-            format!(
-                "--call-arch {name}: no such architecture; take x86_64, x32, i386, aarch64 or arm"
-            )
+            format!("{option} {name}: no such architecture; take x86_64, x32, i386, aarch64 or arm")
         })?,
     };
 
@@ -102,7 +105,7 @@ fn call(args: &ExplainArgs) -> Result<SeccompData> {
             format!(
                 "--syscall {}: {} has no such system call; give its name or number",
                 args.syscall,
-                args.call_arch.as_deref().unwrap_or(Arch::native().name())
+                name.map_or(Arch::native().name(), String::as_str)
             )
         })?;
 

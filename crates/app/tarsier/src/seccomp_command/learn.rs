@@ -418,10 +418,11 @@ fn summary(seen: &Observed, writer: &Writer) {
     if !writer.with_values {
         limited = 0;
     }
-    report!(
-        "tarsier: {} system calls, {limited} of them for some values of an argument only",
-        seen.calls.len()
-    );
+    let calls = match seen.calls.len() {
+        1 => "1 system call".to_owned(),
+        calls => format!("{calls} system calls"),
+    };
+    report!("tarsier: {calls}, {limited} of them for some values of an argument only");
     for &extra in &writer.extras {
         let names = seen.extra(extra, writer.context.native);
         if !names.is_empty() {

@@ -13,6 +13,7 @@ mod places;
 mod run;
 mod source;
 mod supervisor;
+mod traced;
 mod write;
 
 use anyhow::Result;

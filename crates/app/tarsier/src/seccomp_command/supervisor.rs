@@ -1,11 +1,11 @@
 //! Runs a program under its filter and says what it was denied.
 //!
 //! With BPF, which needs root, the filter is the profile's own, and denials are only observed.
-//! Without, denied calls come here through SECCOMP_RET_USER_NOTIF and are answered.
+//! Otherwise the program is traced (`traced`). Where that is not possible either, denied calls come
+//! here through SECCOMP_RET_USER_NOTIF and are answered.
 
 use super::denials::Reporter;
 use anyhow::Result;
-use cli::messages::report;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags};
 use seccomp::policy::Policy;
@@ -26,20 +26,12 @@ pub(super) fn supervised(verdict: Verdict) -> Verdict {
     }
 }
 
-/// Loads the programs that observe denials under `policy`; `None`, with a note, where that is not
-/// possible.
-pub(super) fn recorder(policy: &Policy) -> Option<DenialRecorder> {
-    match DenialRecorder::start(looked_at(policy)) {
-        Ok(recorder) => Some(recorder),
-        Err(error) => {
-            report!(
-                "tarsier: note: denials cannot be observed without BPF, as root has it ({error}); \
-                 denied calls are answered by tarsier instead: a signal may interrupt them (EINTR), \
-                 calls that kill end with SIGKILL, and traps (SIGSYS) are not reported"
-            );
-            None
-        }
-    }
+/// Loads the programs that observe denials under `policy`.
+///
+/// # Errors
+/// BPF programs cannot be loaded, as without root's rights.
+pub(super) fn recorder(policy: &Policy) -> Result<DenialRecorder> {
+    Ok(DenialRecorder::start(looked_at(policy))?)
 }
 
 /// What the kernel is to record of each call: the arguments of conditions, and calls that a
@@ -149,13 +141,13 @@ pub(super) fn supervise(mut launch: Launch, policy: &Policy, mut reporter: Repor
     }
 }
 
-struct Events {
+pub(super) struct Events {
     has_ended: bool,
     listener: PollFlags,
 }
 
 /// Waits for a signal, the end of the program, or a call to answer, and not longer than a moment.
-fn wait(
+pub(super) fn wait(
     signals: &Signals,
     pidfd: Option<BorrowedFd>,
     listener: Option<BorrowedFd>,
@@ -182,7 +174,7 @@ fn wait(
 }
 
 /// Passes signals on to the program, which has those of its terminal already.
-fn pass_on(signals: &Signals, launch: &Launch, has_ended: bool) {
+pub(super) fn pass_on(signals: &Signals, launch: &Launch, has_ended: bool) {
     while let Some(signal) = signals.next() {
         if !signal.is_from_kernel && !has_ended {
             launch.signal(signal.number);
