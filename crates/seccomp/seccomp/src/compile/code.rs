@@ -79,6 +79,47 @@ impl Graph {
         seen
     }
 
+    /// The same part without loads of a word that A has already. Its depth must be limited.
+    pub(super) fn without_repeated_loads(&mut self, root: CodeId) -> CodeId {
+        self.where_loaded(root, None, &mut HashMap::new())
+    }
+
+    /// The same part where A has the word at `loaded`.
+    fn where_loaded(
+        &mut self,
+        id: CodeId,
+        loaded: Option<u32>,
+        done: &mut HashMap<(CodeId, Option<u32>), CodeId>,
+    ) -> CodeId {
+        if let Some(&code) = done.get(&(id, loaded)) {
+            return code;
+        }
+
+        let code = match self.get(id) {
+            Code::Return(_) => id,
+            Code::Load { offset, then } => {
+                let then = self.where_loaded(then, Some(offset), done);
+                if loaded == Some(offset) {
+                    then
+                } else {
+                    self.add(Code::Load { offset, then })
+                }
+            }
+            Code::Mask { mask, then } => {
+                let then = self.where_loaded(then, None, done);
+                self.add(Code::Mask { mask, then })
+            }
+            Code::Test { op, k, yes, no } => {
+                let yes = self.where_loaded(yes, loaded, done);
+                let no = self.where_loaded(no, loaded, done);
+                self.add(Code::Test { op, k, yes, no })
+            }
+        };
+
+        done.insert((id, loaded), code);
+        code
+    }
+
     /// Lays the graph out from `root`. The result can be longer than a filter may be.
     pub(super) fn layout(&self, root: CodeId) -> Vec<Insn> {
         let mut layout = Layout {

@@ -99,7 +99,14 @@ pub fn compile_as(
     }
 
     // Copies and long jumps can make it longer than its number of codes.
-    let insns = compiler.graph.layout(root);
+    let slim = compiler.graph.without_repeated_loads(root);
+    let slim = compiler.graph.layout(slim);
+    let plain = compiler.graph.layout(root);
+    let insns = if slim.len() <= plain.len() {
+        slim
+    } else {
+        plain
+    };
     if insns.len() > MAX_INSNS {
         return Err(CompileError::TooLong { insns: insns.len() });
     }

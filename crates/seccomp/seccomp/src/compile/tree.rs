@@ -31,17 +31,27 @@ pub(super) fn joined(segments: Vec<Segment>) -> Vec<Segment> {
 
 /// The tree with the least weighted number of tests: optimal binary search over the starts. If it is
 /// longer than a test for each value would be, as libseccomp makes them, the tree with fewer
-/// instructions, too.
+/// instructions, too; if that is still longer, such a list.
 ///
 /// `segments` must be ordered and not empty, and start at the least value that the word can have.
 pub(super) fn search(graph: &mut Graph, segments: Vec<Segment>) -> CodeId {
     let segments = joined(segments);
     let fast = build(graph, &segments, FAST);
-    if segments.len() as u64 <= flat_tests(&segments) + 1 {
+    let flat = flat_tests(&segments);
+    if segments.len() as u64 <= flat + 1 {
         return fast;
     }
+    if segments.len() > EXACT_MAX {
+        return build(graph, &segments, SHORT);
+    }
 
-    build(graph, &segments, SHORT)
+    let last = segments.len() - 1;
+    let short = Best::of(&segments, SHORT);
+    if short.tests(0, last) as u64 <= flat {
+        return short.emit(graph, 0, last);
+    }
+
+    Best::of(&segments, LIST).emit(graph, 0, last)
 }
 
 /// Number of tests that tell the values apart from the most frequent kind one after the other: one
@@ -104,6 +114,11 @@ const FAST: Aim = Aim {
 const SHORT: Aim = Aim {
     space: 4.0,
     sequence_max: 12,
+};
+
+const LIST: Aim = Aim {
+    space: 64.0,
+    sequence_max: 32,
 };
 
 /// How a span of segments is told apart.
@@ -185,6 +200,18 @@ impl Best<'_> {
                 Some(sequence) => self.emit_sequence(graph, &sequence, (first, last)),
                 None => segments[first].to,
             },
+        }
+    }
+
+    /// Number of tests for a span.
+    fn tests(&self, first: usize, last: usize) -> usize {
+        match self.split[first * self.segments.len() + last] {
+            Split::Single => 0,
+            Split::Cut(cut) => 1 + self.tests(first, cut - 1) + self.tests(cut, last),
+            Split::Sequence => {
+                let sequence = self.sequence(first, last);
+                sequence.map_or(0, |it| it.tests.iter().map(|&(_, tests)| tests).sum())
+            }
         }
     }
 

@@ -237,9 +237,9 @@ fn random_profiles_say_what_is_written_and_libseccomp_differs_in_listed_ways_onl
     );
     println!("where libseccomp answers otherwise: {seen:?}");
     assert!(compared > rounds * 40);
-    // Beyond a dozen numbers a search tree has a test more, and what libseccomp leaves out seldom
-    // makes no difference.
-    assert!(lengths.longer <= 1 + lengths.equal / 30, "{lengths:?}");
+    // What libseccomp leaves out seldom makes no difference, and the order in which arguments are
+    // compared is one of two.
+    assert!(lengths.longer <= 1 + lengths.equal / 200, "{lengths:?}");
 }
 
 #[test]
