@@ -24,6 +24,9 @@ const OPTIONS: libc::c_int = libc::PTRACE_O_EXITKILL
 /// `SYS_SECCOMP` of siginfo.h: a filter has made this SIGSYS.
 const SYS_SECCOMP: i32 = 1;
 
+/// Largest number of stops in one turn, so that the caller gets to signals of its own.
+const STOPS_MAX: usize = 256;
+
 /// Why a thread has stopped at a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
@@ -51,6 +54,8 @@ pub struct Stopped {
 pub enum Turn {
     /// All threads run or wait. SIGCHLD comes when one stops or ends.
     Running,
+    /// Others have stopped: the next turn is for them.
+    More,
     /// The program that was launched has ended; those that it has started may run on.
     Ended(WaitStatus),
     /// No process is left.
@@ -99,7 +104,7 @@ impl Tracer {
     ) -> Result<Turn, SeccompKernelError> {
         // Threads, too.
         let options = WaitOptions::NOHANG | WaitOptions::from_bits_retain(libc::__WALL as u32);
-        loop {
+        for _ in 0..STOPS_MAX {
             let (pid, status) = match rustix::process::wait(options) {
                 Ok(Some((pid, status))) => (pid.as_raw_nonzero().get(), status),
                 Ok(None) => return Ok(Turn::Running),
@@ -122,6 +127,8 @@ impl Tracer {
                 return Ok(Turn::Ended(status));
             }
         }
+
+        Ok(Turn::More)
     }
 
     /// Lets a thread go on.

@@ -45,6 +45,7 @@ pub(super) fn trace(
                 wait(&signals, None, None)?;
                 pass_on(&signals, &launch, status.is_some());
             }
+            Turn::More => pass_on(&signals, &launch, status.is_some()),
             // A program that never ran has said why.
             Turn::Ended(ended) => status = Some(launch.ended(ended)?),
             Turn::Over => break,
