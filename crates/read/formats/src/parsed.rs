@@ -3,7 +3,7 @@
 //! RAW and ENRICHED lines go through the encoder of `log_format = JSON`, so that hex is decoded, numbers are numbers, and
 //! calls have names; a JSON log is read as it is. `crates/log/record/docs/json.md` describes the records.
 
-pub(crate) use super::value::Object;
+pub(crate) use super::value::JsonObject as Object;
 use super::value::Value;
 use record::text::{self, fields};
 use record::{Encoder, Format, NoNames};

@@ -23,23 +23,23 @@ pub(crate) enum Value {
     Number(Number),
     String(String),
     Array(Vec<Value>),
-    Object(Object),
+    Object(JsonObject),
 }
 
 /// A JSON object: its members in order, no name twice.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Object(Vec<(Name, Value)>);
+pub(crate) struct JsonObject(Vec<(Name, Value)>);
 
 /// Members from which on an object that is read looks for names that it has twice by their hashes.
 const MANY: usize = 64;
 
-impl Object {
-    pub(crate) fn new() -> Object {
-        Object::default()
+impl JsonObject {
+    pub(crate) fn new() -> JsonObject {
+        JsonObject::default()
     }
 
-    pub(crate) fn with_capacity(members: usize) -> Object {
-        Object(Vec::with_capacity(members))
+    pub(crate) fn with_capacity(members: usize) -> JsonObject {
+        JsonObject(Vec::with_capacity(members))
     }
 
     fn place(&self, name: &str) -> Option<usize> {
@@ -124,7 +124,7 @@ impl Object {
     }
 }
 
-impl IntoIterator for Object {
+impl IntoIterator for JsonObject {
     type Item = (Name, Value);
     type IntoIter = std::vec::IntoIter<(Name, Value)>;
 
@@ -133,9 +133,9 @@ impl IntoIterator for Object {
     }
 }
 
-impl<N: Into<Name>> FromIterator<(N, Value)> for Object {
-    fn from_iter<I: IntoIterator<Item = (N, Value)>>(members: I) -> Object {
-        let mut object = Object::new();
+impl<N: Into<Name>> FromIterator<(N, Value)> for JsonObject {
+    fn from_iter<I: IntoIterator<Item = (N, Value)>>(members: I) -> JsonObject {
+        let mut object = JsonObject::new();
         for (name, value) in members {
             object.insert(name.into(), value);
         }
@@ -149,7 +149,7 @@ impl Value {
         self.as_object()?.get(name)
     }
 
-    pub(crate) fn as_object(&self) -> Option<&Object> {
+    pub(crate) fn as_object(&self) -> Option<&JsonObject> {
         match self {
             Value::Object(object) => Some(object),
             _ => None,
@@ -197,7 +197,7 @@ impl Value {
 /// An object of these members.
 pub(crate) fn object<const N: usize>(members: [(&'static str, Value); N]) -> Value {
     let members = members.map(|(name, value)| (Name::Borrowed(name), value));
-    Value::Object(Object(members.into()))
+    Value::Object(JsonObject(members.into()))
 }
 
 impl PartialEq<str> for Value {
@@ -232,7 +232,7 @@ from! {
     usize: value => Value::Number(value.into());
     &str: value => Value::String(value.to_owned());
     String: value => Value::String(value);
-    Object: value => Value::Object(value);
+    JsonObject: value => Value::Object(value);
 }
 
 impl<V: Into<Value>> From<Vec<V>> for Value {
@@ -338,7 +338,7 @@ impl<'de> Visitor<'de> for Reading {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut input: A) -> Result<Value, A::Error> {
-        let mut object = Object::new();
+        let mut object = JsonObject::new();
         while let Some((name, value)) = input.next_entry::<String, Value>()? {
             if object.len() < MANY {
                 object.insert(name.into(), value);
@@ -380,7 +380,7 @@ mod tests {
 
     #[test]
     fn a_member_is_replaced_in_its_place_and_removed_for_the_last() {
-        let mut object: Object = ["a", "b", "c"]
+        let mut object: JsonObject = ["a", "b", "c"]
             .map(|name| (name, 1.into()))
             .into_iter()
             .collect();

@@ -6,7 +6,7 @@
 use super::options::ReportOptions;
 use crate::search_command::logs::{Defaults, Input};
 use crate::search_command::ordered::each_piece;
-use crate::search_command::texts::{texts, threads_for, Text};
+use crate::search_command::texts::{texts, threads_for, LogText};
 use anyhow::Result;
 use query::report::runs::{Part, Reading};
 use query::report::Summary;
@@ -33,7 +33,9 @@ pub(super) fn summary(
         return Ok(None);
     };
 
-    let has_empty = texts.iter().any(|text| matches!(text, Text::Plain(_, 0)));
+    let has_empty = texts
+        .iter()
+        .any(|text| matches!(text, LogText::Plain(_, 0)));
     // An event may go on in the next file, which only the machine knows.
     if has_empty || (dialect != Dialect::Own && texts.len() > 1) {
         return Ok(None);

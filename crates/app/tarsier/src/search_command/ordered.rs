@@ -3,7 +3,7 @@
 use super::logs::Input;
 use super::pieces::Failed;
 use super::results::{Results, Worker};
-use super::texts::{texts, threads_for, Feeder, Next, Text};
+use super::texts::{texts, threads_for, Feeder, LogText, Next};
 use crate::interrupt::is_interrupted;
 use anyhow::{Context, Result};
 use cli::messages::report;
@@ -65,7 +65,7 @@ pub(super) fn read(results: &mut Results, input: &Input, reading: Reading) -> Re
 /// # Errors
 /// A log cannot be read, or the error of `take`.
 pub(crate) fn each_piece<W: Send, T: Send>(
-    texts: &[Text],
+    texts: &[LogText],
     reading: Reading,
     workers: &mut [W],
     look: impl Fn(&mut W, usize, &[u8], &mut Part) -> Result<(T, Extent), NotOrdered> + Sync,
@@ -98,12 +98,14 @@ fn gather<T>(
             break;
         }
         let (found, next) = match queue.take(number) {
-            Taken::Searched(Ok(searched)) => searched,
-            Taken::Searched(Err(Failed::Io(error))) => {
+            PieceOutcome::Searched(Ok(searched)) => searched,
+            PieceOutcome::Searched(Err(Failed::Io(error))) => {
                 return Err(error).context("cannot read the log");
             }
-            Taken::Searched(Err(Failed::NotOrdered)) | Taken::Nothing => return Ok(None),
-            Taken::End => break,
+            PieceOutcome::Searched(Err(Failed::NotOrdered)) | PieceOutcome::Nothing => {
+                return Ok(None)
+            }
+            PieceOutcome::End => break,
         };
 
         // A piece is in order by itself; whether it belongs behind the others shows only here.
@@ -130,7 +132,7 @@ impl Sink for Results {
 type Searched<T> = Result<(T, Extent), Failed>;
 
 /// What was made of a piece, if there is one.
-enum Taken<T> {
+enum PieceOutcome<T> {
     Searched(Searched<T>),
     /// There was none behind the last one.
     End,
@@ -160,7 +162,7 @@ struct State<T> {
 }
 
 impl<'p, T> Queue<'p, T> {
-    fn new(texts: &'p [Text], threads: usize) -> Queue<'p, T> {
+    fn new(texts: &'p [LogText], threads: usize) -> Queue<'p, T> {
         Queue {
             feeder: Mutex::new(Feeder::new(texts)),
             state: Mutex::new(State {
@@ -213,7 +215,7 @@ impl<'p, T> Queue<'p, T> {
     }
 
     /// Waits for the result of a piece, and takes it.
-    fn take(&self, number: usize) -> Taken<T> {
+    fn take(&self, number: usize) -> PieceOutcome<T> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let must_wait = |state: &mut State<T>| {
             !state.is_over && state.count != Some(number) && !state.done.contains_key(&number)
@@ -224,9 +226,9 @@ impl<'p, T> Queue<'p, T> {
         state.taken = number + 1;
         self.changed.notify_all();
         match state.done.remove(&number) {
-            Some(searched) => Taken::Searched(searched),
-            None if state.count == Some(number) => Taken::End,
-            None => Taken::Nothing,
+            Some(searched) => PieceOutcome::Searched(searched),
+            None if state.count == Some(number) => PieceOutcome::End,
+            None => PieceOutcome::Nothing,
         }
     }
 

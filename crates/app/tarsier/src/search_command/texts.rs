@@ -15,7 +15,7 @@ const PIECE_BYTES: usize = 1 << 19;
 const NEAR_BYTES: usize = 16 << 10;
 
 /// A log that is read in pieces.
-pub(crate) enum Text {
+pub(crate) enum LogText {
     /// A plain file, and its length.
     Plain(File, u64),
     /// A compressed file, or one in an archive.
@@ -27,28 +27,28 @@ pub(crate) enum Text {
 ///
 /// # Errors
 /// The state of a file cannot be asked for.
-pub(crate) fn texts(input: &Input, dialect: Dialect) -> Result<Option<Vec<Text>>> {
+pub(crate) fn texts(input: &Input, dialect: Dialect) -> Result<Option<Vec<LogText>>> {
     let text = |(number, source): (usize, &Source)| {
         if input.host(number).is_some() || *source == Source::Stdin {
             return Ok(None);
         }
         if let Source::File(path) = source {
             if let Some((file, bytes)) = plain_file(path)? {
-                return Ok(Some(Text::Plain(file, bytes)));
+                return Ok(Some(LogText::Plain(file, bytes)));
             }
         }
         let is_decoded = dialect == Dialect::Own;
-        Ok(is_decoded.then(|| Text::Decoded(source.clone())))
+        Ok(is_decoded.then(|| LogText::Decoded(source.clone())))
     };
     input.sources.iter().enumerate().map(text).collect()
 }
 
 /// Number of threads that look at the pieces of logs.
-pub(crate) fn threads_for(texts: &[Text]) -> usize {
+pub(crate) fn threads_for(texts: &[LogText]) -> usize {
     let pieces = texts.iter().map(|text| match text {
-        Text::Plain(_, bytes) => bytes.div_ceil(PIECE_BYTES as u64),
+        LogText::Plain(_, bytes) => bytes.div_ceil(PIECE_BYTES as u64),
         // Nobody knows.
-        Text::Decoded(_) => u64::from(u32::MAX),
+        LogText::Decoded(_) => u64::from(u32::MAX),
     });
     let most = usize::try_from(pieces.sum::<u64>()).unwrap_or(usize::MAX);
     processors().min(most).max(1)
@@ -64,13 +64,13 @@ pub(super) enum Next<'t> {
 
 /// Hands out the pieces of all logs, in order.
 pub(super) struct Feeder<'t> {
-    texts: std::slice::Iter<'t, Text>,
+    texts: std::slice::Iter<'t, LogText>,
     plain: std::vec::IntoIter<Piece<'t>>,
     decoded: Option<Decoded>,
 }
 
 impl<'t> Feeder<'t> {
-    pub(super) fn new(texts: &'t [Text]) -> Feeder<'t> {
+    pub(super) fn new(texts: &'t [LogText]) -> Feeder<'t> {
         Feeder {
             texts: texts.iter(),
             plain: Vec::new().into_iter(),
@@ -100,10 +100,10 @@ impl<'t> Feeder<'t> {
             }
 
             match self.texts.next()? {
-                Text::Plain(file, bytes) => {
+                LogText::Plain(file, bytes) => {
                     self.plain = pieces_of(file, *bytes, PIECE_BYTES as u64).into_iter();
                 }
-                Text::Decoded(source) => match Decoded::open(source) {
+                LogText::Decoded(source) => match Decoded::open(source) {
                     Ok(decoded) => self.decoded = Some(decoded),
                     Err(failed) => return Some(Err(failed)),
                 },
