@@ -19,7 +19,7 @@ struct ScanCheck {
 }
 
 /// Checks that pass as auditd.service, and fail otherwise.
-const CHECKS: [ScanCheck; 3] = [
+const CHECKS: [ScanCheck; 4] = [
     ScanCheck {
         name: "service_auditd_enabled",
         as_auditd_unit: "auditd.service stays enabled and active, and runs Tarsier",
@@ -29,6 +29,11 @@ const CHECKS: [ScanCheck; 3] = [
         name: "dpkg -V, rpm -V, AIDE",
         as_auditd_unit: "no file of auditd's package is changed",
         as_own_unit: "auditctl and augenrules are links to Tarsier",
+    },
+    ScanCheck {
+        name: "auditctl -l, auditctl -s",
+        as_auditd_unit: "auditd's auditctl shows and changes the rules, and shows the daemon",
+        as_own_unit: "auditctl is Tarsier; what asks the kernel sees `never,task` alone",
     },
     ScanCheck {
         name: "Lynis ACCT-9628 to ACCT-9634",
@@ -41,7 +46,6 @@ const CHECKS: [ScanCheck; 3] = [
 pub(super) fn findings(way: Way, root: &Path) -> Vec<Finding> {
     let mut found: Vec<_> = CHECKS.iter().map(|check| of_check(check, way)).collect();
     found.push(augenrules(way, root));
-    found.push(auditctl(way));
     if root.join("sys/fs/selinux/enforce").exists() {
         found.push(Finding::warn(
             "selinux_confinement_of_daemons",
@@ -83,18 +87,6 @@ fn augenrules(way: Way, root: &Path) -> Finding {
     match way {
         Way::AuditdUnit => Finding::ok(NAME, "the units of auditd's package stay as they are"),
         Way::OwnUnit => Finding::warn(NAME, "auditd's units are masked", "leave out --own-unit"),
-    }
-}
-
-fn auditctl(way: Way) -> Finding {
-    const NAME: &str = "auditctl -l, auditctl -s";
-    match way {
-        Way::AuditdUnit => Finding::warn(
-            NAME,
-            "auditd's auditctl shows the kernel's own rules: `never,task` alone",
-            "TARSIER_OPTIONS=\"--kernel-list\" in /etc/default/tarsier has it show Tarsier's",
-        ),
-        Way::OwnUnit => Finding::ok(NAME, "auditctl is Tarsier, and shows its rules"),
     }
 }
 

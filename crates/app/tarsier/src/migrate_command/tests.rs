@@ -401,9 +401,10 @@ fn the_drop_in_has_every_setting_of_tarsier_s_own_unit() {
         match line.split_once('=').unwrap() {
             // It looks for the unit that the drop-in is for.
             ("ExecCondition", _) => {}
-            // The name of the process is the only difference.
+            // The name of the process, and what auditd's auditctl needs.
             ("ExecStart", _) => {
                 let line = line.replace("/usr/sbin/tarsier ", "/usr/lib/tarsier/auditd ");
+                let line = line.replace(" run ", " run --kernel-list ");
                 assert!(ours.contains(&line.as_str()), "{line}");
             }
             (key, _) => {
