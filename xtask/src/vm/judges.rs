@@ -191,20 +191,13 @@ pub(super) const TESTS: [Test; 30] = [
         name: "attacks",
         kind: MachineKind::Usual,
         seconds: 60,
-        check: |dir| {
-            Ok(fs::read_to_string(dir.join("report"))?
-                .trim_end()
-                .to_owned())
-        },
+        check: report,
     },
     Test {
         name: "labels",
         kind: MachineKind::Usual,
         seconds: 60,
-        check: |dir| {
-            let said = fs::read_to_string(dir.join("report"))?;
-            Ok(said.trim_end().to_owned())
-        },
+        check: report,
     },
     // The last one on its machine, since it leaves audit locked.
     Test {
@@ -223,10 +216,7 @@ pub(super) const TESTS: [Test; 30] = [
         name: "locked",
         kind: MachineKind::Reboot,
         seconds: 240,
-        check: |dir| {
-            let said = fs::read_to_string(dir.join("report"))?;
-            Ok(said.trim_end().to_owned())
-        },
+        check: report,
     },
     Test {
         name: "latency-icount",
@@ -272,8 +262,8 @@ pub(super) const TESTS: [Test; 30] = [
     },
     Test {
         name: "exact",
-        // Look-ups have time by the clock: 20 ms of an emulated machine would be too few. The last one on its machine,
-        // since it enables audit, which costs all that is measured after it.
+        // Look-ups have time by the clock: 20 ms of an emulated machine would be too few. After what is
+        // measured on its machine, since it enables audit, which costs all that comes later.
         kind: MachineKind::Instructions,
         seconds: 338,
         check: exact,
@@ -283,10 +273,7 @@ pub(super) const TESTS: [Test; 30] = [
         // How long the daemon takes to follow does not depend on this host. After all others, since it leaves audit locked.
         kind: MachineKind::Instructions,
         seconds: 240,
-        check: |dir| {
-            let said = fs::read_to_string(dir.join("report"))?;
-            Ok(said.trim_end().to_owned())
-        },
+        check: report,
     },
 ];
 
@@ -365,6 +352,12 @@ fn workload(dir: &Path) -> Result<String> {
     Ok(format!(
         "{left_out} calls with a number above the kernel's table are left out"
     ))
+}
+
+/// The report of a test that judges itself.
+fn report(dir: &Path) -> Result<String> {
+    let said = fs::read_to_string(dir.join("report"))?;
+    Ok(said.trim_end().to_owned())
 }
 
 /// Judges `kernel-engine`. The kernel's own records do not tell which directory a descriptor stands for.

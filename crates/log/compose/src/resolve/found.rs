@@ -166,7 +166,7 @@ fn tell_one(view: &mut View, event: &Event<'_>, arg: &Arg<'_>, found: &tarsier_f
         view.know_above(&arg.path);
     }
 
-    // Only the call's own result proves it: of another, the way may be gone since.
+    // After another error, the way was there, and may be gone since.
     if known(wire::TARSIER_FOUND_MISSING) && event.exit() == Some(ENOENT) {
         view.know(&arg.directory(), true, None);
         view.know(&arg.path, false, None);

@@ -244,7 +244,7 @@ pub(super) const PORTS: &[Row] = &[
 /// A packet.
 pub(super) const PACKET: &[Row] = &[row("NETFILTER_PKT.proto", "network.iana_number", Text)];
 
-/// Who has asked the program that decides. `uid=` outside of `msg='…'` is the program's.
+/// The user on whose request the program that writes the record decides. `uid=` outside of `msg='…'` is the program's.
 #[rustfmt::skip]
 pub(super) const ASKING: &[Row] = &[
     row("msg.uid", "user.id", Id),

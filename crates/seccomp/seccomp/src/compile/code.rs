@@ -79,12 +79,12 @@ impl Graph {
         seen
     }
 
-    /// The same part without loads of a word that A has already. Its depth must be limited.
+    /// The code at `root` without loads of a word that A has already. Its depth must be limited.
     pub(super) fn without_repeated_loads(&mut self, root: CodeId) -> CodeId {
         self.where_loaded(root, None, &mut HashMap::new())
     }
 
-    /// The same part where A has the word at `loaded`.
+    /// The code at `id` where A has the word at `loaded`, without loads of it.
     fn where_loaded(
         &mut self,
         id: CodeId,
