@@ -141,6 +141,9 @@ static long reap(struct script *script, char **args, int count)
 	pid_t pid = (pid_t)value_of(text_of(args, count, "reap"));
 
 	(void)script;
+	/* No child: kill(2) would take it for a group of processes, or for all of them. */
+	if (pid <= 0)
+		return -ESRCH;
 	kill(pid, SIGKILL);
 	return waitpid(pid, NULL, 0) == pid ? 0 : -errno;
 }

@@ -310,9 +310,10 @@ impl Test {
         if status.trim() != "0" {
             // busybox's timeout(1) ends a late test with a signal.
             return Err(format!(
-                "in the guest: exit status {}\n{}",
+                "in the guest: exit status {}\n{}\n{}",
                 status.trim(),
-                output()
+                output(),
+                last_lines(&dir.join("kernel.log"), OUTPUT_LINES)
             ));
         }
 
