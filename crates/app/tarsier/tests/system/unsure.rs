@@ -13,7 +13,7 @@ const RULES: &str = "-a always,exit -F path=/etc/passwd -F perm=wa -F gid=61341 
                      -a always,exit -F path=/etc/hosts -F perm=rwxa -F gid=61341 -k hosts\n";
 
 /// Work as of a package manager, a build and an archive: directories of hundreds of files that are made, linked, replaced
-/// and removed, also where there is nothing to do, and the call fails.
+/// and removed, also where there is nothing to do, and the call fails; pipes by their names in /dev/fd.
 const WORK: &str = "set -e
     cd \"$1\"
     mkdir -p tree/a tree/b
@@ -35,6 +35,8 @@ const WORK: &str = "set -e
         chmod 600 tree/b/$i
         : >tree/b/../a/$i
         rm links/a/$i
+        sh -c 'echo >>/dev/fd/1' | cat >tree/b/said
+        (cd /dev/fd && echo >>1) | cat >tree/b/said
     done
     sed -i s/1/2/ out/tree/a/*
     rm -r copy links out tree tree.tar

@@ -128,6 +128,10 @@ impl Items {
         self.list.push(Item {
             name: Some(name),
             path: arg.directory(),
+            with_dots: match arg.with_dots() {
+                none if none.is_empty() => none,
+                path => text::split(&path).0.to_vec(),
+            },
             is_real: arg.is_real && !arg.ends_in_dots(),
             inode,
             nametype: NameType::Parent,

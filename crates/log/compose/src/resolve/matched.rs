@@ -123,7 +123,25 @@ impl Matched<'_> {
         objects
     }
 
+    /// The name of `item`, if that is a directory of descriptors: see [`View::descriptors`].
+    fn of_descriptors(&self, item: &Item) -> Option<Name> {
+        let is_directory = item.nametype == NameType::Parent && item.with_dots.is_empty();
+        let path = self.view.descriptors(&item.path).filter(|_| is_directory)?;
+        Some(Name {
+            path,
+            inode: item.inode.map(matched),
+            existed: true,
+            object: Proven::AtEnd,
+            place: Proven::AtEnd,
+            ..Name::default()
+        })
+    }
+
     fn name(&mut self, item: &Item, evidence: &Evidence<'_, '_>) -> Name {
+        if let Some(name) = self.of_descriptors(item) {
+            return name;
+        }
+
         let (object, place) = evidence.proofs(item, self.view);
         let is_proven = object > Proven::Later && place > Proven::Later;
         let may_have_led = !item.existed && evidence.may_have_led(item, self.view);
@@ -313,5 +331,37 @@ pub(super) fn matched(inode: Inode) -> plan::Inode {
         uid: inode.ouid,
         gid: inode.ogid,
         rdev: inode.rdev,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resolve::Resolver;
+    use crate::static_system::StaticSystem;
+    use crate::test_frame::TestFrame;
+    use std::sync::Arc;
+
+    /// What proves the place of the directory of `path`, which mkdir was given where nothing can be looked up.
+    fn place_of_directory(path: &str) -> Proven {
+        let frame = TestFrame::of_named_call("mkdir")
+            .part(wire::TARSIER_PART_PATH, 0, path.as_bytes())
+            .part(wire::TARSIER_PART_CWD, 0, b"")
+            .bytes();
+        let event = Event::parse(&frame).expect("a frame");
+        let system: Arc<dyn crate::System> = Arc::new(StaticSystem::default());
+        let mut resolver = Resolver::new(&system);
+        let shape = abi::call("mkdir").shape;
+        resolver.resolve(&event, &shape);
+        resolver.names(&event, &shape)[0].place
+    }
+
+    #[test]
+    fn a_directory_is_one_of_descriptors_only_without_a_way_up() {
+        assert_eq!(place_of_directory("/proc/self/fd/x"), Proven::AtEnd);
+        let led_elsewhere = ["/proc/self/cwd/../fd/x", "/proc/self/cwd/fd/x", "/fd/x"];
+        for path in led_elsewhere {
+            assert_eq!(place_of_directory(path), Proven::Later, "{path}");
+        }
     }
 }

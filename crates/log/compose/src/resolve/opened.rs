@@ -182,8 +182,13 @@ pub(super) fn passed_directory(items: &[Item], event: &Event<'_>, shape: &Shape)
         .any(|place| item.path.starts_with(place));
     let creates = open_flags(event, shape) & O_CREAT != 0;
     let is_reached = !matches!(LookupOutcome::by(event), LookupOutcome::Missing);
+    let path = if item.with_dots.is_empty() {
+        &item.path
+    } else {
+        &item.with_dots
+    };
     (creates && is_in_proc && is_reached).then(|| Item {
-        path: text::split(&item.path).0.to_vec(),
+        path: text::split(path).0.to_vec(),
         nametype: NameType::Parent,
         existed: true,
         ..Item::default()

@@ -22,6 +22,8 @@ pub(super) struct View {
     path: Vec<u8>,
     pid: u32,
     is_foreign: bool,
+    /// Whether the root directory of the process is that of its mount namespace.
+    is_at_root: bool,
     mnt_ns: u64,
     /// Whether `prefix` is that of the process.
     is_located: bool,
@@ -46,6 +48,7 @@ impl View {
             path: Vec::new(),
             pid: 0,
             is_foreign: false,
+            is_at_root: false,
             mnt_ns: 0,
             is_located: false,
             known: Vec::new(),
@@ -66,6 +69,7 @@ impl View {
         let is_own = u64::from(mnt_ns) == self.own_mnt_ns;
         let is_hosts = self.host_mnt_ns == Some(mnt_ns.into());
         self.is_foreign = !is_own && !is_hosts;
+        self.is_at_root = root.is_empty();
         self.mnt_ns = mnt_ns.into();
         self.is_located = !self.is_foreign;
         if self.is_foreign {
@@ -162,8 +166,34 @@ impl View {
         if let Some(known) = self.known(path, follow) {
             return known;
         }
-        let (system, path) = self.locate(path)?;
-        system.inode(path, follow)
+        let look = |view: &mut View| {
+            let (system, path) = view.locate(path)?;
+            system.inode(path, follow)
+        };
+        if self.descriptors(path).is_some() {
+            // What rules need to know of it does not depend on its number.
+            self.spare(look)
+        } else {
+            look(self)
+        }
+    }
+
+    /// The path in `/proc` of a directory of descriptors, if `path` is one of a process that has `/proc` and `/dev` from the
+    /// host. It can be nothing else, although it is gone with the process; `/dev/fd` is a link to that of the caller.
+    pub(super) fn descriptors(&self, path: &[u8]) -> Option<Vec<u8>> {
+        if self.is_foreign || !self.is_at_root {
+            return None;
+        }
+
+        let path = if path == b"/dev/fd" {
+            b"/proc/self/fd"
+        } else {
+            path
+        };
+        let path = self.for_others(path);
+        let process = path.strip_prefix(b"/proc/")?.strip_suffix(b"/fd")?;
+        let is_process = !process.is_empty() && process.iter().all(u8::is_ascii_digit);
+        is_process.then(|| path.to_vec())
     }
 
     /// The object that the call has made at the absolute path `path`. Where rules name objects, its path decides; to those
@@ -417,6 +447,40 @@ mod tests {
         let mut view = view();
         view.set(1, 7, b"");
         assert_eq!(ino(&mut view, "/proc/self/comm"), Some(13));
+    }
+
+    #[test]
+    fn a_directory_of_descriptors_is_told_by_its_whole_path() {
+        let mut view = view();
+        view.set(1, 7, b"");
+        let told = |view: &View, path: &str| {
+            let told = view.descriptors(path.as_bytes());
+            told.map(|path| String::from_utf8_lossy(&path).into_owned())
+        };
+        assert_eq!(told(&view, "/dev/fd").as_deref(), Some("/proc/7/fd"));
+        assert_eq!(told(&view, "/proc/self/fd").as_deref(), Some("/proc/7/fd"));
+        assert_eq!(told(&view, "/proc/17/fd").as_deref(), Some("/proc/17/fd"));
+        let others = [
+            "/proc/self/cwd/fd",
+            "/proc/self/root/proc/self/fd",
+            "/proc/self/cwd/../fd",
+            "/proc//fd",
+            "/proc/fd",
+            "/proc/thread-self/fd",
+            "/proc/self/fd/3",
+            "/dev/fd/3",
+            "/jail/dev/fd",
+        ];
+        for other in others {
+            assert_eq!(told(&view, other), None, "{other}");
+        }
+
+        // There, users choose what is at /dev and /proc.
+        for (mnt_ns, root) in [(1, &b"/jail"[..]), (2, b"")] {
+            view.set(mnt_ns, 7, root);
+            assert_eq!(told(&view, "/dev/fd"), None);
+            assert_eq!(told(&view, "/proc/self/fd"), None);
+        }
     }
 
     #[test]
