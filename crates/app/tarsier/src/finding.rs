@@ -1,5 +1,6 @@
 //! Findings of `tarsier doctor` and `tarsier migrate --check`, each about one thing.
 
+use crate::answer::answered;
 use anyhow::Result;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -93,22 +94,20 @@ pub(crate) fn status(findings: &[Finding]) -> u8 {
 /// # Errors
 /// The report cannot be written.
 pub(crate) fn print(findings: &[Finding], json: bool) -> Result<u8> {
-    let mut out = std::io::stdout().lock();
-    if json {
+    let status = status(findings);
+    let text = if json {
         let report = serde_json::json!({
             "version": env!("CARGO_PKG_VERSION"),
-            "status": status(findings),
+            "status": status,
             "findings": findings,
         });
-        serde_json::to_writer_pretty(&mut out, &report)?;
-        writeln!(out)?;
+        format!("{report:#}\n")
     } else {
-        for finding in findings {
-            writeln!(out, "{finding}")?;
-        }
-    }
+        findings.iter().map(|it| format!("{it}\n")).collect()
+    };
 
-    Ok(status(findings))
+    let written = std::io::stdout().write_all(text.as_bytes());
+    answered(status, written.map_err(Into::into))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Tarsier: system-call auditing. This file only dispatches commands and returns their exit status.
 
+mod answer;
 mod cat_command;
 mod ctl;
 mod dialect;
@@ -79,7 +80,7 @@ fn main() -> ExitCode {
 
     match result {
         Ok(status) => ExitCode::from(status),
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if answer::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             report!("tarsier: {}", reasons(&error));
             ExitCode::FAILURE
@@ -139,13 +140,6 @@ fn parsed_command() -> Result<u8> {
         Command::Search { args } => search_command::run(args),
         Command::Report { args } => report_command::run(args),
     }
-}
-
-/// Whether standard output was closed by its reader, which is not an error.
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .downcast_ref::<std::io::Error>()
-        .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! `tarsier seal init` and `tarsier verify`.
 
+use crate::answer::answered;
 use crate::search_command::index_file::{self, Verdict};
 use anyhow::{bail, Context, Result};
 use cli::messages::{reasons, report};
@@ -146,16 +147,18 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8> {
 
     match report(args) {
         Ok(report) => {
-            if args.json {
-                println!("{}", serde_json::to_string_pretty(&to_json(&report))?)
+            let mut out = io::stdout().lock();
+            let written = if args.json {
+                writeln!(out, "{:#}", to_json(&report))
             } else {
-                print(&report, &mut io::stdout().lock())?
-            }
-            Ok(match (report.is_intact(), report.end) {
+                print(&report, &mut out)
+            };
+            let status = match (report.is_intact(), report.end) {
                 (false, _) => ALTERED,
                 (true, End::Open) => NOT_CLOSED,
                 (true, End::InOrder | End::Vouched) => 0,
-            })
+            };
+            answered(status, written.map_err(Into::into))
         }
         Err(error) => {
             report!("tarsier: {}", reasons(&error));
@@ -175,6 +178,7 @@ fn verify_indexes(logs: &[PathBuf]) -> Result<u8> {
     }
 
     let mut status = 0;
+    let mut lines = String::new();
 
     for file in &files {
         let path = index_file::index_path(file);
@@ -187,11 +191,12 @@ fn verify_indexes(logs: &[PathBuf]) -> Result<u8> {
             ),
             Verdict::Wrong => (true, "WRONG: searches may have missed events; remove it"),
         };
-        println!("{}: {text}", path.display());
+        lines += &format!("{}: {text}\n", path.display());
         status = status.max(if is_bad { ALTERED } else { 0 });
     }
 
-    Ok(status)
+    let written = io::stdout().write_all(lines.as_bytes());
+    answered(status, written.map_err(Into::into))
 }
 
 /// Verifies the logs of `args`.

@@ -4,6 +4,7 @@ mod amounts;
 mod makers;
 mod memory;
 
+use crate::answer::answered;
 use crate::ctl;
 use amounts::{short, time};
 use anyhow::{Context, Result};
@@ -64,16 +65,17 @@ pub(crate) fn status(args: &StatusArgs) -> Result<u8> {
         return Ok(0);
     }
 
-    if args.json {
-        writeln!(out, "{}", text.trim())?
+    let written = if args.json {
+        writeln!(out, "{}", text.trim())
     } else {
-        print(&mut out, &status)?
-    }
+        print(&mut out, &status)
+    };
 
-    Ok(match status.integrity_breaches {
+    let status = match status.integrity_breaches {
         0 => 0,
         _ => BREACHED,
-    })
+    };
+    answered(status, written.map_err(Into::into))
 }
 
 /// Prints where the rules in force are from, and what of the files is not in force.

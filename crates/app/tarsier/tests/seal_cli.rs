@@ -73,6 +73,13 @@ fn the_status_tells_closed_altered_unknown_and_open_ends_apart() {
     assert!(said.contains("NOT CLOSED"), "{said}");
     let (status, said) = verified(&copy, &["--json"]);
     assert!(status == 3 && said.contains("\"end\": \"open\""), "{said}");
+    for more in [&[][..], &["--json"]] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut verify = command(&["verify", "--key", text(&key), text(&copy)]);
+        let status = verify.args(more).stdout(writer).status();
+        assert_eq!(status.unwrap().code(), Some(3), "nobody reads it");
+    }
     assert_eq!(verified(&copy, &["--max-age", "1h"]).0, 0);
     journal.close();
     let (status, said) = verified(&log, &["--json"]);

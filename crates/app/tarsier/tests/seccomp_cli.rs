@@ -40,6 +40,21 @@ impl Files {
 }
 
 #[test]
+fn an_answer_has_its_status_though_its_reader_ended_first() {
+    let files = Files::new();
+    let less = files.write("less.txt", "allow read write");
+    for command in ["diff", "covers"] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut tarsier = Command::new(env!("CARGO_BIN_EXE_tarsier"));
+        tarsier.args(["seccomp", command, &less, "docker"]);
+        let output = tarsier.stdout(writer).output().expect("tarsier runs");
+        assert_eq!(output.status.code(), Some(1), "{command}");
+        assert_eq!(stderr(&output), "", "{command}");
+    }
+}
+
+#[test]
 fn every_form_of_output_is_the_same_filter() {
     let files = Files::new();
     let compile = |format| seccomp(&["compile", "docker", "--format", format]);

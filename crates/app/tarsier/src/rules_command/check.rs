@@ -2,6 +2,7 @@
 
 use super::flood::{self, Flood};
 use super::source;
+use crate::answer::answered;
 use anyhow::Result;
 use cli::RulesCheckArgs;
 use plan::{Capabilities, Finding, Lint};
@@ -20,21 +21,20 @@ pub(crate) fn check(args: &RulesCheckArgs) -> Result<u8> {
     };
     let mut out = std::io::stdout().lock();
 
-    if args.json {
+    let written = if args.json {
         let report = serde_json::json!({
             "rules": set.rules.len(),
             "findings": findings,
             "floods": args.log.is_some().then_some(&floods),
         });
-        serde_json::to_writer_pretty(&mut out, &report)?;
-        writeln!(out)?;
+        writeln!(out, "{report:#}").map_err(Into::into)
     } else {
-        write_text(&mut out, &set, &findings, &floods)?;
-    }
+        write_text(&mut out, &set, &findings, &floods)
+    };
 
     let is_clean = findings.is_empty() && !floods.iter().any(|flood| flood.is_flood);
 
-    Ok(u8::from(!is_clean))
+    answered(u8::from(!is_clean), written)
 }
 
 /// Findings about rules and settings on this host, but for paths that are missing. Prices are those of the tracepoint

@@ -3,6 +3,7 @@
 use super::baseline::{Baseline, Parts, Wanted, BASELINES};
 use super::privileged;
 use super::source::{self, WithEveryPath};
+use crate::answer::answered;
 use anyhow::{bail, Context, Result};
 use cli::RulesBaselineArgs;
 use plan::{Capabilities, Identities, Plan};
@@ -66,7 +67,19 @@ pub(crate) fn scan(args: &RulesBaselineArgs) -> Result<u8> {
     let coverage = coverage(&missed, &args.rules)?;
     let mut out = std::io::stdout().lock();
 
-    for (wanted, coverage) in missed.iter().zip(&coverage) {
+    let written = write_missed(&mut out, args, count, &missed, &coverage);
+
+    answered(u8::from(!missed.is_empty()), written.map_err(Into::into))
+}
+
+fn write_missed(
+    out: &mut impl Write,
+    args: &RulesBaselineArgs,
+    count: usize,
+    missed: &[Wanted],
+    coverage: &[Coverage],
+) -> std::io::Result<()> {
+    for (wanted, coverage) in missed.iter().zip(coverage) {
         let Wanted { check, line, .. } = wanted;
         match coverage {
             Coverage::By(place) => {
@@ -92,7 +105,7 @@ pub(crate) fn scan(args: &RulesBaselineArgs) -> Result<u8> {
         )?;
     }
 
-    Ok(u8::from(!missed.is_empty()))
+    Ok(())
 }
 
 /// The baseline that is asked for; `None` if all were listed instead.

@@ -1,6 +1,7 @@
 //! `tarsier seccomp diff` and `covers`: profiles and filters compared.
 
 use super::{explain, filters, source};
+use crate::answer::answered;
 use anyhow::{Context as _, Result};
 use cli::seccomp::{CoversArgs, DiffArgs, ProfileArgs};
 use seccomp::compile::{compile, Frequencies};
@@ -20,8 +21,7 @@ pub(super) fn diff(args: &DiffArgs) -> Result<u8> {
         return Ok(0);
     }
     let titles = [name(&args.left), name(&args.right)];
-    table(&mut out, titles, &found, [&left, &right])?;
-    Ok(1)
+    answered(1, table(&mut out, titles, &found, [&left, &right]))
 }
 
 /// Prints the calls that the right chain allows and the left one does not. Status 0: none, 1: some.
@@ -40,9 +40,7 @@ pub(super) fn covers(args: &CoversArgs) -> Result<u8> {
         return Ok(0);
     }
 
-    table(&mut out, titles, &found, [&left, &right])?;
-
-    Ok(1)
+    answered(1, table(&mut out, titles, &found, [&left, &right]))
 }
 
 fn name(path: &Path) -> String {

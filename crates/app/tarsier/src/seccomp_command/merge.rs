@@ -1,6 +1,7 @@
 //! `tarsier seccomp merge`, `optimise`, `disasm` and `asm`.
 
 use super::filters;
+use crate::answer::answered;
 use anyhow::{bail, Result};
 use cli::messages::report;
 use cli::seccomp::Format;
@@ -40,12 +41,12 @@ pub(super) fn merge_chain(args: &MergeArgs) -> Result<u8> {
         merged.chain.filters().len(),
         merged.chain.insns()
     );
-    filters::write(
+    let written = filters::write(
         &filters::render(&merged.chain, args.format),
         args.output.as_deref(),
-    )?;
+    );
 
-    Ok(u8::from(merged.too_long.is_some()))
+    answered(u8::from(merged.too_long.is_some()), written)
 }
 
 /// Shortens a filter and prints it.
