@@ -10,6 +10,7 @@ mod generate;
 mod library;
 mod model;
 mod programs;
+mod ranges;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -240,6 +241,25 @@ fn random_profiles_say_what_is_written_and_libseccomp_differs_in_listed_ways_onl
     // What libseccomp leaves out seldom makes no difference, and the order in which arguments are
     // compared is one of two.
     assert!(lengths.longer <= 1 + lengths.equal / 200, "{lengths:?}");
+}
+
+#[test]
+fn filters_of_random_ranges_are_no_longer_than_libseccomps_that_decide_alike() {
+    let library = library();
+    let mut seen = BTreeMap::new();
+    let mut lengths = Lengths::default();
+    for seed in support::seeds(testkit::times(50, 500)) {
+        let mut rng = Rng(seed);
+        let profile = ranges::random(&mut rng);
+        let mut comparison = Comparison::new(&profile, library.as_ref(), &mut seen);
+        let compared = comparison.compare_all(&ranges::CALLS, &mut rng);
+        assert!(compared > 60, "{}", profile.json());
+        if let Some(theirs) = &comparison.theirs {
+            lengths.count(&comparison.ours, theirs);
+        }
+    }
+    println!("{lengths:?}; where libseccomp answers otherwise: {seen:?}");
+    assert_eq!(lengths.longer, 0, "{lengths:?}");
 }
 
 #[test]
