@@ -30,8 +30,14 @@ const REQUIRED: [&str; 9] = [
 ];
 
 impl EcsFacts {
+    /// The facts of the version that documents name.
     pub(crate) fn read() -> EcsFacts {
-        let path = here("tests/schema/ecs-9.4.0.txt");
+        EcsFacts::of("9.4.0")
+    }
+
+    /// The facts of a version.
+    pub(crate) fn of(version: &str) -> EcsFacts {
+        let path = here(&format!("tests/schema/ecs-{version}.txt"));
         let text = std::fs::read_to_string(path).expect("the facts");
         let mut facts = EcsFacts {
             fields: HashMap::new(),
