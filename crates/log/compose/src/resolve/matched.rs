@@ -125,10 +125,12 @@ impl Matched<'_> {
 
     /// The name of `item`, if that is a directory of descriptors: see [`View::descriptors`].
     fn of_descriptors(&self, item: &Item) -> Option<Name> {
-        let is_directory = item.nametype == NameType::Parent && item.with_dots.is_empty();
-        let path = self.view.descriptors(&item.path).filter(|_| is_directory)?;
+        if item.nametype != NameType::Parent || !item.with_dots.is_empty() {
+            return None;
+        }
+
         Some(Name {
-            path,
+            path: self.view.descriptors(&item.path)?,
             inode: item.inode.map(matched),
             existed: true,
             object: Proven::AtEnd,
