@@ -107,8 +107,13 @@ impl Items {
             parent.to_vec()
         };
 
-        let known = arg.parent_inode;
-        let inode = known.or_else(|| self.view.inode(&arg.directory(), true));
+        let dir = arg.directory();
+        let is_used = !arg.failed && arg.with_dots().is_empty();
+        let inode = match arg.parent_inode {
+            None if is_used => self.view.directory(&dir),
+            None => self.view.inode(&dir, true),
+            known => known,
+        };
         (name, inode)
     }
 
@@ -125,12 +130,14 @@ impl Items {
             return self.item(arg, NameType::Unknown, None);
         }
 
+        let with_dots = arg.with_dots();
         self.list.push(Item {
             name: Some(name),
             path: arg.directory(),
-            with_dots: match arg.with_dots() {
-                none if none.is_empty() => none,
-                path => text::split(&path).0.to_vec(),
+            with_dots: if with_dots.is_empty() {
+                with_dots
+            } else {
+                text::split(&with_dots).0.to_vec()
             },
             is_real: arg.is_real && !arg.ends_in_dots(),
             inode,

@@ -57,7 +57,7 @@ impl Matched<'_> {
         }
 
         if let Some(mut directory) = opened::passed_directory(items, event, shape) {
-            directory.inode = self.view.inode(&directory.path, true);
+            directory.inode = self.view.directory(&directory.path);
             let name = self.name(&directory, &evidence);
             reached.push(Name {
                 is_possible: true,

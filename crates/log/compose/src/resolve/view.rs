@@ -166,15 +166,17 @@ impl View {
         if let Some(known) = self.known(path, follow) {
             return known;
         }
-        let look = |view: &mut View| {
-            let (system, path) = view.locate(path)?;
-            system.inode(path, follow)
-        };
+        let (system, path) = self.locate(path)?;
+        system.inode(path, follow)
+    }
+
+    /// The object of the directory `path`, whose path has no `..`, and in which a call has used a name. Of one of descriptors
+    /// rules need no number: its path tells what it is.
+    pub(super) fn directory(&mut self, path: &[u8]) -> Option<Inode> {
         if self.descriptors(path).is_some() {
-            // What rules need to know of it does not depend on its number.
-            self.spare(look)
+            self.spare(|view| view.inode(path, true))
         } else {
-            look(self)
+            self.inode(path, true)
         }
     }
 
@@ -481,6 +483,23 @@ mod tests {
             assert_eq!(told(&view, "/dev/fd"), None);
             assert_eq!(told(&view, "/proc/self/fd"), None);
         }
+    }
+
+    #[test]
+    fn a_refusal_counts_unless_the_path_of_a_used_directory_tells_what_it_is() {
+        let refused = |root: &[u8], look: fn(&mut View) -> Option<Inode>| {
+            let mut view = View::new(Arc::new(StaticSystem {
+                refuses: true.into(),
+                ..StaticSystem::default()
+            }));
+            view.set(0, 7, root);
+            assert!(look(&mut view).is_none());
+            view.refusals() > 0
+        };
+        assert!(!refused(b"", |view| view.directory(b"/dev/fd")));
+        assert!(refused(b"/jail", |view| view.directory(b"/dev/fd")));
+        assert!(refused(b"", |view| view.directory(b"/etc")));
+        assert!(refused(b"", |view| view.inode(b"/dev/fd", true)));
     }
 
     #[test]
