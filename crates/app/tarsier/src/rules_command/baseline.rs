@@ -5,7 +5,8 @@
 
 use std::collections::BTreeSet;
 
-/// A baseline, as `share/baselines` has it: lines of comment, then `CHECK LINE`.
+/// A baseline, as `share/baselines` has it: its title as a comment, then `CHECK LINE`, or `CHECK FILE: LINE` if the
+/// check compares a whole file. A later comment says of which older checks the lines below it are.
 pub(super) struct Baseline {
     pub(super) name: &'static str,
     text: &'static str,
@@ -16,6 +17,11 @@ pub(super) struct Baseline {
 pub(super) struct Wanted {
     /// Name of the check, as the source has it.
     pub(super) check: &'static str,
+    /// The older checks that want it; `None` for those of the title.
+    pub(super) older: Option<&'static str>,
+    /// The file of the rules' directory that the check compares whole, with its comments; `None` if it looks for the
+    /// line in any file.
+    pub(super) file: Option<&'static str>,
     pub(super) line: String,
     parts: Parts,
 }
@@ -69,17 +75,25 @@ impl Baseline {
 
     /// Title, source and version: the first comment.
     pub(super) fn title(&self) -> &'static str {
-        let first = self.text.lines().next().unwrap_or_default();
-        first.trim_start_matches(['#', ' '])
+        comment(self.text.lines().next().unwrap_or_default())
     }
 
     /// The lines that its checks want, in the source's order. `privileged` gives the programs for each of which some
     /// want a line ([`EACH_PROGRAM`]).
     pub(super) fn wanted(&self, privileged: &[String]) -> Vec<Wanted> {
         let mut all = Vec::new();
-        for text in self.text.lines().filter(|line| !line.starts_with('#')) {
+        let mut older = None;
+        for text in self.text.lines().skip(1) {
+            if text.starts_with('#') {
+                older = Some(comment(text));
+                continue;
+            }
             let Some((check, line)) = text.split_once(' ') else {
                 continue;
+            };
+            let (file, line) = match line.split_once(": ") {
+                Some((file, line)) => (Some(file), line),
+                None => (None, line),
             };
             let lines = if line.contains(EACH_PROGRAM) {
                 let of_each = privileged
@@ -91,12 +105,23 @@ impl Baseline {
             };
             all.extend(lines.into_iter().filter_map(|line| {
                 let parts = Parts::of(&line)?;
-                Some(Wanted { check, line, parts })
+                Some(Wanted {
+                    check,
+                    older,
+                    file,
+                    line,
+                    parts,
+                })
             }));
         }
 
         all
     }
+}
+
+/// The text of a line of comment.
+fn comment(line: &str) -> &str {
+    line.trim_start_matches(['#', ' '])
 }
 
 impl Wanted {
@@ -181,6 +206,8 @@ mod tests {
     fn finds(wanted: &str, line: &str) -> bool {
         let wanted = Wanted {
             check: "check",
+            older: None,
+            file: None,
             line: wanted.to_owned(),
             parts: Parts::of(wanted).unwrap(),
         };

@@ -9,6 +9,7 @@ use cli::RulesBaselineArgs;
 use plan::{Capabilities, Identities, Plan};
 use rules::{Command, ErrorKind, Rule, Source, SystemHost};
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -32,6 +33,9 @@ pub(crate) fn emit(args: &RulesBaselineArgs) -> Result<u8> {
 
     let wanted = baseline.wanted(&privileged::programs());
     let missed = missed(wanted, &args.rules)?;
+    let (of_files, missed): (Vec<_>, Vec<_>) =
+        missed.into_iter().partition(|wanted| wanted.file.is_some());
+
     let mut out = std::io::stdout().lock();
     writeln!(out, "## {}", baseline.title())?;
     writeln!(
@@ -50,6 +54,14 @@ pub(crate) fn emit(args: &RulesBaselineArgs) -> Result<u8> {
         .collect();
     for line in unloadable {
         writeln!(out, "## Its directory is not on this host: {line}")?;
+    }
+    let files: BTreeSet<&str> = of_files.iter().filter_map(|wanted| wanted.file).collect();
+    for file in files {
+        writeln!(
+            out,
+            "## A check compares the whole of {file}, with its comments: copy it from the sample rules of auditd's \
+             package"
+        )?;
     }
 
     Ok(0)
@@ -80,7 +92,20 @@ fn write_missed(
     coverage: &[Coverage],
 ) -> std::io::Result<()> {
     for (wanted, coverage) in missed.iter().zip(coverage) {
-        let Wanted { check, line, .. } = wanted;
+        let Wanted {
+            check,
+            older,
+            file,
+            line,
+            ..
+        } = wanted;
+        let mut check = check.to_string();
+        if let Some(older) = older {
+            check.push_str(&format!(" ({older})"));
+        }
+        if let Some(file) = file {
+            check.push_str(&format!(", in {file}"));
+        }
         match coverage {
             Coverage::By(place) => {
                 writeln!(out, "missed   {check}: {line}\n         covered by {place}")?;
@@ -132,20 +157,27 @@ fn chosen(args: &RulesBaselineArgs) -> Result<Option<&'static Baseline>> {
 fn missed(mut wanted: Vec<Wanted>, paths: &[PathBuf]) -> Result<Vec<Wanted>> {
     let mut there = Vec::new();
     for path in paths {
-        for text in texts(path)? {
-            there.extend(text.lines().filter_map(Parts::of));
+        for (file, text) in texts(path)? {
+            let parts = text.lines().filter_map(Parts::of);
+            there.extend(parts.map(|parts| (file.clone(), parts)));
         }
     }
-    wanted.retain(|wanted| !there.iter().any(|parts| wanted.is_in(parts)));
+    wanted.retain(|wanted| {
+        let mut there = there.iter();
+        !there.any(|(file, parts)| {
+            wanted.is_in(parts) && wanted.file.is_none_or(|wanted| file == wanted)
+        })
+    });
     Ok(wanted)
 }
 
-/// The texts of a file, or of the `*.rules` files of a directory, which are those that checks read.
-fn texts(path: &Path) -> Result<Vec<String>> {
+/// The names and texts of a file, or of the `*.rules` files of a directory, which are those that checks read.
+fn texts(path: &Path) -> Result<Vec<(OsString, String)>> {
     let text = |path: &Path| {
         let bytes =
             std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-        anyhow::Ok(String::from_utf8_lossy(&bytes).into_owned())
+        let name = path.file_name().unwrap_or_default().to_owned();
+        anyhow::Ok((name, String::from_utf8_lossy(&bytes).into_owned()))
     };
     if !path.is_dir() {
         return Ok(vec![text(path)?]);
@@ -287,8 +319,26 @@ mod tests {
             assert_eq!(unique.len(), lines.len(), "{}: a line twice", baseline.name);
             let paths = file(&dir, &(lines.join("\n") + "\n"));
             let left = missed(baseline.wanted(&program), &paths).unwrap();
-            assert!(left.is_empty(), "{}: {left:?}", baseline.name);
+            let of_line = left.iter().find(|wanted| wanted.file.is_none());
+            assert!(of_line.is_none(), "{}: {of_line:?}", baseline.name);
         }
+    }
+
+    #[test]
+    fn a_line_that_a_check_wants_in_one_file_is_missed_elsewhere() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = file(&dir, "--loginuid-immutable\n");
+        let is_missed = || {
+            let all = Baseline::named("ospp-rhel9").unwrap().wanted(&[]);
+            let left = missed(all, &paths).unwrap();
+            left.iter()
+                .any(|wanted| wanted.check == "audit_immutable_login_uids")
+        };
+        assert!(is_missed());
+
+        let whole = dir.path().join("11-loginuid.rules");
+        std::fs::write(whole, "## Of auditd's samples\n--loginuid-immutable\n").unwrap();
+        assert!(!is_missed());
     }
 
     #[test]
