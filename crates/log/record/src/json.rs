@@ -7,7 +7,7 @@ use identity::Workload;
 
 use crate::pending::Pending;
 use crate::record::Execve;
-use crate::remembered;
+use crate::remembered::RememberedRecord;
 use crate::text::{self, fields, Field};
 use crate::{put, sockaddr, ContainerNames, RecordType, SockaddrView, Stamp};
 
@@ -326,7 +326,7 @@ struct Object<'a> {
 
 impl Object<'_> {
     /// [`body`](Self::body), by means of the members of the record of its type before.
-    fn record(&mut self, body: &[u8], remembered: &mut remembered::Fields) {
+    fn record(&mut self, body: &[u8], remembered: &mut RememberedRecord) {
         let mut has_words = false;
         let (mut rest, mut place) = (body, 0);
         while !rest.is_empty() {

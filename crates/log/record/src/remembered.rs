@@ -17,21 +17,21 @@ const SAME_TYPE_MAX: usize = 4;
 
 /// Records of earlier events.
 #[derive(Debug, Default)]
-pub(crate) struct Remembered(Vec<Fields>);
+pub(crate) struct RememberedRecords(Vec<RememberedRecord>);
 
 /// The last record of a type and number.
 #[derive(Debug)]
-pub(crate) struct Fields {
+pub(crate) struct RememberedRecord {
     kind: RecordType,
     number: usize,
     /// `{"type":"NAME"`.
     head: Vec<u8>,
-    fields: Vec<Member>,
+    fields: Vec<RememberedField>,
 }
 
 /// A field and its member.
 #[derive(Debug, Default)]
-struct Member {
+struct RememberedField {
     /// The field with the blanks before it; empty if it is not kept.
     text: Vec<u8>,
     /// `,"NAME":VALUE`.
@@ -40,18 +40,18 @@ struct Member {
     arch: (Option<Arch>, Option<Arch>),
 }
 
-impl Remembered {
+impl RememberedRecords {
     /// The record of this type that was the last to have this number among those of the type in its event.
-    pub(crate) fn record(&mut self, kind: RecordType, number: usize) -> &mut Fields {
+    pub(crate) fn record(&mut self, kind: RecordType, number: usize) -> &mut RememberedRecord {
         let number = number.min(SAME_TYPE_MAX - 1);
-        let is_same = |fields: &Fields| fields.kind == kind && fields.number == number;
+        let is_same = |known: &RememberedRecord| (known.kind, known.number) == (kind, number);
         let known = self.0.iter().position(is_same);
 
         let place = known.unwrap_or_else(|| {
             if self.0.len() >= RECORDS_MAX {
                 self.0.clear();
             }
-            self.0.push(Fields::new(kind, number));
+            self.0.push(RememberedRecord::new(kind, number));
             self.0.len() - 1
         });
 
@@ -59,12 +59,12 @@ impl Remembered {
     }
 }
 
-impl Fields {
-    fn new(kind: RecordType, number: usize) -> Fields {
+impl RememberedRecord {
+    fn new(kind: RecordType, number: usize) -> RememberedRecord {
         let mut head = b"{\"type\":\"".to_vec();
         put::record_type(&mut head, kind);
         head.push(b'"');
-        Fields {
+        RememberedRecord {
             kind,
             number,
             head,
@@ -110,7 +110,7 @@ impl Fields {
             return;
         }
         if place >= self.fields.len() {
-            self.fields.resize_with(place + 1, Member::default);
+            self.fields.resize_with(place + 1, RememberedField::default);
         }
 
         let member = &mut self.fields[place];
@@ -125,7 +125,7 @@ impl Fields {
     }
 }
 
-impl Member {
+impl RememberedField {
     fn is_kept(&self) -> bool {
         !self.text.is_empty()
     }
@@ -135,7 +135,7 @@ impl Member {
 mod tests {
     use crate::{Encoder, Format, NoNames, RecordType, Stamp};
 
-    /// Fields after which a field of the same beginning may be another one.
+    /// RememberedRecord after which a field of the same beginning may be another one.
     const FIELDS: [&str; 19] = [
         "arch=c000003e",
         "arch=40000003",
