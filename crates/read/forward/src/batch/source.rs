@@ -2,7 +2,8 @@
 //! it was.
 
 use std::fs::File;
-use std::io::{self, Read, Seek};
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use super::error::MakeError;
@@ -77,15 +78,12 @@ impl Source {
     pub(super) fn read(&self, from: u64, to: u64, marks: &Marks) -> Result<Text, MakeError> {
         let lead = from.min(MARKED_BYTES as u64);
         let begin = from - lead;
-        let length = to - begin;
-        let mut bytes = Vec::with_capacity(length as usize);
-        let mut file = &self.file;
-        // Not filled with zeros first, as a read into a slice asks for.
-        file.seek(io::SeekFrom::Start(begin))
-            .and_then(|_| file.take(length).read_to_end(&mut bytes))
-            .map_err(self.failed("read"))?;
-        if (bytes.len() as u64) < length {
-            return Err(self.changed(from));
+        let mut bytes = vec![0; (to - begin) as usize];
+        match self.file.read_exact_at(&mut bytes, begin) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                return Err(self.changed(from));
+            }
+            read => read.map_err(self.failed("read"))?,
         }
 
         let lead = lead as usize;
