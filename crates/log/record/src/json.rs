@@ -7,6 +7,7 @@ use identity::Workload;
 
 use crate::pending::Pending;
 use crate::record::Execve;
+use crate::remembered::RememberedRecord;
 use crate::text::{self, fields, Field};
 use crate::{put, sockaddr, ContainerNames, RecordType, SockaddrView, Stamp};
 
@@ -41,24 +42,34 @@ pub(crate) fn event(out: &mut Vec<u8>, node: &[u8], stamp: Stamp, pending: &mut 
     }
 
     put::text(out, ",\"records\":[");
+    records(out, pending);
+    put::text(out, "]}\n");
+}
+
+/// Appends the objects of the records whose bodies are pending, with commas. Clears the bodies.
+fn records(out: &mut Vec<u8>, pending: &mut Pending) {
     let Pending {
         text,
         bodies,
         scratch,
         argv,
+        remembered,
         ..
     } = pending;
 
     let mut comma = "";
     let mut rest = &bodies[..];
+    // The type of the record before, and the number of its records behind each other.
+    let (mut before, mut number) = (RecordType::NONE, 0);
     while let Some((kind, span)) = rest.first().cloned() {
         put::text(out, comma);
         comma = ",";
+        number = if kind == before { number + 1 } else { 0 };
+        before = kind;
         let same = rest.iter().take_while(|(next, _)| *next == kind).count();
         let taken = if kind == RecordType::EXECVE { same } else { 1 };
-        put::text(out, "{\"type\":\"");
-        put::record_type(out, kind);
-        out.push(b'"');
+        let known = remembered.record(kind, number);
+        out.extend_from_slice(known.head());
         if kind == RecordType::EXECVE {
             argv.clear();
             let fit = rest[..taken]
@@ -78,13 +89,12 @@ pub(crate) fn event(out: &mut Vec<u8>, node: &[u8], stamp: Stamp, pending: &mut 
                 kind,
                 arch: None,
             }
-            .body(&text[span]);
+            .record(&text[span], known);
         }
         out.push(b'}');
         rest = &rest[taken..];
     }
 
-    put::text(out, "]}\n");
     text.clear();
     bodies.clear();
 }
@@ -315,6 +325,39 @@ struct Object<'a> {
 }
 
 impl Object<'_> {
+    /// [`body`](Self::body), by means of the members of the record of its type before.
+    fn record(&mut self, body: &[u8], remembered: &mut RememberedRecord) {
+        let mut has_words = false;
+        let (mut rest, mut place) = (body, 0);
+        while !rest.is_empty() {
+            let copied = remembered.copy(place, rest, &mut self.arch, self.out);
+            if let Some(after) = copied {
+                (rest, place) = (after, place + 1);
+                continue;
+            }
+
+            let mut left = fields(rest);
+            let Some(field) = left.next() else { break };
+            let text = &rest[..rest.len() - left.rest().len()];
+            rest = left.rest();
+            if !field.has_value {
+                has_words |= !field.value.is_empty();
+                continue;
+            }
+
+            let (start, arch) = (self.out.len(), self.arch);
+            self.out.push(b',');
+            self.field(&field);
+            let json = &self.out[start..];
+            remembered.keep(place, (text, &field), json, (arch, self.arch));
+            place += 1;
+        }
+
+        if has_words {
+            self.words(body);
+        }
+    }
+
     /// Appends `,"name":value` for each field, and all bare words together as `"words"`.
     fn body(&mut self, body: &[u8]) {
         let mut has_words = false;

@@ -22,6 +22,7 @@ mod pending;
 mod process;
 pub mod put;
 pub mod record;
+mod remembered;
 mod sockaddr;
 mod stamp;
 mod tasks;

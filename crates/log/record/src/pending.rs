@@ -2,6 +2,7 @@
 
 use core::ops::Range;
 
+use crate::remembered::RememberedRecords;
 use crate::{text, RecordType};
 
 /// The bodies of an event until they become one JSON object.
@@ -11,6 +12,7 @@ pub(crate) struct Pending {
     pub(crate) bodies: Vec<(RecordType, Range<usize>)>,
     pub(crate) scratch: Vec<u8>,
     pub(crate) argv: text::ArgvBuilder,
+    pub(crate) remembered: RememberedRecords,
     /// The workload of the event as a JSON object; empty if it is not told.
     pub(crate) workload: Vec<u8>,
     /// The process of the event as a JSON object; empty if it is not told.

@@ -199,6 +199,45 @@ type=CKADDR msg=audit(1700000005.100:6): saddr=0200
 }
 
 #[test]
+fn what_selinux_only_reports_has_not_failed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (log, table) = (directory.path().join("log"), directory.path().join("table"));
+    let avc = "avc:  denied  { read } for  pid=9 comm=\"httpd\" name=\"shadow\" scontext=a:b:c tcontext=a:b:d \
+               tclass=file permissive=";
+    let user = "pid=1 uid=0 auid=1000 ses=1 subj=a msg='avc:  denied  { start } for auid=1000 \
+                cmdline=\"x tclass=x permissive=1 \" scontext=a:b:c tcontext=a:b:d tclass=service permissive=";
+    let call = CALL.split_once("): ").expect("a call").1;
+    let call = call.lines().next().expect("a line");
+    // A call has its own result: other checks than SELinux's can refuse it.
+    let events = [
+        (vec![format!("AVC {avc}1")], "true"),
+        (vec![format!("AVC {avc}0")], "false"),
+        (vec![format!("AVC {avc}1"), format!("AVC {avc}0")], "false"),
+        (
+            vec![format!("AVC {avc}1"), format!("SYSCALL {call}")],
+            "false",
+        ),
+        (vec![format!("USER_AVC {user}1 exe=\"/a\"'")], "true"),
+        (vec![format!("USER_AVC {user}0 exe=\"/a\"'")], "false"),
+    ];
+    let mut text = String::new();
+    for (serial, (records, _)) in events.iter().enumerate() {
+        for record in records {
+            let (kind, body) = record.split_once(' ').expect("a type");
+            text += &format!("type={kind} msg=audit(1700000000.{serial:03}:{serial}): {body}\n");
+        }
+    }
+
+    fs::write(&log, text).expect("written");
+    export(&args(&table, vec![log.display().to_string()])).expect("exported");
+    let rows = rows(&table);
+    assert_eq!(rows.len(), events.len());
+    for (row, (records, wanted)) in rows.iter().zip(&events) {
+        assert_eq!(field(row, "success").to_string(), *wanted, "{records:?}");
+    }
+}
+
+#[test]
 fn compressed_logs_are_tables_and_others_are_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let table = directory.path().join("table");

@@ -81,7 +81,11 @@ impl Direct {
     fn records<'a>(&mut self, lines: &'a [u8]) -> Option<Option<&'a [u8]>> {
         let mut node = None;
         let mut writer = self.encoder.begin(&mut self.object, NO_STAMP);
-        for line in lines.split(|&byte| byte == b'\n') {
+        let mut rest = lines;
+        while !rest.is_empty() {
+            let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+            let line = &rest[..end];
+            rest = rest.get(end + 1..).unwrap_or_default();
             if line.is_empty() {
                 continue;
             }

@@ -48,6 +48,8 @@ pub struct Labels<'e> {
     pub object: Option<&'e [u8]>,
     /// Whether AVC says that access was granted.
     pub granted: Option<bool>,
+    /// Whether SELinux only reports what its policy would refuse. ausearch's dialects do not read it.
+    pub is_permissive: bool,
     /// Permissions that AVC names.
     pub permissions: Option<&'e [u8]>,
     /// Class of the object that AVC names.

@@ -459,6 +459,7 @@ impl<'f, 'e> Reader<'f, 'e> {
             b"scontext" => labels.subject = field.word(),
             b"tcontext" => labels.object = field.word(),
             b"tclass" => labels.class = field.word(),
+            b"permissive" => labels.is_permissive = field.value == b"1",
             b"apparmor" => {
                 labels.is_of_apparmor = true;
                 labels.granted = match field.value {
@@ -541,8 +542,11 @@ impl<'f, 'e> Reader<'f, 'e> {
         }
 
         if let (Some(granted), true) = (self.labels.granted, self.wanted.success) {
-            if self.facts.call.success < 0 {
-                self.facts.call.success = granted.into();
+            let call = &mut self.facts.call;
+            let passed = granted || self.labels.is_permissive;
+            // Without a call, one refusal is enough.
+            if call.success < 0 || (call.syscall < 0 && !passed) {
+                call.success = passed.into();
             }
         }
 

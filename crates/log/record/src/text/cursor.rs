@@ -124,14 +124,23 @@ impl<'a> Cursor<'a> {
         expected: &'static str,
     ) -> Result<T, TextError> {
         let error = self.error(expected);
-        let left = self.left();
-        let is_digit = |&byte: &u8| char::from(byte).is_digit(base);
-        let len = left
-            .iter()
-            .position(|byte| !is_digit(byte))
-            .unwrap_or(left.len());
-        let digits = core::str::from_utf8(&left[..len]).map_err(|_| error)?;
-        let value = u64::from_str_radix(digits, base).map_err(|_| error)?;
+        let mut digits = self.left().iter();
+        let mut value = 0_u64;
+        let mut len = 0;
+        while let Some(digit) = digits
+            .next()
+            .and_then(|&byte| char::from(byte).to_digit(base))
+        {
+            let longer = value.checked_mul(base.into());
+            value = longer
+                .and_then(|value| value.checked_add(digit.into()))
+                .ok_or(error)?;
+            len += 1;
+        }
+        if len == 0 {
+            return Err(error);
+        }
+
         self.at += len;
         T::try_from(value).map_err(|_| error)
     }

@@ -21,6 +21,18 @@ impl<'a> Field<'a> {
             _ => None,
         }
     }
+
+    /// Whether the field's end does not depend on what follows the blank behind it: not so for text between single
+    /// quotes, an open quote or brace, and operations of several words.
+    pub(crate) fn ends_by_itself(&self) -> bool {
+        let is_closed = match self.value {
+            [b'"', tail @ ..] => tail.contains(&b'"'),
+            [b'{', tail @ ..] => tail.contains(&b'}'),
+            [b'\'', ..] => false,
+            _ => true,
+        };
+        self.has_value && is_closed && !is_phrase(self.name)
+    }
 }
 
 /// Iterator over the fields of a body. Blanks at its end are returned as a last bare word without text.
@@ -34,6 +46,13 @@ pub struct Fields<'a> {
 /// `op=` and `text=` without quotes go on up to the next field.
 pub fn fields(body: &[u8]) -> Fields<'_> {
     Fields { rest: body }
+}
+
+impl<'a> Fields<'a> {
+    /// The text behind the fields that were returned.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
 }
 
 impl<'a> Iterator for Fields<'a> {

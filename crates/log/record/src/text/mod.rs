@@ -168,11 +168,12 @@ impl<'a> Record<'a> {
 
 /// The whole text as an unsigned number in base 10 or 16.
 pub fn number(text: &[u8], base: u32) -> Option<u64> {
-    let text = core::str::from_utf8(text).ok()?;
-    if text.starts_with('+') {
-        return None;
-    }
-    u64::from_str_radix(text, base).ok()
+    let add = |value: u64, &byte: &u8| {
+        let digit = char::from(byte).to_digit(base)?;
+        value.checked_mul(base.into())?.checked_add(digit.into())
+    };
+    text.first()?;
+    text.iter().try_fold(0, add)
 }
 
 /// An id as strtoul(3) reads it, truncated to 32 bits: an optional minus sign, digits, then anything.
@@ -194,13 +195,25 @@ pub(crate) fn leading_number(text: &[u8]) -> Option<u32> {
     })
 }
 
+/// Values of hex digits; [`NO_DIGIT`] of other bytes.
+const HEX_DIGITS: [u8; 256] = {
+    let mut digits = [NO_DIGIT; 256];
+    let mut digit = 0;
+    while digit < 16 {
+        let spelling = b"0123456789abcdef"[digit];
+        digits[spelling as usize] = digit as u8;
+        digits[spelling.to_ascii_uppercase() as usize] = digit as u8;
+        digit += 1;
+    }
+    digits
+};
+const NO_DIGIT: u8 = 0xff;
+
 /// The byte that two hex digits encode.
 pub fn hex_byte(pair: &[u8]) -> Option<u8> {
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    match pair {
-        &[high, low] => Some((digit(high)? << 4 | digit(low)?) as u8),
-        _ => None,
-    }
+    let &[high, low] = pair else { return None };
+    let (high, low) = (HEX_DIGITS[usize::from(high)], HEX_DIGITS[usize::from(low)]);
+    (high != NO_DIGIT && low != NO_DIGIT).then_some(high << 4 | low)
 }
 
 /// Whether the text encodes bytes in hex: pairs of upper-case digits, at least one pair.

@@ -136,7 +136,7 @@ pub(super) fn read(event: EventView<'_>, lost: &mut u64, put: Put<'_>) {
         }
     }
 
-    denials(event, &facts, &host, put);
+    denials(&facts, &host, put);
 }
 
 /// Sections to which records of a type belong.
@@ -336,17 +336,12 @@ fn value<'e>(field: &Field<'e>) -> Option<Text<'e>> {
 }
 
 /// Denials of security modules.
-fn denials(event: EventView<'_>, facts: &Facts<'_>, host: &Option<Box<[u8]>>, put: Put<'_>) {
-    let is_permissive = event.records().any(|record| {
-        matches!(record.kind, kinds::AVC | kinds::USER_AVC)
-            && memchr::memmem::find(record.text, b"permissive=1").is_some()
-    });
-
+fn denials(facts: &Facts<'_>, host: &Option<Box<[u8]>>, put: Put<'_>) {
     for labels in &facts.labels {
         if labels.granted != Some(false) {
             continue;
         }
-        let module: &[u8] = match (labels.is_of_apparmor, is_permissive) {
+        let module: &[u8] = match (labels.is_of_apparmor, labels.is_permissive) {
             (true, _) => b"AppArmor",
             (false, true) => b"SELinux, permissive",
             (false, false) => b"SELinux",

@@ -23,7 +23,9 @@ pub(super) struct Producer {
 pub(super) struct Encoder {
     packer: Option<zstd::bulk::Compressor<'static>>,
     records: Vec<u8>,
-    record: Vec<u8>,
+    /// What stands before the body of a record, and behind it.
+    head: Vec<u8>,
+    tail: Vec<u8>,
 }
 
 impl Encoder {
@@ -32,7 +34,8 @@ impl Encoder {
         Ok(Encoder {
             packer: packer.transpose()?,
             records: Vec::new(),
-            record: Vec::new(),
+            head: Vec::new(),
+            tail: Vec::new(),
         })
     }
 
@@ -86,15 +89,22 @@ impl Encoder {
             to.clear();
             let _ = write!(to, "{}", message.to);
             before = Some(message.to);
-            self.record.clear();
             let headers = Headers {
                 series: &series,
                 from: &from,
                 to: &to,
             };
-            record(batch, message, number as i64, &headers, &mut self.record);
-            varint(self.record.len() as i64, &mut self.records);
-            self.records.extend_from_slice(&self.record);
+
+            let body = batch.body(message);
+            self.head.clear();
+            self.tail.clear();
+            head(batch, body, number as i64, &mut self.head);
+            tail(batch, message, &headers, &mut self.tail);
+            let length = self.head.len() + body.len() + self.tail.len();
+            varint(length as i64, &mut self.records);
+            for part in [&self.head, body, &self.tail] {
+                self.records.extend_from_slice(part);
+            }
         }
     }
 }
@@ -106,14 +116,18 @@ struct Headers<'a> {
     to: &'a str,
 }
 
-fn record(batch: &Batch, message: &Message, number: i64, headers: &Headers<'_>, out: &mut Vec<u8>) {
+/// Appends what stands before the body, with the length of the body at the end.
+fn head(batch: &Batch, body: &[u8], number: i64, out: &mut Vec<u8>) {
     // Attributes, and the time after that of the batch.
     out.push(0);
     varint(0, out);
     varint(number, out);
     bytes(batch.host.as_bytes(), out);
-    bytes(batch.body(message), out);
+    varint(body.len() as i64, out);
+}
 
+/// Appends the headers, which stand behind the body.
+fn tail(batch: &Batch, message: &Message, headers: &Headers<'_>, out: &mut Vec<u8>) {
     let is_filtered = message.filtered > 0;
     let has_events = message.events != 1;
     varint(5 + i64::from(is_filtered) + i64::from(has_events), out);
