@@ -7,6 +7,7 @@
 
 mod code;
 mod diagram;
+mod forms;
 mod frequencies;
 mod linear;
 mod tree;
@@ -17,8 +18,9 @@ use crate::policy::{Abi, Layer, Policy, Rule, ENOSYS};
 use crate::{code as op, Filter, Invalid, SeccompData, Verdict, MAX_INSNS};
 use code::{Code, CodeId, Graph};
 use diagram::{Diagrams, Node, NodeKind};
+use forms::{Call, Form};
 use linear::Stage;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use tree::Segment;
 
 /// Reason why a policy cannot be compiled.
@@ -87,7 +89,6 @@ pub fn compile_as(
         answer: &answer,
         orders: [Order::Ascending, Order::Descending].map(Ordered::new),
         graph: Graph::default(),
-        used: HashSet::new(),
     };
 
     let root = compiler.root()?;
@@ -122,8 +123,6 @@ struct Compiler<'a> {
     answer: &'a dyn Fn(Verdict) -> Verdict,
     orders: [Ordered; 2],
     graph: Graph,
-    /// Codes that the calls so far consist of.
-    used: HashSet<CodeId>,
 }
 
 /// Diagrams whose words have one order.
@@ -146,6 +145,8 @@ impl Compiler<'_> {
         // Nearly all calls are of this program's architecture: it is tested first.
         archs.sort_by_key(|&arch| arch != Abi::native().audit_arch());
         archs.dedup();
+        let calls = self.calls(&archs)?;
+        let chosen = forms::choose(&self.graph, &calls);
         let layers = self.policy.layers.iter().rev();
         let elsewhere = layers
             .map(|layer| layer.bad_arch)
@@ -154,7 +155,9 @@ impl Compiler<'_> {
         let mut next = self.graph.add(Code::Return((self.answer)(elsewhere)));
 
         for &arch in archs.iter().rev() {
-            let numbers = self.numbers(arch)?;
+            let of_arch = calls.iter().zip(&chosen);
+            let of_arch = of_arch.filter(|(call, _)| call.abi.audit_arch() == arch);
+            let numbers = self.numbers(arch, of_arch)?;
             next = self.graph.add(Code::Test {
                 op: op::JEQ,
                 k: arch,
@@ -173,19 +176,32 @@ impl Compiler<'_> {
         })
     }
 
-    /// The search tree over the numbers of one architecture.
-    fn numbers(&mut self, arch: u32) -> Result<CodeId, CompileError> {
-        let mut segments = Vec::new();
-        for abi in Abi::natives(arch) {
-            for nr in self.boundaries(abi) {
-                let to = self.call(abi, nr)?;
-                segments.push(Segment {
-                    start: nr,
-                    to,
-                    weight: self.frequencies.of(abi, nr),
-                });
+    /// The calls of these architectures, by number.
+    fn calls(&mut self, archs: &[u32]) -> Result<Vec<Call>, CompileError> {
+        let mut calls = Vec::new();
+        for &arch in archs.iter().rev() {
+            for abi in Abi::natives(arch) {
+                for nr in self.boundaries(abi) {
+                    let forms = self.forms(abi, nr)?;
+                    calls.push(Call { abi, nr, forms });
+                }
             }
         }
+        Ok(calls)
+    }
+
+    /// The search tree over the numbers of one architecture, with the code for each.
+    fn numbers<'b>(
+        &mut self,
+        arch: u32,
+        calls: impl Iterator<Item = (&'b Call, &'b CodeId)>,
+    ) -> Result<CodeId, CompileError> {
+        let segments = calls.map(|(call, &to)| Segment {
+            start: call.nr,
+            to,
+            weight: self.frequencies.of(call.abi, call.nr),
+        });
+        let mut segments: Vec<Segment> = segments.collect();
 
         // Numbers that no ABI has; -1 is what a tracer sets to skip a call.
         for nr in [0x8000_0000, u32::MAX] {
@@ -265,9 +281,8 @@ impl Compiler<'_> {
         starts
     }
 
-    /// The code for the strictest answer of all layers: a diagram, or rules one after the other,
-    /// whichever adds less to what other calls have already.
-    fn call(&mut self, abi: Abi, nr: u32) -> Result<CodeId, CompileError> {
+    /// The code for the strictest answer of all layers: diagrams, and rules one after the other.
+    fn forms(&mut self, abi: Abi, nr: u32) -> Result<Vec<(Form, CodeId)>, CompileError> {
         let layers = self.policy.layers.iter().rev();
         // Newest layer first.
         let stages: Vec<Stage> = layers
@@ -278,24 +293,22 @@ impl Compiler<'_> {
             .flat_map(|stage| &stage.rules)
             .any(|rule| !rule.conditions.is_empty());
 
-        let mut codes = Vec::new();
+        let mut forms = Vec::new();
         for ordered in &mut self.orders {
-            codes.extend(ordered.compile(&mut self.graph, &stages, self.answer)?);
+            let order = ordered.order;
+            let form = |is_diagram| Form { order, is_diagram };
+            if has_conditions {
+                let diagram = ordered.compile(&mut self.graph, &stages, self.answer)?;
+                forms.extend(diagram.map(|code| (form(true), code)));
+            }
+            let rules = linear::linear(&mut self.graph, &stages, order, self.answer);
+            forms.push((form(false), rules));
+            // Without conditions there is a verdict only.
             if !has_conditions {
                 break;
             }
-            let order = ordered.order;
-            codes.push(linear::linear(&mut self.graph, &stages, order, self.answer));
         }
-
-        let added = codes
-            .into_iter()
-            .map(|code| (code, self.graph.reached(code, &self.used)));
-        let (code, added) = added
-            .min_by_key(|(_, added)| added.len())
-            .ok_or(CompileError::Empty)?;
-        self.used.extend(added);
-        Ok(code)
+        Ok(forms)
     }
 }
 
@@ -375,11 +388,11 @@ impl Ordered {
                         weight: 1.0,
                     });
                 }
-                let then = match bit_test(word.mask, &segments) {
+                let then = match bit_test(word.mask(), &segments) {
                     Some(test) => graph.add(test),
                     None => {
                         let search = tree::search(graph, segments);
-                        match word.mask {
+                        match word.mask() {
                             u32::MAX => search,
                             mask => graph.add(Code::Mask { mask, then: search }),
                         }
@@ -422,6 +435,11 @@ fn layer_stages(layer: &Layer, abi: Abi, nr: u32) -> Vec<Stage<'_>> {
     let mut rules: Vec<&Rule> = rules.calls.get(&nr).into_iter().flatten().collect();
     // A stable sort: among equally strict rules the first of the profile stays first.
     rules.sort_by_key(|rule| rule.verdict.order());
+    // Which of several rules with one verdict matches does not matter. In one order, those of
+    // different calls have more in common.
+    for alike in rules.chunk_by_mut(|one, next| one.verdict == next.verdict) {
+        alike.sort_by(|one, next| one.conditions.cmp(&next.conditions));
+    }
     let stage = |rules, wide| Stage {
         rules,
         default: layer.default,

@@ -3,7 +3,7 @@
 use crate::{SeccompData, Verdict};
 
 /// Comparison of an argument; unsigned, on 64 bits (libseccomp's `SCMP_CMP_*`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Compare {
     /// `!=`
     Ne,
@@ -25,7 +25,7 @@ pub enum Compare {
 }
 
 /// A condition on one argument.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Condition {
     /// Number of the argument, 0 to 5.
     pub arg: u8,
