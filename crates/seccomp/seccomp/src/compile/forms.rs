@@ -22,34 +22,32 @@ pub(super) struct Call {
 }
 
 /// One code for each call, so that they have few codes in all. What a call shares with others depends
-/// on their forms: either each takes what adds least to those before it, or all take one form that
-/// they have.
+/// on their forms: of some of the forms, each call takes what adds least to those before it. Which
+/// forms these are is what is tried.
 pub(super) fn choose(graph: &Graph, calls: &[Call]) -> Vec<CodeId> {
-    let mut common: Vec<Form> = Vec::new();
+    let mut every: Vec<Form> = Vec::new();
     for &(form, _) in calls.iter().flat_map(|call| &call.forms) {
-        if !common.contains(&form) {
-            common.push(form);
+        if !every.contains(&form) {
+            every.push(form);
         }
     }
 
-    let alike = common.into_iter().map(Some);
-    let choices = std::iter::once(None)
-        .chain(alike)
-        .map(|form| with(graph, calls, form));
+    let choices = (1..1 << every.len()).map(|some: u32| {
+        let at = |form: Form| every.iter().position(|&other| other == form);
+        let is_tried = |form| at(form).is_some_and(|at| some >> at & 1 == 1);
+        with(graph, calls, &is_tried)
+    });
     let shortest = choices.min_by_key(|choice| choice.0);
     shortest.map(|choice| choice.1).unwrap_or_default()
 }
 
-/// The codes of calls if all take a form where they have it, and how many codes that are.
-fn with(graph: &Graph, calls: &[Call], form: Option<Form>) -> (usize, Vec<CodeId>) {
+/// The codes of calls if they take some forms where they have them, and how many codes that are.
+fn with(graph: &Graph, calls: &[Call], is_tried: &dyn Fn(Form) -> bool) -> (usize, Vec<CodeId>) {
     let mut used = HashSet::new();
     let mut chosen = Vec::with_capacity(calls.len());
     for call in calls {
-        let has_it = call.forms.iter().any(|own| Some(own.0) == form);
-        let taken = call
-            .forms
-            .iter()
-            .filter(|own| !has_it || Some(own.0) == form);
+        let has_one = call.forms.iter().any(|own| is_tried(own.0));
+        let taken = call.forms.iter().filter(|own| !has_one || is_tried(own.0));
         let added = taken.map(|&(_, code)| (code, graph.reached(code, &used)));
         if let Some((code, added)) = added.min_by_key(|(_, added)| added.len()) {
             used.extend(added);

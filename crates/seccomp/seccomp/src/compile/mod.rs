@@ -440,6 +440,8 @@ fn layer_stages(layer: &Layer, abi: Abi, nr: u32) -> Vec<Stage<'_>> {
     for alike in rules.chunk_by_mut(|one, next| one.verdict == next.verdict) {
         alike.sort_by(|one, next| one.conditions.cmp(&next.conditions));
     }
+    rules.dedup_by(|next, one| next.verdict == one.verdict && next.implies(one));
+    without_effect(&mut rules, layer.default);
     let stage = |rules, wide| Stage {
         rules,
         default: layer.default,
@@ -450,6 +452,18 @@ fn layer_stages(layer: &Layer, abi: Abi, nr: u32) -> Vec<Stage<'_>> {
     }
 
     vec![stage(rules, abi.has_wide_args())]
+}
+
+/// Removes rules that do what the default does, if no later rule would do anything else where they
+/// match.
+fn without_effect(rules: &mut Vec<&Rule>, default: Verdict) {
+    for at in (0..rules.len()).rev() {
+        let (rule, later) = (rules[at], &rules[at + 1..]);
+        let mut others = later.iter().filter(|later| later.verdict != default);
+        if rule.verdict == default && others.all(|other| rule.excludes(other)) {
+            rules.remove(at);
+        }
+    }
 }
 
 /// Tests for "any of these bits" with one instruction, instead of masking and comparing.
