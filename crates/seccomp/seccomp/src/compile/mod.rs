@@ -454,9 +454,16 @@ fn layer_stages(layer: &Layer, abi: Abi, nr: u32) -> Vec<Stage<'_>> {
     vec![stage(rules, abi.has_wide_args())]
 }
 
+/// Number of a call's rules up to which each is compared with each.
+const COMPARED_MAX: usize = 500;
+
 /// Removes rules that do what the default does, if no later rule would do anything else where they
 /// match.
 fn without_effect(rules: &mut Vec<&Rule>, default: Verdict) {
+    if rules.len() > COMPARED_MAX {
+        return;
+    }
+
     for at in (0..rules.len()).rev() {
         let (rule, later) = (rules[at], &rules[at + 1..]);
         let mut others = later.iter().filter(|later| later.verdict != default);
