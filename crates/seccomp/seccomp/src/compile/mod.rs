@@ -14,7 +14,7 @@ mod tree;
 
 pub use frequencies::Frequencies;
 
-use crate::policy::{Abi, Layer, Policy, Rule, ENOSYS};
+use crate::policy::{Abi, Condition, Layer, Policy, Rule, ENOSYS};
 use crate::{code as op, Filter, Invalid, SeccompData, Verdict, MAX_INSNS};
 use code::{Code, CodeId, Graph};
 use diagram::{Diagrams, Node, NodeKind};
@@ -87,6 +87,7 @@ pub fn compile_as(
         policy,
         frequencies,
         answer: &answer,
+        uses: uses(policy),
         orders: [Order::Ascending, Order::Descending].map(Ordered::new),
         graph: Graph::default(),
     };
@@ -121,6 +122,7 @@ struct Compiler<'a> {
     frequencies: &'a Frequencies,
     /// Maps a verdict to what the filter returns for it.
     answer: &'a dyn Fn(Verdict) -> Verdict,
+    uses: Uses<'a>,
     orders: [Ordered; 2],
     graph: Graph,
 }
@@ -286,7 +288,7 @@ impl Compiler<'_> {
         let layers = self.policy.layers.iter().rev();
         // Newest layer first.
         let stages: Vec<Stage> = layers
-            .flat_map(|layer| layer_stages(layer, abi, nr))
+            .flat_map(|layer| layer_stages(layer, abi, nr, &self.uses))
             .collect();
         let has_conditions = stages
             .iter()
@@ -414,9 +416,22 @@ impl Ordered {
 /// other.
 const CALL_NODES_MAX: usize = 20_000;
 
+/// How many rules of calls have the same conditions.
+type Uses<'a> = HashMap<&'a [Condition], usize>;
+
+fn uses(policy: &Policy) -> Uses<'_> {
+    let layers = policy.layers.iter();
+    let calls = layers.flat_map(|layer| layer.abis.values().flat_map(|abi| abi.calls.values()));
+    let mut uses = HashMap::new();
+    for rule in calls.flatten() {
+        *uses.entry(&*rule.conditions).or_default() += 1;
+    }
+    uses
+}
+
 /// The rules of a layer for a call. Where the kernel may use only lower halves of arguments, they
 /// are applied to those, too.
-fn layer_stages(layer: &Layer, abi: Abi, nr: u32) -> Vec<Stage<'_>> {
+fn layer_stages<'a>(layer: &'a Layer, abi: Abi, nr: u32, uses: &Uses) -> Vec<Stage<'a>> {
     let fixed = |default| {
         vec![Stage {
             rules: Vec::new(),
@@ -436,9 +451,9 @@ fn layer_stages(layer: &Layer, abi: Abi, nr: u32) -> Vec<Stage<'_>> {
     // A stable sort: among equally strict rules the first of the profile stays first.
     rules.sort_by_key(|rule| rule.verdict.order());
     // Which of several rules with one verdict matches does not matter. In one order, those of
-    // different calls have more in common.
+    // different calls have more in common: the ends, so that what most calls have comes last.
     for alike in rules.chunk_by_mut(|one, next| one.verdict == next.verdict) {
-        alike.sort_by(|one, next| one.conditions.cmp(&next.conditions));
+        alike.sort_by_key(|rule| (uses.get(&*rule.conditions), &rule.conditions));
     }
     rules.dedup_by(|next, one| next.verdict == one.verdict && next.implies(one));
     without_effect(&mut rules, layer.default);
