@@ -20,11 +20,17 @@ pub(super) struct Tested {
     rank: u8,
     arg: u8,
     low: bool,
-    /// The bits that are compared.
-    pub(super) mask: u32,
+    /// The bits that are not compared. A whole word comes before its parts: to know it decides all of
+    /// them.
+    left_out: u32,
 }
 
 impl Tested {
+    /// The bits that are compared.
+    pub(super) fn mask(self) -> u32 {
+        !self.left_out
+    }
+
     /// Byte offset in `struct seccomp_data` on a little-endian machine.
     pub(super) fn offset(self) -> u32 {
         16 + 8 * u32::from(self.arg) + if self.low { 0 } else { 4 }
@@ -76,7 +82,7 @@ impl Diagrams {
             rank,
             arg,
             low,
-            mask,
+            left_out: !mask,
         }
     }
 

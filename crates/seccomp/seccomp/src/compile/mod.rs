@@ -7,18 +7,20 @@
 
 mod code;
 mod diagram;
+mod forms;
 mod frequencies;
 mod linear;
 mod tree;
 
 pub use frequencies::Frequencies;
 
-use crate::policy::{Abi, Layer, Policy, Rule, ENOSYS};
+use crate::policy::{Abi, Condition, Layer, Policy, Rule, ENOSYS};
 use crate::{code as op, Filter, Invalid, SeccompData, Verdict, MAX_INSNS};
 use code::{Code, CodeId, Graph};
 use diagram::{Diagrams, Node, NodeKind};
+use forms::{Call, Form};
 use linear::Stage;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use tree::Segment;
 
 /// Reason why a policy cannot be compiled.
@@ -85,9 +87,9 @@ pub fn compile_as(
         policy,
         frequencies,
         answer: &answer,
+        uses: uses(policy),
         orders: [Order::Ascending, Order::Descending].map(Ordered::new),
         graph: Graph::default(),
-        used: HashSet::new(),
     };
 
     let root = compiler.root()?;
@@ -120,10 +122,9 @@ struct Compiler<'a> {
     frequencies: &'a Frequencies,
     /// Maps a verdict to what the filter returns for it.
     answer: &'a dyn Fn(Verdict) -> Verdict,
+    uses: Uses<'a>,
     orders: [Ordered; 2],
     graph: Graph,
-    /// Codes that the calls so far consist of.
-    used: HashSet<CodeId>,
 }
 
 /// Diagrams whose words have one order.
@@ -146,6 +147,8 @@ impl Compiler<'_> {
         // Nearly all calls are of this program's architecture: it is tested first.
         archs.sort_by_key(|&arch| arch != Abi::native().audit_arch());
         archs.dedup();
+        let calls = self.calls(&archs)?;
+        let chosen = forms::choose(&self.graph, &calls);
         let layers = self.policy.layers.iter().rev();
         let elsewhere = layers
             .map(|layer| layer.bad_arch)
@@ -154,7 +157,9 @@ impl Compiler<'_> {
         let mut next = self.graph.add(Code::Return((self.answer)(elsewhere)));
 
         for &arch in archs.iter().rev() {
-            let numbers = self.numbers(arch)?;
+            let of_arch = calls.iter().zip(&chosen);
+            let of_arch = of_arch.filter(|(call, _)| call.abi.audit_arch() == arch);
+            let numbers = self.numbers(arch, of_arch)?;
             next = self.graph.add(Code::Test {
                 op: op::JEQ,
                 k: arch,
@@ -173,19 +178,32 @@ impl Compiler<'_> {
         })
     }
 
-    /// The search tree over the numbers of one architecture.
-    fn numbers(&mut self, arch: u32) -> Result<CodeId, CompileError> {
-        let mut segments = Vec::new();
-        for abi in Abi::natives(arch) {
-            for nr in self.boundaries(abi) {
-                let to = self.call(abi, nr)?;
-                segments.push(Segment {
-                    start: nr,
-                    to,
-                    weight: self.frequencies.of(abi, nr),
-                });
+    /// The calls of these architectures, by number.
+    fn calls(&mut self, archs: &[u32]) -> Result<Vec<Call>, CompileError> {
+        let mut calls = Vec::new();
+        for &arch in archs.iter().rev() {
+            for abi in Abi::natives(arch) {
+                for nr in self.boundaries(abi) {
+                    let forms = self.forms(abi, nr)?;
+                    calls.push(Call { abi, nr, forms });
+                }
             }
         }
+        Ok(calls)
+    }
+
+    /// The search tree over the numbers of one architecture, with the code for each.
+    fn numbers<'b>(
+        &mut self,
+        arch: u32,
+        calls: impl Iterator<Item = (&'b Call, &'b CodeId)>,
+    ) -> Result<CodeId, CompileError> {
+        let segments = calls.map(|(call, &to)| Segment {
+            start: call.nr,
+            to,
+            weight: self.frequencies.of(call.abi, call.nr),
+        });
+        let mut segments: Vec<Segment> = segments.collect();
 
         // Numbers that no ABI has; -1 is what a tracer sets to skip a call.
         for nr in [0x8000_0000, u32::MAX] {
@@ -265,37 +283,34 @@ impl Compiler<'_> {
         starts
     }
 
-    /// The code for the strictest answer of all layers: a diagram, or rules one after the other,
-    /// whichever adds less to what other calls have already.
-    fn call(&mut self, abi: Abi, nr: u32) -> Result<CodeId, CompileError> {
+    /// The code for the strictest answer of all layers: diagrams, and rules one after the other.
+    fn forms(&mut self, abi: Abi, nr: u32) -> Result<Vec<(Form, CodeId)>, CompileError> {
         let layers = self.policy.layers.iter().rev();
         // Newest layer first.
         let stages: Vec<Stage> = layers
-            .flat_map(|layer| layer_stages(layer, abi, nr))
+            .flat_map(|layer| layer_stages(layer, abi, nr, &self.uses))
             .collect();
         let has_conditions = stages
             .iter()
             .flat_map(|stage| &stage.rules)
             .any(|rule| !rule.conditions.is_empty());
 
-        let mut codes = Vec::new();
+        let mut forms = Vec::new();
         for ordered in &mut self.orders {
-            codes.extend(ordered.compile(&mut self.graph, &stages, self.answer)?);
+            let order = ordered.order;
+            let form = |is_diagram| Form { order, is_diagram };
+            if has_conditions {
+                let diagram = ordered.compile(&mut self.graph, &stages, self.answer)?;
+                forms.extend(diagram.map(|code| (form(true), code)));
+            }
+            let rules = linear::linear(&mut self.graph, &stages, order, self.answer);
+            forms.push((form(false), rules));
+            // Without conditions there is a verdict only.
             if !has_conditions {
                 break;
             }
-            let order = ordered.order;
-            codes.push(linear::linear(&mut self.graph, &stages, order, self.answer));
         }
-
-        let added = codes
-            .into_iter()
-            .map(|code| (code, self.graph.reached(code, &self.used)));
-        let (code, added) = added
-            .min_by_key(|(_, added)| added.len())
-            .ok_or(CompileError::Empty)?;
-        self.used.extend(added);
-        Ok(code)
+        Ok(forms)
     }
 }
 
@@ -375,11 +390,11 @@ impl Ordered {
                         weight: 1.0,
                     });
                 }
-                let then = match bit_test(word.mask, &segments) {
+                let then = match bit_test(word.mask(), &segments) {
                     Some(test) => graph.add(test),
                     None => {
                         let search = tree::search(graph, segments);
-                        match word.mask {
+                        match word.mask() {
                             u32::MAX => search,
                             mask => graph.add(Code::Mask { mask, then: search }),
                         }
@@ -401,9 +416,22 @@ impl Ordered {
 /// other.
 const CALL_NODES_MAX: usize = 20_000;
 
+/// How many rules of calls have the same conditions.
+type Uses<'a> = HashMap<&'a [Condition], usize>;
+
+fn uses(policy: &Policy) -> Uses<'_> {
+    let layers = policy.layers.iter();
+    let calls = layers.flat_map(|layer| layer.abis.values().flat_map(|abi| abi.calls.values()));
+    let mut uses = HashMap::new();
+    for rule in calls.flatten() {
+        *uses.entry(&*rule.conditions).or_default() += 1;
+    }
+    uses
+}
+
 /// The rules of a layer for a call. Where the kernel may use only lower halves of arguments, they
 /// are applied to those, too.
-fn layer_stages(layer: &Layer, abi: Abi, nr: u32) -> Vec<Stage<'_>> {
+fn layer_stages<'a>(layer: &'a Layer, abi: Abi, nr: u32, uses: &Uses) -> Vec<Stage<'a>> {
     let fixed = |default| {
         vec![Stage {
             rules: Vec::new(),
@@ -422,6 +450,13 @@ fn layer_stages(layer: &Layer, abi: Abi, nr: u32) -> Vec<Stage<'_>> {
     let mut rules: Vec<&Rule> = rules.calls.get(&nr).into_iter().flatten().collect();
     // A stable sort: among equally strict rules the first of the profile stays first.
     rules.sort_by_key(|rule| rule.verdict.order());
+    // Which of several rules with one verdict matches does not matter. In one order, those of
+    // different calls have more in common: the ends, so that what most calls have comes last.
+    for alike in rules.chunk_by_mut(|one, next| one.verdict == next.verdict) {
+        alike.sort_by_key(|rule| (uses.get(&*rule.conditions), &rule.conditions));
+    }
+    rules.dedup_by(|next, one| next.verdict == one.verdict && next.implies(one));
+    without_effect(&mut rules, layer.default);
     let stage = |rules, wide| Stage {
         rules,
         default: layer.default,
@@ -432,6 +467,25 @@ fn layer_stages(layer: &Layer, abi: Abi, nr: u32) -> Vec<Stage<'_>> {
     }
 
     vec![stage(rules, abi.has_wide_args())]
+}
+
+/// Number of a call's rules up to which each is compared with each.
+const COMPARED_MAX: usize = 500;
+
+/// Removes rules that do what the default does, if no later rule would do anything else where they
+/// match.
+fn without_effect(rules: &mut Vec<&Rule>, default: Verdict) {
+    if rules.len() > COMPARED_MAX {
+        return;
+    }
+
+    for at in (0..rules.len()).rev() {
+        let (rule, later) = (rules[at], &rules[at + 1..]);
+        let mut others = later.iter().filter(|later| later.verdict != default);
+        if rule.verdict == default && others.all(|other| rule.excludes(other)) {
+            rules.remove(at);
+        }
+    }
 }
 
 /// Tests for "any of these bits" with one instruction, instead of masking and comparing.

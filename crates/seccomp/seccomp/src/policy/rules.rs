@@ -3,7 +3,7 @@
 use crate::{SeccompData, Verdict};
 
 /// Comparison of an argument; unsigned, on 64 bits (libseccomp's `SCMP_CMP_*`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Compare {
     /// `!=`
     Ne,
@@ -25,7 +25,7 @@ pub enum Compare {
 }
 
 /// A condition on one argument.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Condition {
     /// Number of the argument, 0 to 5.
     pub arg: u8,
@@ -109,6 +109,50 @@ impl Condition {
             },
         }
     }
+
+    /// Whether, as far as can be told, no value satisfies both conditions.
+    fn excludes(&self, other: &Condition) -> bool {
+        if self.arg != other.arg {
+            return false;
+        }
+        if [self, other]
+            .map(Condition::constant)
+            .contains(&Some(false))
+        {
+            return true;
+        }
+
+        match (self.interval(), other.interval()) {
+            (Some(own), Some(other)) => own.1 < other.0 || other.1 < own.0,
+            (Some((first, last)), None) => other.least_from(first).is_none_or(|it| it > last),
+            (None, Some((first, last))) => self.least_from(first).is_none_or(|it| it > last),
+            (None, None) => match (self.compare, other.compare) {
+                (Compare::MaskedEq { mask: one }, Compare::MaskedEq { mask: two }) => {
+                    (self.value ^ other.value) & one & two != 0
+                }
+                _ => false,
+            },
+        }
+    }
+
+    /// The least value from `from` on that satisfies the condition, which is `!=` or one of bits.
+    fn least_from(&self, from: u64) -> Option<u64> {
+        match self.compare {
+            _ if self.holds(from) => Some(from),
+            Compare::MaskedEq { mask } => {
+                // The first bit that is wrong, from the left, or a free one before it becomes 1.
+                let wrong = ((from & mask) ^ self.value).checked_ilog2()?;
+                let is_clear = |bit: &u32| (mask | from) >> bit & 1 == 0;
+                let raised = match self.value >> wrong & 1 {
+                    1 => wrong,
+                    _ => (wrong..u64::BITS).find(is_clear)?,
+                };
+                let (bit, right) = (1 << raised, (1 << raised) - 1);
+                Some((from & !right) | bit | (self.value & right))
+            }
+            _ => from.checked_add(1),
+        }
+    }
 }
 
 impl Rule {
@@ -127,6 +171,12 @@ impl Rule {
         conditions.all(|wanted| self.conditions.iter().any(|own| own.implies(wanted)))
     }
 
+    /// Whether, as far as can be told, no call matches both rules.
+    pub(crate) fn excludes(&self, other: &Rule) -> bool {
+        let mut conditions = self.conditions.iter();
+        conditions.any(|own| other.conditions.iter().any(|it| own.excludes(it)))
+    }
+
     /// Whether all conditions hold. Without `wide`, the upper halves of arguments are taken as 0.
     pub fn matches(&self, data: &SeccompData, wide: bool) -> bool {
         self.conditions.iter().all(|condition| {
@@ -137,5 +187,48 @@ impl Rule {
                 .unwrap_or(0);
             condition.holds(if wide { arg } else { arg & 0xffff_ffff })
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every comparison of an argument with values of four bits.
+    fn every() -> Vec<Condition> {
+        use Compare::{Eq, Ge, Gt, Le, Lt, MaskedEq, Ne};
+        let masked = (0..16).map(|mask| MaskedEq { mask });
+        let compares = [Ne, Lt, Le, Eq, Ge, Gt].into_iter().chain(masked);
+        let with = |compare| {
+            (0..16).map(move |value| Condition {
+                arg: 0,
+                compare,
+                value,
+            })
+        };
+        compares.flat_map(with).collect()
+    }
+
+    #[test]
+    fn conditions_exclude_each_other_if_no_value_satisfies_both() {
+        let every = every();
+        let mut excluded = 0;
+        for one in &every {
+            for other in &every {
+                // Bits and values above the first five are alike.
+                let both = |value: u64| one.holds(value) && other.holds(value);
+                let is_possible = (0..32).chain([u64::MAX - 16, u64::MAX]).any(both);
+                // That of two values one is always left is not known of `!=` and bits.
+                let is_ne = |it: &Condition| it.compare == Compare::Ne;
+                let is_simple = !is_ne(one) && !is_ne(other);
+                assert!(!(is_possible && one.excludes(other)), "{one:?} {other:?}");
+                assert!(
+                    is_possible || !is_simple || one.excludes(other),
+                    "{one:?} {other:?}"
+                );
+                excluded += u32::from(one.excludes(other));
+            }
+        }
+        assert!(excluded > 1000, "{excluded}");
     }
 }

@@ -3,6 +3,7 @@
 use crate::generate::{Entry, Profile};
 use seccomp::{Filter, Insn};
 use std::ffi::{c_char, c_int, c_uint, c_void, CStr, CString};
+use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::fd::{AsRawFd, FromRawFd};
 
@@ -19,13 +20,25 @@ type Context = *mut c_void;
 
 pub struct Library {
     init: extern "C" fn(u32) -> Context,
-    release: extern "C" fn(Context),
     add_arch: extern "C" fn(Context, u32) -> c_int,
     add_rule: extern "C" fn(Context, u32, c_int, c_uint, *const Compare) -> c_int,
     resolve: extern "C" fn(*const c_char) -> c_int,
     export: extern "C" fn(Context, c_int) -> c_int,
     pub version: (u32, u32, u32),
 }
+
+/// What the library makes of a profile.
+pub enum Made {
+    Filter(Filter),
+    /// It does not take one of the rules.
+    Refused,
+    /// It had not ended after [`SECONDS_MAX`].
+    Late,
+}
+
+/// Time that the library has for a profile. Most take less than a hundredth of a second, a few with
+/// many ranges more than 20 s beside other work; 2.5.4 never ends with some rules.
+pub const SECONDS_MAX: c_uint = 60;
 
 /// A function of the library.
 ///
@@ -56,7 +69,6 @@ impl Library {
             let [major, minor, micro] = *version();
             Some(Library {
                 init: function(handle, c"seccomp_init"),
-                release: function(handle, c"seccomp_release"),
                 add_arch: function(handle, c"seccomp_arch_add"),
                 add_rule: function(handle, c"seccomp_rule_add_array"),
                 resolve: function(handle, c"seccomp_syscall_resolve_name"),
@@ -72,8 +84,42 @@ impl Library {
         (self.resolve)(name.as_ptr()) != -1
     }
 
-    /// The filter of a profile; `None` if the library refuses a rule.
-    pub fn filter(&self, profile: &Profile) -> Option<Filter> {
+    /// The filter of a profile, made by a child that a signal ends if it takes too long.
+    pub fn filter(&self, profile: &Profile) -> Made {
+        // SAFETY: creates a file without a name, which nothing else has.
+        let file = unsafe {
+            let fd = libc::memfd_create(c"filter".as_ptr(), libc::MFD_CLOEXEC);
+            assert!(fd >= 0);
+            File::from_raw_fd(fd)
+        };
+
+        // SAFETY: the child calls the library, which has no threads, and ends.
+        let child = unsafe { libc::fork() };
+        assert!(child >= 0, "{}", std::io::Error::last_os_error());
+        if child == 0 {
+            // SAFETY: no handler of this process is for SIGALRM: it ends the child.
+            unsafe { libc::alarm(SECONDS_MAX) };
+            let status = self.write(profile, &file);
+            // SAFETY: ends the child without what the parent's exit does.
+            unsafe { libc::_exit(status) };
+        }
+
+        let mut status = 0;
+        // SAFETY: waits for this function's own child; the status lives long enough.
+        let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+        assert_eq!(waited, child, "{}", std::io::Error::last_os_error());
+        if libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGALRM {
+            return Made::Late;
+        }
+        match libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)) {
+            Some(WRITTEN) => Made::Filter(program(file)),
+            Some(REFUSED) => Made::Refused,
+            _ => panic!("libseccomp ended with {status:#x}: {}", profile.json()),
+        }
+    }
+
+    /// Writes the filter of a profile to `file`; the status that the child ends with.
+    fn write(&self, profile: &Profile, file: &File) -> c_int {
         let context = (self.init)(profile.default.0);
         for abi in &profile.abis {
             // SCMP_ARCH_X32 is the architecture of x86-64 without its bit for 64 bits.
@@ -83,13 +129,15 @@ impl Library {
             };
             (self.add_arch)(context, arch);
         }
-        let applying = profile.entries.iter().filter(|entry| entry.applies);
-        let is_accepted = applying
-            .clone()
-            .all(|entry| entry.verdict == profile.default || self.add(context, entry));
-        let filter = is_accepted.then(|| self.program(context));
-        (self.release)(context);
-        filter
+
+        let mut applying = profile.entries.iter().filter(|entry| entry.applies);
+        if !applying.all(|entry| entry.verdict == profile.default || self.add(context, entry)) {
+            return REFUSED;
+        }
+        match (self.export)(context, file.as_raw_fd()) {
+            0 => WRITTEN,
+            _ => NOT_WRITTEN,
+        }
     }
 
     fn add(&self, context: Context, entry: &Entry) -> bool {
@@ -111,23 +159,21 @@ impl Library {
                 })
         })
     }
+}
 
-    fn program(&self, context: Context) -> Filter {
-        // SAFETY: creates a file without a name, which nothing else has.
-        let mut file = unsafe {
-            let fd = libc::memfd_create(c"filter".as_ptr(), libc::MFD_CLOEXEC);
-            assert!(fd >= 0);
-            std::fs::File::from_raw_fd(fd)
-        };
-        assert_eq!((self.export)(context, file.as_raw_fd()), 0);
-        file.rewind().expect("rewinds");
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).expect("reads");
-        let insns = bytes.chunks_exact(8).map(|insn| {
-            let code = u16::from_ne_bytes([insn[0], insn[1]]);
-            let k = u32::from_ne_bytes([insn[4], insn[5], insn[6], insn[7]]);
-            Insn::jump(code, k, insn[2], insn[3])
-        });
-        Filter::new(insns.collect::<Vec<_>>()).expect("a filter that the kernel accepts")
-    }
+const WRITTEN: c_int = 0;
+const REFUSED: c_int = 1;
+const NOT_WRITTEN: c_int = 2;
+
+/// The filter that was written to `file`.
+fn program(mut file: File) -> Filter {
+    file.rewind().expect("rewinds");
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).expect("reads");
+    let insns = bytes.chunks_exact(8).map(|insn| {
+        let code = u16::from_ne_bytes([insn[0], insn[1]]);
+        let k = u32::from_ne_bytes([insn[4], insn[5], insn[6], insn[7]]);
+        Insn::jump(code, k, insn[2], insn[3])
+    });
+    Filter::new(insns.collect::<Vec<_>>()).expect("a filter that the kernel accepts")
 }

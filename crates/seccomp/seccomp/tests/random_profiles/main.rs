@@ -15,13 +15,14 @@ mod ranges;
 mod support;
 
 use generate::Profile;
-use library::Library;
+use library::{Library, Made, SECONDS_MAX};
 use model::{Kind, Rules};
 use seccomp::compile::{compile, Frequencies};
 use seccomp::policy::Abi;
 use seccomp::profile::{self, Context};
 use seccomp::{prove_equal, Filter, Proof, SeccompData, Verdict};
 use std::collections::BTreeMap;
+use std::io::Write;
 use support::Rng;
 
 /// Calls on which the library answers otherwise.
@@ -29,6 +30,45 @@ use support::Rng;
 struct Seen {
     stricter: u64,
     weaker: u64,
+}
+
+/// What a run of profiles came to.
+#[derive(Debug, Default)]
+struct Outcome {
+    profiles: u64,
+    /// Profiles that the library does not take.
+    refused: u64,
+    /// Profiles for which the library needs too long, so that nothing says what it would decide.
+    late: u64,
+    seen: BTreeMap<Kind, Seen>,
+}
+
+impl Outcome {
+    /// What the library makes of a profile.
+    fn filter(&mut self, library: &Library, profile: &Profile) -> Option<Filter> {
+        match library.filter(profile) {
+            Made::Filter(filter) => return Some(filter),
+            Made::Refused => self.refused += 1,
+            Made::Late => {
+                self.late += 1;
+                // Not by a macro, whose output a test that passes does not show.
+                let _ = writeln!(
+                    std::io::stderr(),
+                    "not compared: libseccomp {:?} has no filter after {SECONDS_MAX} s for {}",
+                    library.version,
+                    profile.json()
+                );
+            }
+        }
+        None
+    }
+
+    /// Few profiles may stay without the library's answer.
+    fn check(&self) {
+        println!("{self:?}");
+        assert!(self.refused <= 2 + self.profiles / 10, "{self:?}");
+        assert!(self.late <= 1 + self.profiles / 1000, "{self:?}");
+    }
 }
 
 /// Values near those of the rules' conditions.
@@ -93,7 +133,7 @@ struct Comparison<'a> {
     ours: Filter,
     theirs: Option<Filter>,
     library: Option<&'a Library>,
-    seen: &'a mut BTreeMap<Kind, Seen>,
+    outcome: &'a mut Outcome,
 }
 
 impl Comparison<'_> {
@@ -140,7 +180,7 @@ impl Comparison<'_> {
             .iter()
             .find(|kind| !is_weaker || kind.may_be_stricter());
         let listed = listed.unwrap_or_else(|| panic!("{ours}, libseccomp {theirs}: {}", place()));
-        let seen = self.seen.entry(*listed).or_default();
+        let seen = self.outcome.seen.entry(*listed).or_default();
         seen.weaker += u64::from(is_weaker);
         seen.stricter += u64::from(!is_weaker);
     }
@@ -167,18 +207,19 @@ impl<'a> Comparison<'a> {
     fn new(
         profile: &'a Profile,
         library: Option<&'a Library>,
-        seen: &'a mut BTreeMap<Kind, Seen>,
+        outcome: &'a mut Outcome,
     ) -> Comparison<'a> {
         let text = profile.json();
         let fail = |error: &dyn std::fmt::Display| -> ! { panic!("{error}: {text}") };
         let policy = profile::parse(&text, &context()).unwrap_or_else(|error| fail(&error));
         let ours = compile(&policy, &Frequencies::usual()).unwrap_or_else(|error| fail(&error));
+        outcome.profiles += 1;
         Comparison {
             ours,
-            theirs: library.and_then(|library| library.filter(profile)),
+            theirs: library.and_then(|library| outcome.filter(library, profile)),
             profile,
             library,
-            seen,
+            outcome,
         }
     }
 
@@ -218,47 +259,43 @@ fn random_profiles_say_what_is_written_and_libseccomp_differs_in_listed_ways_onl
     let seeds = support::seeds(testkit::times(150, 1500));
     let rounds = seeds.end - seeds.start;
     let library = library();
-    let mut seen = BTreeMap::new();
-    let (mut compared, mut refused) = (0, 0);
+    let mut outcome = Outcome::default();
+    let mut compared = 0;
     let mut lengths = Lengths::default();
     for seed in seeds {
         let mut rng = Rng(seed);
         let profile = Profile::random(&mut rng);
-        let mut comparison = Comparison::new(&profile, library.as_ref(), &mut seen);
-        refused += u64::from(library.is_some() && comparison.theirs.is_none());
+        let mut comparison = Comparison::new(&profile, library.as_ref(), &mut outcome);
         compared += comparison.compare_all(&generate::NAMES, &mut rng);
         if let Some(theirs) = &comparison.theirs {
             lengths.count(&comparison.ours, theirs);
         }
     }
     println!("{lengths:?}");
-    println!(
-        "{rounds} profiles, {compared} calls, {refused} refused by {:?}",
-        library.map(|it| it.version)
-    );
-    println!("where libseccomp answers otherwise: {seen:?}");
+    println!("{compared} calls; {:?}", library.map(|it| it.version));
+    outcome.check();
     assert!(compared > rounds * 40);
-    // What libseccomp leaves out seldom makes no difference, and the order in which arguments are
-    // compared is one of two.
-    assert!(lengths.longer <= 1 + lengths.equal / 200, "{lengths:?}");
+    // Of 10,267 that decide alike, two were longer (decision 0073).
+    assert!(lengths.longer <= lengths.equal / 1000, "{lengths:?}");
 }
 
 #[test]
 fn filters_of_random_ranges_are_no_longer_than_libseccomps_that_decide_alike() {
     let library = library();
-    let mut seen = BTreeMap::new();
+    let mut outcome = Outcome::default();
     let mut lengths = Lengths::default();
     for seed in support::seeds(testkit::times(50, 500)) {
         let mut rng = Rng(seed);
         let profile = ranges::random(&mut rng);
-        let mut comparison = Comparison::new(&profile, library.as_ref(), &mut seen);
+        let mut comparison = Comparison::new(&profile, library.as_ref(), &mut outcome);
         let compared = comparison.compare_all(&ranges::CALLS, &mut rng);
         assert!(compared > 60, "{}", profile.json());
         if let Some(theirs) = &comparison.theirs {
             lengths.count(&comparison.ours, theirs);
         }
     }
-    println!("{lengths:?}; where libseccomp answers otherwise: {seen:?}");
+    println!("{lengths:?}");
+    outcome.check();
     assert!(library.is_none() || lengths.equal > 10, "{lengths:?}");
     assert_eq!(lengths.longer, 0, "{lengths:?}");
 }
@@ -270,8 +307,8 @@ fn the_rules_of_libseccomps_own_programs_are_what_they_say_on_every_abi() {
     for abi in Abi::EVERY {
         let mut programs = 0;
         for (name, profile) in programs::all(abi) {
-            let mut seen = BTreeMap::new();
-            let mut comparison = Comparison::new(&profile, library.as_ref(), &mut seen);
+            let mut outcome = Outcome::default();
+            let mut comparison = Comparison::new(&profile, library.as_ref(), &mut outcome);
             let mut names: Vec<&str> = profile.entries.iter().map(|it| it.names[0]).collect();
             names.extend(generate::NAMES);
             names.sort();
@@ -279,8 +316,10 @@ fn the_rules_of_libseccomps_own_programs_are_what_they_say_on_every_abi() {
             let compared = comparison.compare_all(&names, &mut rng);
             assert!(compared > 0, "{name}");
             // Of x32, libseccomp compares half of the registers.
+            let seen = &outcome.seen;
             let is_listed = abi == Abi::X32 && seen.values().all(|seen| seen.weaker == 0);
             assert!(seen.is_empty() || is_listed, "{name} {abi:?}: {seen:?}");
+            assert_eq!(outcome.late, 0, "{name} {abi:?}");
             programs += 1;
         }
         assert_eq!(programs, 44);

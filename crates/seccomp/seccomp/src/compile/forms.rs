@@ -1,0 +1,58 @@
+//! The forms that conditions of calls can have, and which of them are taken together.
+
+use super::code::{CodeId, Graph};
+use super::Order;
+use crate::policy::Abi;
+use std::collections::HashSet;
+
+/// How the arguments of a call are tested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Form {
+    pub(super) order: Order,
+    /// Each word once, for all rules; otherwise one rule after the other.
+    pub(super) is_diagram: bool,
+}
+
+/// A number from which on the answer of an ABI may be another one, and the code for it.
+pub(super) struct Call {
+    pub(super) abi: Abi,
+    pub(super) nr: u32,
+    /// At least one; several if there are conditions.
+    pub(super) forms: Vec<(Form, CodeId)>,
+}
+
+/// One code for each call, so that they have few codes in all. What a call shares with others depends
+/// on their forms: of some of the forms, each call takes what adds least to those before it. Which
+/// forms these are is what is tried.
+pub(super) fn choose(graph: &Graph, calls: &[Call]) -> Vec<CodeId> {
+    let mut every: Vec<Form> = Vec::new();
+    for &(form, _) in calls.iter().flat_map(|call| &call.forms) {
+        if !every.contains(&form) {
+            every.push(form);
+        }
+    }
+
+    let choices = (1..1 << every.len()).map(|some: u32| {
+        let at = |form: Form| every.iter().position(|&other| other == form);
+        let is_tried = |form| at(form).is_some_and(|at| some >> at & 1 == 1);
+        with(graph, calls, &is_tried)
+    });
+    let shortest = choices.min_by_key(|choice| choice.0);
+    shortest.map(|choice| choice.1).unwrap_or_default()
+}
+
+/// The codes of calls if they take some forms where they have them, and how many codes that are.
+fn with(graph: &Graph, calls: &[Call], is_tried: &dyn Fn(Form) -> bool) -> (usize, Vec<CodeId>) {
+    let mut used = HashSet::new();
+    let mut chosen = Vec::with_capacity(calls.len());
+    for call in calls {
+        let has_one = call.forms.iter().any(|own| is_tried(own.0));
+        let taken = call.forms.iter().filter(|own| !has_one || is_tried(own.0));
+        let added = taken.map(|&(_, code)| (code, graph.reached(code, &used)));
+        if let Some((code, added)) = added.min_by_key(|(_, added)| added.len()) {
+            used.extend(added);
+            chosen.push(code);
+        }
+    }
+    (used.len(), chosen)
+}
