@@ -49,7 +49,7 @@ const NODES_MAX: usize = 200_000;
 
 /// The two leaves of conditions, which are never mixed with verdicts.
 const FALSE: Verdict = Verdict(0);
-const TRUE: Verdict = Verdict(1);
+pub(super) const TRUE: Verdict = Verdict(1);
 
 /// All nodes made so far.
 #[derive(Default)]
@@ -135,8 +135,9 @@ impl Diagrams {
         self.choose(any, then, other)
     }
 
-    /// Condition that one of the rules matches. Halves are joined, so that few large nodes are made.
-    fn any(&mut self, rules: &[&Rule], wide: bool) -> Made {
+    /// Condition that one of the rules matches: its leaves are [`TRUE`] and `FALSE`. Halves are joined,
+    /// so that few large nodes are made.
+    pub(super) fn any(&mut self, rules: &[&Rule], wide: bool) -> Made {
         let yes = self.leaf(TRUE)?;
         match rules {
             [] => self.leaf(FALSE),

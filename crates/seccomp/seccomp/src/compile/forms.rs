@@ -9,8 +9,18 @@ use std::collections::HashSet;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Form {
     pub(super) order: Order,
-    /// Each word once, for all rules; otherwise one rule after the other.
-    pub(super) is_diagram: bool,
+    pub(super) shape: Shape,
+}
+
+/// What is tested together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// All rules: each word once.
+    Diagram,
+    /// Rules of one verdict whose first argument is the same, one such group after the other.
+    Groups,
+    /// One rule after the other.
+    Rules,
 }
 
 /// A number from which on the answer of an ABI may be another one, and the code for it.
@@ -32,17 +42,24 @@ pub(super) fn choose(graph: &Graph, calls: &[Call]) -> Vec<CodeId> {
         }
     }
 
-    let choices = (1..1 << every.len()).map(|some: u32| {
+    let mut shortest = (usize::MAX, Vec::new());
+    // All of them first: what they need ends most of the others early.
+    for some in (1..1_u32 << every.len()).rev() {
         let at = |form: Form| every.iter().position(|&other| other == form);
         let is_tried = |form| at(form).is_some_and(|at| some >> at & 1 == 1);
-        with(graph, calls, &is_tried)
-    });
-    let shortest = choices.min_by_key(|choice| choice.0);
-    shortest.map(|choice| choice.1).unwrap_or_default()
+        shortest = with(graph, calls, &is_tried, shortest.0).unwrap_or(shortest);
+    }
+    shortest.1
 }
 
-/// The codes of calls if they take some forms where they have them, and how many codes that are.
-fn with(graph: &Graph, calls: &[Call], is_tried: &dyn Fn(Form) -> bool) -> (usize, Vec<CodeId>) {
+/// The codes of calls if they take some forms where they have them, and how many codes that are;
+/// `None` if these are not fewer than `limit`.
+fn with(
+    graph: &Graph,
+    calls: &[Call],
+    is_tried: &dyn Fn(Form) -> bool,
+    limit: usize,
+) -> Option<(usize, Vec<CodeId>)> {
     let mut used = HashSet::new();
     let mut chosen = Vec::with_capacity(calls.len());
     for call in calls {
@@ -53,6 +70,9 @@ fn with(graph: &Graph, calls: &[Call], is_tried: &dyn Fn(Form) -> bool) -> (usiz
             used.extend(added);
             chosen.push(code);
         }
+        if used.len() >= limit {
+            return None;
+        }
     }
-    (used.len(), chosen)
+    Some((used.len(), chosen))
 }

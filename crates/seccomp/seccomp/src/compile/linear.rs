@@ -1,14 +1,16 @@
-//! Rules one after the other, as libseccomp tests them: for calls whose conditions combine to more
-//! cases than they are.
+//! Rules one after the other, as libseccomp tests them, or groups of them: for calls whose conditions
+//! combine to more cases than they are.
 
 use super::code::{Code, CodeId, Graph};
-use super::Order;
+use super::diagram::{self, Diagrams};
+use super::forms::{Form, Shape};
+use super::{Order, CALL_NODES_MAX};
 use crate::code as op;
 use crate::policy::{Compare, Condition, Rule};
 use crate::Verdict;
 use std::collections::HashMap;
 
-/// Rules of one call in one layer, strictest first; the first that matches decides.
+/// Rules of one call in one layer: the first that matches decides.
 pub(super) struct Stage<'a> {
     pub(super) rules: Vec<&'a Rule>,
     pub(super) default: Verdict,
@@ -21,13 +23,13 @@ pub(super) struct Stage<'a> {
 pub(super) fn linear(
     graph: &mut Graph,
     stages: &[Stage],
-    order: Order,
+    form: Form,
     answer: &dyn Fn(Verdict) -> Verdict,
 ) -> CodeId {
     let mut chain = Chain {
         graph,
         stages,
-        order,
+        form,
         answer,
         known: HashMap::new(),
     };
@@ -37,7 +39,7 @@ pub(super) fn linear(
 struct Chain<'a> {
     graph: &'a mut Graph,
     stages: &'a [Stage<'a>],
-    order: Order,
+    form: Form,
     answer: &'a dyn Fn(Verdict) -> Verdict,
     known: HashMap<(usize, Option<Verdict>), CodeId>,
 }
@@ -62,21 +64,82 @@ impl Chain<'_> {
         let with = |verdict: Verdict| so_far.map_or(verdict, |newer| newer.or_stricter(verdict));
         // Built from the end: the default applies if no rule does.
         let mut code = self.from(stage + 1, Some(with(*default)));
-        for rule in rules.iter().rev() {
-            let mut yes = self.from(stage + 1, Some(with(rule.verdict)));
-            let mut conditions: Vec<&Condition> = rule.conditions.iter().collect();
-            conditions.sort_by_key(|condition| condition.arg);
-            if self.order == Order::Ascending {
-                conditions.reverse();
-            }
-            for condition in conditions {
-                yes = test(self.graph, condition, *wide, yes, code);
-            }
-            code = yes;
+        for group in groups(rules, self.form).iter().rev() {
+            let yes = self.from(stage + 1, Some(with(group[0].verdict)));
+            code = match self.together(group, *wide, yes, code) {
+                Some(code) => code,
+                None => self.in_turn(group, *wide, yes, code),
+            };
         }
 
         self.known.insert((stage, so_far), code);
         code
+    }
+
+    /// Code that goes to `yes` if one of several rules matches; `None` if its diagram would be too
+    /// large.
+    fn together(&mut self, rules: &[&Rule], wide: bool, yes: CodeId, no: CodeId) -> Option<CodeId> {
+        if rules.len() < 2 {
+            return None;
+        }
+
+        let mut diagrams = Diagrams::new(self.form.order);
+        diagrams.limit_growth(CALL_NODES_MAX);
+        let any = diagrams.any(rules, wide).ok()?;
+        let leaf = |_: &mut Graph, verdict| if verdict == diagram::TRUE { yes } else { no };
+        let mut codes = HashMap::new();
+        Some(super::code(self.graph, &diagrams, any, &leaf, &mut codes))
+    }
+
+    /// Code that tests one rule after the other and goes to `yes` if one matches.
+    fn in_turn(&mut self, rules: &[&Rule], wide: bool, yes: CodeId, no: CodeId) -> CodeId {
+        rules.iter().rev().fold(no, |no, rule| {
+            let mut conditions: Vec<&Condition> = rule.conditions.iter().collect();
+            conditions.sort_by_key(|condition| condition.arg);
+            if self.form.order == Order::Ascending {
+                conditions.reverse();
+            }
+            conditions.into_iter().fold(yes, |yes, condition| {
+                test(self.graph, condition, wide, yes, no)
+            })
+        })
+    }
+}
+
+/// Whether a form of these rules differs from the others: groups of one rule are the rules, and a single
+/// group is a diagram.
+pub(super) fn is_of_its_own(stages: &[Stage], form: Form) -> bool {
+    form.shape != Shape::Groups
+        || stages.iter().any(|stage| {
+            let groups = groups(&stage.rules, form);
+            groups.len() > 1 && groups.iter().any(|group| group.len() > 1)
+        })
+}
+
+/// Neighbours of one verdict, in groups that are tested together.
+fn groups<'a>(rules: &[&'a Rule], form: Form) -> Vec<Vec<&'a Rule>> {
+    let mut groups: Vec<Vec<&Rule>> = Vec::new();
+    for alike in rules.chunk_by(|one, next| one.verdict == next.verdict) {
+        let mut alike = alike.to_vec();
+        match form.shape {
+            Shape::Groups => alike.sort_by_key(|rule| first_argument(rule, form.order)),
+            Shape::Diagram | Shape::Rules => {}
+        }
+        let of_group = |one: &&Rule, next: &&Rule| {
+            form.shape == Shape::Groups
+                && first_argument(one, form.order) == first_argument(next, form.order)
+        };
+        groups.extend(alike.chunk_by(of_group).map(<[_]>::to_vec));
+    }
+    groups
+}
+
+/// The argument that is tested first; `None` without conditions.
+fn first_argument(rule: &Rule, order: Order) -> Option<u8> {
+    let arguments = rule.conditions.iter().map(|condition| condition.arg);
+    match order {
+        Order::Ascending => arguments.min(),
+        Order::Descending => arguments.max(),
     }
 }
 

@@ -18,7 +18,7 @@ use crate::policy::{Abi, Condition, Layer, Policy, Rule, ENOSYS};
 use crate::{code as op, Filter, Invalid, SeccompData, Verdict, MAX_INSNS};
 use code::{Code, CodeId, Graph};
 use diagram::{Diagrams, Node, NodeKind};
-use forms::{Call, Form};
+use forms::{Call, Form, Shape};
 use linear::Stage;
 use std::collections::HashMap;
 use tree::Segment;
@@ -283,7 +283,7 @@ impl Compiler<'_> {
         starts
     }
 
-    /// The code for the strictest answer of all layers: diagrams, and rules one after the other.
+    /// The code for the strictest answer of all layers, in each form that it can have.
     fn forms(&mut self, abi: Abi, nr: u32) -> Result<Vec<(Form, CodeId)>, CompileError> {
         let layers = self.policy.layers.iter().rev();
         // Newest layer first.
@@ -298,13 +298,17 @@ impl Compiler<'_> {
         let mut forms = Vec::new();
         for ordered in &mut self.orders {
             let order = ordered.order;
-            let form = |is_diagram| Form { order, is_diagram };
+            let form = |shape| Form { order, shape };
             if has_conditions {
                 let diagram = ordered.compile(&mut self.graph, &stages, self.answer)?;
-                forms.extend(diagram.map(|code| (form(true), code)));
+                forms.extend(diagram.map(|code| (form(Shape::Diagram), code)));
             }
-            let rules = linear::linear(&mut self.graph, &stages, order, self.answer);
-            forms.push((form(false), rules));
+            for shape in [Shape::Groups, Shape::Rules] {
+                if linear::is_of_its_own(&stages, form(shape)) {
+                    let code = linear::linear(&mut self.graph, &stages, form(shape), self.answer);
+                    forms.push((form(shape), code));
+                }
+            }
             // Without conditions there is a verdict only.
             if !has_conditions {
                 break;
@@ -333,7 +337,11 @@ impl Ordered {
     ) -> Result<Option<CodeId>, CompileError> {
         self.diagrams.limit_growth(CALL_NODES_MAX);
         match self.answer(stages) {
-            Ok(node) => Ok(Some(self.code(graph, node, answer))),
+            Ok(node) => {
+                let leaf = |graph: &mut Graph, verdict| graph.add(Code::Return(answer(verdict)));
+                let code = code(graph, &self.diagrams, node, &leaf, &mut self.codes);
+                Ok(Some(code))
+            }
             Err(CompileError::TooManyConditions { .. }) => Ok(None),
             Err(error) => Err(error),
         }
@@ -367,49 +375,50 @@ impl Ordered {
         }
         Ok(answer)
     }
+}
 
-    /// Compiles a diagram to code.
-    fn code(
-        &mut self,
-        graph: &mut Graph,
-        node: Node,
-        answer: &dyn Fn(Verdict) -> Verdict,
-    ) -> CodeId {
-        if let Some(&code) = self.codes.get(&node) {
-            return code;
-        }
-
-        let code = match self.diagrams.kind(node).clone() {
-            NodeKind::Leaf(verdict) => graph.add(Code::Return(answer(verdict))),
-            NodeKind::Branch(word, edges) => {
-                let mut segments = Vec::with_capacity(edges.len());
-                for (start, node) in edges {
-                    segments.push(Segment {
-                        start,
-                        to: self.code(graph, node, answer),
-                        weight: 1.0,
-                    });
-                }
-                let then = match bit_test(word.mask(), &segments) {
-                    Some(test) => graph.add(test),
-                    None => {
-                        let search = tree::search(graph, segments);
-                        match word.mask() {
-                            u32::MAX => search,
-                            mask => graph.add(Code::Mask { mask, then: search }),
-                        }
-                    }
-                };
-                graph.add(Code::Load {
-                    offset: word.offset(),
-                    then,
-                })
-            }
-        };
-
-        self.codes.insert(node, code);
-        code
+/// Compiles a diagram to code. `leaf` makes that of a leaf, and `codes` has what is compiled already.
+fn code(
+    graph: &mut Graph,
+    diagrams: &Diagrams,
+    node: Node,
+    leaf: &dyn Fn(&mut Graph, Verdict) -> CodeId,
+    codes: &mut HashMap<Node, CodeId>,
+) -> CodeId {
+    if let Some(&code) = codes.get(&node) {
+        return code;
     }
+
+    let code = match diagrams.kind(node) {
+        NodeKind::Leaf(verdict) => leaf(graph, *verdict),
+        NodeKind::Branch(word, edges) => {
+            let mut segments = Vec::with_capacity(edges.len());
+            for &(start, node) in edges {
+                segments.push(Segment {
+                    start,
+                    to: self::code(graph, diagrams, node, leaf, codes),
+                    weight: 1.0,
+                });
+            }
+            let then = match bit_test(word.mask(), &segments) {
+                Some(test) => graph.add(test),
+                None => {
+                    let search = tree::search(graph, segments);
+                    match word.mask() {
+                        u32::MAX => search,
+                        mask => graph.add(Code::Mask { mask, then: search }),
+                    }
+                }
+            };
+            graph.add(Code::Load {
+                offset: word.offset(),
+                then,
+            })
+        }
+    };
+
+    codes.insert(node, code);
+    code
 }
 
 /// Limit of diagram nodes that are made for one call; with more, its rules are tested one after the
@@ -457,6 +466,7 @@ fn layer_stages<'a>(layer: &'a Layer, abi: Abi, nr: u32, uses: &Uses) -> Vec<Sta
     }
     rules.dedup_by(|next, one| next.verdict == one.verdict && next.implies(one));
     without_effect(&mut rules, layer.default);
+    shared_last(&mut rules, uses);
     let stage = |rules, wide| Stage {
         rules,
         default: layer.default,
@@ -484,6 +494,26 @@ fn without_effect(rules: &mut Vec<&Rule>, default: Verdict) {
         let mut others = later.iter().filter(|later| later.verdict != default);
         if rule.verdict == default && others.all(|other| rule.excludes(other)) {
             rules.remove(at);
+        }
+    }
+}
+
+/// Moves rules that more calls have behind those that exclude them, where which is tested first does not
+/// matter.
+fn shared_last(rules: &mut [&Rule], uses: &Uses) {
+    if rules.len() > COMPARED_MAX {
+        return;
+    }
+
+    let of = |rule: &Rule| uses.get(&*rule.conditions);
+    for from in (0..rules.len()).rev() {
+        let later = from..rules.len().saturating_sub(1);
+        for at in later {
+            let (rule, next) = (rules[at], rules[at + 1]);
+            if of(rule) <= of(next) || !(rule.verdict == next.verdict || rule.excludes(next)) {
+                break;
+            }
+            rules.swap(at, at + 1);
         }
     }
 }
