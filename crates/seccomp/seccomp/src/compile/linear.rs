@@ -134,9 +134,12 @@ fn groups<'a>(rules: &[&'a Rule], form: Form) -> Vec<Vec<&'a Rule>> {
     groups
 }
 
-/// The argument that is tested first; `None` without conditions.
-fn first_argument(rule: &Rule, order: Order) -> Option<u8> {
-    let arguments = rule.conditions.iter().map(|condition| condition.arg);
+/// The argument that is tested first, and whether only some of its bits are; `None` without conditions.
+fn first_argument(rule: &Rule, order: Order) -> Option<(u8, bool)> {
+    let arguments = rule.conditions.iter().map(|condition| {
+        let is_masked = matches!(condition.compare, Compare::MaskedEq { .. });
+        (condition.arg, is_masked)
+    });
     match order {
         Order::Ascending => arguments.min(),
         Order::Descending => arguments.max(),
