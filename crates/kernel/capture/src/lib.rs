@@ -6,6 +6,7 @@ mod call_counts;
 mod check;
 mod error;
 mod gaps;
+mod ids;
 mod in_force;
 mod kernel;
 mod load;
@@ -24,6 +25,7 @@ pub use error::CaptureError;
 #[doc(hidden)]
 pub use gaps::btf;
 pub use gaps::relocations;
+pub use ids::{link_ids, map_ids, program_ids};
 pub use in_force::engine::EbpfEngine;
 pub use in_force::hook_change::HookChange;
 pub use in_force::leftover::Leftover;

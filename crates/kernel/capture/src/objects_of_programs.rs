@@ -1,6 +1,6 @@
 //! Sizes and contents of BPF objects that other processes use.
 
-use libbpf_rs::query::{BtfInfoIter, MapInfo, MapInfoIter, ProgInfoIter, ProgInfoQueryOptions};
+use libbpf_rs::query::{BtfInfoIter, ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, OwnedFd};
@@ -40,18 +40,24 @@ const BY_CPU: [&str; 2] = ["cpu_states", "works"];
 
 /// Maps among those with these ids whose size depends on the number of CPUs, other than rings. Empty without root.
 pub fn maps_by_cpu(ids: &BTreeSet<u32>) -> BTreeSet<u32> {
-    let by_cpu = |map: &MapInfo| {
-        let is_named = map.name.to_str().is_some_and(|name| BY_CPU.contains(&name));
+    let is_by_cpu = |map: &MapHandle| {
+        let is_named = map
+            .name()
+            .to_str()
+            .is_some_and(|name| BY_CPU.contains(&name));
         let is_of_kind = matches!(
-            map.ty,
+            map.map_type(),
             MapType::PercpuArray | MapType::PercpuHash | MapType::LruPercpuHash
         );
         is_named || is_of_kind
     };
-    MapInfoIter::default()
-        .filter(|map| ids.contains(&map.id) && by_cpu(map))
-        .map(|map| map.id)
-        .collect()
+
+    // Only these are opened, which are in use: see `ids`.
+    let open = |id: &u32| MapHandle::from_map_id(*id).ok();
+    let by_cpu = ids
+        .iter()
+        .filter(|id| open(id).is_some_and(|map| is_by_cpu(&map)));
+    by_cpu.copied().collect()
 }
 
 /// Descriptors of the maps in a map of maps, by the id of the latter. Empty for other maps, and without root.

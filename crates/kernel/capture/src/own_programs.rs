@@ -6,9 +6,9 @@
 //! program is known here for one pair of them. The kernel gives ids in a cycle of 2³¹ (`bpf_prog_alloc_id()` in
 //! kernel/bpf/syscall.c): none comes again while programs are being loaded.
 
+use crate::ids::program_ids;
 use libbpf_rs::libbpf_sys::{
-    bpf_link_info, bpf_obj_get_info_by_fd, bpf_prog_get_fd_by_id, bpf_prog_get_next_id,
-    bpf_prog_info,
+    bpf_link_info, bpf_obj_get_info_by_fd, bpf_prog_get_fd_by_id, bpf_prog_info,
 };
 use libbpf_rs::Object;
 use std::collections::{BTreeMap, BTreeSet};
@@ -183,7 +183,7 @@ impl OwnPrograms {
             return;
         }
 
-        let there = ids_in_the_kernel();
+        let there = program_ids();
         let mut known = self.known();
         for id in before.into_iter().filter(|id| !there.contains(id)) {
             match known.programs.get_mut(&id) {
@@ -192,17 +192,6 @@ impl OwnPrograms {
             }
         }
     }
-}
-
-/// The ids of all BPF programs, in order.
-fn ids_in_the_kernel() -> BTreeSet<u32> {
-    let next = |id: &u32| {
-        let mut next = 0;
-        // SAFETY: the kernel writes one number.
-        let failed = unsafe { bpf_prog_get_next_id(*id, &mut next) };
-        (failed == 0).then_some(next)
-    };
-    std::iter::successors(next(&0), next).collect()
 }
 
 /// The kernel's information about a program.

@@ -1,9 +1,7 @@
 //! Changes to the maps by another process with root's rights are refused, or undone and reported.
 #![cfg(target_arch = "x86_64")]
 
-use capture::Breach;
-use capture::{CaptureOptions, EbpfEngine};
-use libbpf_rs::query::MapInfoIter;
+use capture::{link_ids, map_ids, Breach, CaptureOptions, EbpfEngine};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use plan::{Capabilities, Identities, Plan};
 use rules::{Command, Source, StaticHost};
@@ -34,10 +32,6 @@ fn records(engine: &mut EbpfEngine) -> bool {
         true
     });
     found
-}
-
-fn map_ids() -> BTreeSet<u32> {
-    MapInfoIter::default().map(|map| map.id).collect()
 }
 
 /// The maps that were made since `before` and whose names end with `name`.
@@ -193,10 +187,9 @@ fn the_kernel_detaches_no_hook_for_others() {
     let Some(_lock) = testkit::may_load_programs() else {
         return;
     };
-    let links = || libbpf_rs::query::LinkInfoIter::default().map(|link| link.id);
-    let before: BTreeSet<u32> = links().collect();
+    let before = link_ids();
     let (engine, _) = own_engine();
-    let own: Vec<u32> = links().filter(|id| !before.contains(id)).collect();
+    let own: Vec<u32> = link_ids().difference(&before).copied().collect();
     assert!(!own.is_empty());
     for id in own {
         // SAFETY: both calls take numbers alone; the descriptor is closed by its owner.

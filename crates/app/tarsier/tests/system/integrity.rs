@@ -2,17 +2,12 @@
 
 use crate::calls::{call, Caller};
 use crate::{log, machine, programs};
-use libbpf_rs::query::MapInfoIter;
+use capture::map_ids;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use rustix::process::Signal;
-use std::collections::BTreeSet;
 use std::process::Command;
 
 const RULE: &str = "-a always,exit -F arch=b64 -S getppid -F gid=61248 -k mine\n";
-
-fn map_ids() -> BTreeSet<u32> {
-    MapInfoIter::default().map(|map| map.id).collect()
-}
 
 #[test]
 fn a_change_of_what_the_programs_read_is_undone_and_in_the_log() {

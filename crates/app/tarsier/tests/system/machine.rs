@@ -161,23 +161,17 @@ impl State {
 
 /// Ids of the loaded BPF programs.
 pub(crate) fn bpf_programs() -> BTreeSet<u32> {
-    libbpf_rs::query::ProgInfoIter::default()
-        .map(|program| program.id)
-        .collect()
+    capture::program_ids()
 }
 
 /// Ids of the BPF maps.
 pub(crate) fn bpf_maps() -> BTreeSet<u32> {
-    libbpf_rs::query::MapInfoIter::default()
-        .map(|map| map.id)
-        .collect()
+    capture::map_ids()
 }
 
 /// Ids of the BPF links.
 pub(crate) fn bpf_links() -> BTreeSet<u32> {
-    libbpf_rs::query::LinkInfoIter::default()
-        .map(|link| link.id)
-        .collect()
+    capture::link_ids()
 }
 
 /// Waits until one of these programs is gone.
