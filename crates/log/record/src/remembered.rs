@@ -135,7 +135,7 @@ impl RememberedField {
 mod tests {
     use crate::{Encoder, Format, NoNames, RecordType, Stamp};
 
-    /// RememberedRecord after which a field of the same beginning may be another one.
+    /// Fields of which one may be the beginning of another, or end where the next one says.
     const FIELDS: [&str; 19] = [
         "arch=c000003e",
         "arch=40000003",

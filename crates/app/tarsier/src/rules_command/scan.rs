@@ -125,7 +125,7 @@ fn write_missed(
     if !missed.is_empty() {
         writeln!(
             out,
-            "`tarsier rules emit --for {}` prints them",
+            "`tarsier rules emit --for {}` prints them, or the files to copy",
             args.baseline
         )?;
     }

@@ -1,6 +1,7 @@
 //! Gives one test at a time the whole machine, and checks that it is left as it was found.
 
 use crate::daemon::Setup;
+pub(crate) use capture::{link_ids as bpf_links, map_ids as bpf_maps, program_ids as bpf_programs};
 use netlink::{AuditSocket, Status};
 use std::collections::BTreeSet;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
@@ -157,21 +158,6 @@ impl State {
         }
         found
     }
-}
-
-/// Ids of the loaded BPF programs.
-pub(crate) fn bpf_programs() -> BTreeSet<u32> {
-    capture::program_ids()
-}
-
-/// Ids of the BPF maps.
-pub(crate) fn bpf_maps() -> BTreeSet<u32> {
-    capture::map_ids()
-}
-
-/// Ids of the BPF links.
-pub(crate) fn bpf_links() -> BTreeSet<u32> {
-    capture::link_ids()
 }
 
 /// Waits until one of these programs is gone.

@@ -12,7 +12,7 @@ pub(super) struct Form {
     pub(super) shape: Shape,
 }
 
-/// What is tested together.
+/// The rules of a call that are tested together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     /// All rules: each word once.

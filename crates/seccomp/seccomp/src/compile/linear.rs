@@ -4,7 +4,7 @@
 use super::code::{Code, CodeId, Graph};
 use super::diagram::{self, Diagrams};
 use super::forms::{Form, Shape};
-use super::{Order, CALL_NODES_MAX};
+use super::{code_of, Order, CALL_NODES_MAX};
 use crate::code as op;
 use crate::policy::{Compare, Condition, Rule};
 use crate::Verdict;
@@ -88,7 +88,7 @@ impl Chain<'_> {
         let any = diagrams.any(rules, wide).ok()?;
         let leaf = |_: &mut Graph, verdict| if verdict == diagram::TRUE { yes } else { no };
         let mut codes = HashMap::new();
-        Some(super::code(self.graph, &diagrams, any, &leaf, &mut codes))
+        Some(code_of(self.graph, &diagrams, any, &leaf, &mut codes))
     }
 
     /// Code that tests one rule after the other and goes to `yes` if one matches.
@@ -116,22 +116,23 @@ pub(super) fn is_of_its_own(stages: &[Stage], form: Form) -> bool {
         })
 }
 
-/// Neighbours of one verdict, in groups that are tested together.
+/// Rules that are tested together: those of neighbours with one verdict whose first argument is the
+/// same, or each alone.
 fn groups<'a>(rules: &[&'a Rule], form: Form) -> Vec<Vec<&'a Rule>> {
-    let mut groups: Vec<Vec<&Rule>> = Vec::new();
-    for alike in rules.chunk_by(|one, next| one.verdict == next.verdict) {
-        let mut alike = alike.to_vec();
-        match form.shape {
-            Shape::Groups => alike.sort_by_key(|rule| first_argument(rule, form.order)),
-            Shape::Diagram | Shape::Rules => {}
-        }
-        let of_group = |one: &&Rule, next: &&Rule| {
-            form.shape == Shape::Groups
-                && first_argument(one, form.order) == first_argument(next, form.order)
-        };
-        groups.extend(alike.chunk_by(of_group).map(<[_]>::to_vec));
+    if form.shape != Shape::Groups {
+        return rules.iter().map(|&rule| vec![rule]).collect();
     }
-    groups
+
+    let first = |rule: &&Rule| first_argument(rule, form.order);
+    let alike = rules.chunk_by(|one, next| one.verdict == next.verdict);
+    let groups = alike.flat_map(|alike| {
+        let mut sorted = alike.to_vec();
+        sorted.sort_by_key(first);
+        let groups = sorted.chunk_by(|one, next| first(one) == first(next));
+        groups.map(<[_]>::to_vec).collect::<Vec<_>>()
+    });
+
+    groups.collect()
 }
 
 /// The argument that is tested first, and whether only some of its bits are; `None` without conditions.

@@ -339,7 +339,7 @@ impl Ordered {
         match self.answer(stages) {
             Ok(node) => {
                 let leaf = |graph: &mut Graph, verdict| graph.add(Code::Return(answer(verdict)));
-                let code = code(graph, &self.diagrams, node, &leaf, &mut self.codes);
+                let code = code_of(graph, &self.diagrams, node, &leaf, &mut self.codes);
                 Ok(Some(code))
             }
             Err(CompileError::TooManyConditions { .. }) => Ok(None),
@@ -378,7 +378,7 @@ impl Ordered {
 }
 
 /// Compiles a diagram to code. `leaf` makes that of a leaf, and `codes` has what is compiled already.
-fn code(
+fn code_of(
     graph: &mut Graph,
     diagrams: &Diagrams,
     node: Node,
@@ -396,7 +396,7 @@ fn code(
             for &(start, node) in edges {
                 segments.push(Segment {
                     start,
-                    to: self::code(graph, diagrams, node, leaf, codes),
+                    to: code_of(graph, diagrams, node, leaf, codes),
                     weight: 1.0,
                 });
             }
@@ -421,8 +421,8 @@ fn code(
     code
 }
 
-/// Limit of diagram nodes that are made for one call; with more, its rules are tested one after the
-/// other.
+/// Limit of diagram nodes that are made for one call, or for a group of its rules; with more, the rules
+/// are tested one after the other.
 const CALL_NODES_MAX: usize = 20_000;
 
 /// How many rules of calls have the same conditions.
